@@ -1,0 +1,6 @@
+//! Pure decisions: what to evict, what to admit, where to place.
+//!
+//! A policy has no clock, no I/O and no threads; it owns no pages and counts nothing. The driver
+//! (a simulator, or a live pager) keeps the map of where each page is, asks, acts and counts.
+
+pub mod eviction;

@@ -1,0 +1,1 @@
+//! The virtual device: replays recorded events against policies and storage.

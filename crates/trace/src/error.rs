@@ -1,0 +1,75 @@
+//! The one error type of this crate.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// What went wrong, for callers that decide by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The operating system refused to open, read or write.
+    Io,
+    /// The bytes are not what the format demands.
+    Corrupt,
+    /// No format recognises the file, or the named one does not fit it.
+    UnknownFormat,
+    /// The caller asked for something that makes no sense for this file.
+    Usage,
+    /// The caller asked to stop.
+    Cancelled,
+}
+
+/// Where in the input it went wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// Byte offset in the (uncompressed) input.
+    Byte(u64),
+    /// Line number, counted from 1.
+    Line(u64),
+}
+
+/// A refusal with its file, position and reason.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    path: PathBuf,
+    position: Option<Position>,
+    message: String,
+}
+
+impl Error {
+    /// An error in `path`; `message` says what was expected and what was found.
+    pub fn new(kind: ErrorKind, path: impl AsRef<Path>, message: impl Into<String>) -> Error {
+        Error { kind, path: path.as_ref().to_owned(), position: None, message: message.into() }
+    }
+
+    /// The same error with its place in the input.
+    #[must_use]
+    pub fn at(mut self, position: Position) -> Error {
+        self.position = Some(position);
+        self
+    }
+
+    /// What went wrong, for callers that decide by it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The file that was being read or written.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.path.display())?;
+        match self.position {
+            Some(Position::Byte(offset)) => write!(f, " at byte {offset}")?,
+            Some(Position::Line(line)) => write!(f, ":{line}")?,
+            None => {}
+        }
+        write!(f, ": {}", self.message)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,64 @@
+//! What a trace says about itself.
+
+use serde::{Deserialize, Serialize};
+
+/// What the pages of a trace are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TraceKind {
+    /// Pages of processes and files that leave and enter memory.
+    Swap,
+    /// 4 KiB blocks of a storage device.
+    Block,
+    /// Objects of a cache, one access per record.
+    Objects,
+}
+
+/// A process named by the recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// The kernel's number for it; 0 where the recording has none.
+    pub pid: u32,
+    /// Its command name; empty where the recording has none.
+    pub name: String,
+}
+
+/// Something the recording or its import lost.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loss {
+    /// What was lost, in words.
+    pub what: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// Everything known about a trace apart from its events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Header {
+    /// Version of the file's layout.
+    pub schema: u32,
+    /// The pagewise that wrote it.
+    pub pagewise: String,
+    /// What its pages are.
+    pub kind: TraceKind,
+    /// Catalog name of the format it was imported from.
+    pub format: String,
+    /// Whether events carry a time.
+    pub has_clock: bool,
+    /// Whether accesses tell reads from writes.
+    pub has_operations: bool,
+    /// Bytes per page.
+    pub page_bytes: u64,
+    /// Number of events.
+    pub events: u64,
+    /// Distinct pages, where the pages are densely numbered.
+    pub pages: Option<u32>,
+    /// Processes by `ProcessId`.
+    pub processes: Vec<Process>,
+    /// Devices seen, as the recording names them.
+    pub devices: Vec<String>,
+    /// What was lost or skipped.
+    pub losses: Vec<Loss>,
+    /// sha256 of each source file, in hexadecimal, with its name.
+    pub sources: Vec<(String, String)>,
+}

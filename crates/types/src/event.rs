@@ -1,0 +1,154 @@
+//! What a trace says happened, one event per page.
+
+use crate::{PageId, ProcessId};
+
+/// What happened to a page (or, for `Exit`, to a process).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum EventKind {
+    /// An anonymous page left memory for the swap area.
+    SwapOut = 0,
+    /// A page fault brought an anonymous page back.
+    SwapIn = 1,
+    /// A file page left the page cache.
+    Evict = 2,
+    /// A fault or read asked for a file page that was not in memory.
+    Request = 3,
+    /// A process ended; its anonymous pages and their copies are void.
+    Exit = 4,
+    /// The device read a page that was not the faulting one: readahead.
+    DeviceRead = 5,
+    /// The device wrote a page.
+    DeviceWrite = 6,
+    /// A block-layer or cache read.
+    Read = 7,
+    /// A block-layer or cache write.
+    Write = 8,
+}
+
+impl EventKind {
+    /// Every kind, in the order of its number.
+    pub const ALL: [EventKind; 9] = [
+        EventKind::SwapOut,
+        EventKind::SwapIn,
+        EventKind::Evict,
+        EventKind::Request,
+        EventKind::Exit,
+        EventKind::DeviceRead,
+        EventKind::DeviceWrite,
+        EventKind::Read,
+        EventKind::Write,
+    ];
+
+    /// The kind with this number, or none.
+    pub const fn from_u8(number: u8) -> Option<EventKind> {
+        if (number as usize) < Self::ALL.len() { Some(Self::ALL[number as usize]) } else { None }
+    }
+
+    /// Whether the event is one access in the analyses: what a swap trace swaps in or out, what a
+    /// block or cache trace reads or writes. Device traffic and exits are not.
+    pub const fn is_access(self) -> bool {
+        !matches!(self, EventKind::Exit | EventKind::DeviceRead | EventKind::DeviceWrite)
+    }
+
+    /// Whether the event carries data towards storage.
+    pub const fn is_write(self) -> bool {
+        matches!(self, EventKind::SwapOut | EventKind::Write | EventKind::DeviceWrite)
+    }
+}
+
+/// Facts about one event, as a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct EventFlags(pub u8);
+
+impl EventFlags {
+    /// The page was modified since storage last had it.
+    pub const DIRTY: EventFlags = EventFlags(1);
+    /// The page belongs to a file: its identity is (inode, offset), shared by all processes.
+    pub const FILE: EventFlags = EventFlags(2);
+    /// The fault read the device (a major fault).
+    pub const MAJOR: EventFlags = EventFlags(4);
+    /// The page is mapped by more than one process; the first owner found stands for all.
+    pub const SHARED: EventFlags = EventFlags(8);
+
+    /// Whether every bit of `other` is set.
+    #[inline(always)]
+    pub const fn contains(self, other: EventFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets of bits.
+    #[must_use]
+    pub const fn with(self, other: EventFlags) -> EventFlags {
+        EventFlags(self.0 | other.0)
+    }
+}
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// What is known about it.
+    pub flags: EventFlags,
+    /// The page; meaningless for `Exit`.
+    pub page: PageId,
+    /// The process that owns the page, or that issued the request.
+    pub process: ProcessId,
+}
+
+/// Consecutive events as columns of equal length; `time_ns` is empty where the trace has no clock.
+#[derive(Clone, Debug, Default)]
+pub struct Events {
+    /// Nanoseconds since the first event of the trace.
+    pub time_ns: Vec<i64>,
+    /// What happened.
+    pub kind: Vec<EventKind>,
+    /// What is known about it.
+    pub flags: Vec<EventFlags>,
+    /// The page, densely numbered.
+    pub page: Vec<PageId>,
+    /// The process that owns the page, or that issued the request.
+    pub process: Vec<ProcessId>,
+}
+
+impl Events {
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.kind.len()
+    }
+
+    /// Whether there is no event.
+    pub fn is_empty(&self) -> bool {
+        self.kind.is_empty()
+    }
+
+    /// The event at `index`, which must be below `len`.
+    #[inline]
+    pub fn get(&self, index: usize) -> Event {
+        Event {
+            kind: self.kind[index],
+            flags: self.flags[index],
+            page: self.page[index],
+            process: self.process[index],
+        }
+    }
+
+    /// Appends one event without a time.
+    pub fn push(&mut self, event: Event) {
+        self.kind.push(event.kind);
+        self.flags.push(event.flags);
+        self.page.push(event.page);
+        self.process.push(event.process);
+    }
+
+    /// Empties every column and keeps its memory.
+    pub fn clear(&mut self) {
+        self.time_ns.clear();
+        self.kind.clear();
+        self.flags.clear();
+        self.page.clear();
+        self.process.clear();
+    }
+}
