@@ -1,0 +1,52 @@
+# demo: answers about the recordings in examples/.   test: every test.   check: the fast ones, with lint and types.
+# build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, SECONDS each.
+.PHONY: demo test check build bench fuzz clean
+.DELETE_ON_ERROR:
+
+PYTHON  := .venv/bin/python
+SECONDS ?= 600
+SOURCES := $(shell find crates python/pagewise devices -type f \
+             -not -path '*/__pycache__/*' -not -name '*.so') Cargo.toml Cargo.lock pyproject.toml
+
+demo: build
+	.venv/bin/pagewise demo --report report.html
+
+test: .venv/.test-extras build
+	cargo test --release --quiet --workspace --exclude python
+	$(PYTHON) -m pytest
+
+check: .venv/.test-extras build
+	cargo fmt --all --check
+	cargo clippy --release --quiet --workspace --exclude python -- -D warnings
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	cargo test --release --quiet --workspace --exclude python
+	$(PYTHON) -m pytest -m "not slow" -q
+
+build: .venv/.built
+
+bench: build
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check ".[bench]" --no-deps libcachesim==0.3.5
+	$(PYTHON) bench/run.py
+
+fuzz:
+	SECONDS_EACH=$(SECONDS) fuzz/run.sh
+
+.venv/bin/maturin: pyproject.toml tools/prerequisites.sh
+	tools/prerequisites.sh demo
+	python3 -m venv .venv
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check 'maturin==1.16.0'
+	@touch $@
+
+.venv/.built: .venv/bin/maturin $(SOURCES)
+	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet
+	@touch $@
+
+.venv/.test-extras: .venv/bin/maturin
+	tools/prerequisites.sh test
+	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras test,ray
+	@touch $@ .venv/.built
+
+clean:
+	rm -rf .venv target build report.html

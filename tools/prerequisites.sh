@@ -1,0 +1,45 @@
+#!/bin/sh
+# Checks what the build needs before anything is built. Names every missing Debian package in one
+# apt line; installs them itself only when run as root on a machine with apt.
+# Usage: tools/prerequisites.sh [demo|test|bench]
+set -eu
+purpose=${1:-demo}
+
+packages=""
+need() { packages="$packages $1"; }
+
+command -v cc >/dev/null 2>&1 || need gcc
+command -v python3 >/dev/null 2>&1 || need python3
+python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || need python3-venv
+if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
+    command -v chromium >/dev/null 2>&1 || need chromium
+    command -v fio >/dev/null 2>&1 || need fio
+fi
+
+if [ -n "$packages" ]; then
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "installing:$packages"
+        apt-get update -qq
+        # The package list is meant to be split into words.
+        # shellcheck disable=SC2086
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
+    else
+        echo "missing packages; install them with" >&2
+        echo "    sudo apt-get install -y$packages" >&2
+        exit 2
+    fi
+fi
+
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
+    echo "pagewise needs Python 3.11 or newer; this is $(python3 --version)" >&2
+    exit 2
+}
+command -v cargo >/dev/null 2>&1 || {
+    echo "pagewise needs Rust 1.88 or newer, which Debian 12 does not package; get it from https://rustup.rs" >&2
+    exit 2
+}
+rust=$(cargo --version | sed 's/^cargo 1\.\([0-9]*\).*/\1/')
+[ "$rust" -ge 88 ] || {
+    echo "pagewise needs Rust 1.88 or newer; this is $(cargo --version). Run: rustup update stable" >&2
+    exit 2
+}
