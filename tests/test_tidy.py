@@ -1,0 +1,156 @@
+"""The rules of the house that a machine can check; docs/architecture.md states each with its reason."""
+
+import json
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Who may depend on whom among the crates; dev-dependencies may add testkit.
+MAY_DEPEND_ON = {
+    "types": set(),
+    "policy": {"types"},
+    "trace": {"types"},
+    "sim": {"types", "policy", "trace"},
+    "python": {"types", "policy", "trace", "sim"},
+    "testkit": {"types"},
+}
+
+LINES_MAX = 800
+CODE_SUFFIXES = (".rs", ".py", ".js", ".css", ".html", ".sh", ".toml")
+UNSAFE_ALLOWED = ("crates/trace/src/renumber",)
+
+
+def tracked_files() -> list[Path]:
+    """Every file git knows or would add, without vendored ones."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    paths = (ROOT / line for line in listing.splitlines())
+    return [path for path in paths if path.is_file() and "vendor" not in path.parts]
+
+
+def files(*suffixes: str) -> list[Path]:
+    return [path for path in tracked_files() if path.suffix in suffixes]
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def without_tests(source: str) -> str:
+    """Rust source up to its test module."""
+    return source.split("#[cfg(test)]")[0]
+
+
+def without_comments(source: str) -> str:
+    return re.sub(r"//[^\n]*", "", source)
+
+
+def test_dependencies_point_one_way() -> None:
+    metadata = json.loads(
+        subprocess.run(
+            ["cargo", "metadata", "--no-deps", "--format-version", "1", "--offline"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+    )
+    crates = {package["name"]: package for package in metadata["packages"]}
+    assert crates.keys() == MAY_DEPEND_ON.keys(), "a new crate needs its row in MAY_DEPEND_ON"
+    for name, package in crates.items():
+        for dependency in package["dependencies"]:
+            if dependency["name"] not in crates:
+                continue
+            allowed = MAY_DEPEND_ON[name] | ({"testkit"} if dependency["kind"] == "dev" else set())
+            assert dependency["name"] in allowed, f"{name} must not depend on {dependency['name']}"
+
+
+def test_files_stay_readable() -> None:
+    long = {
+        relative(path): lines
+        for path in files(*CODE_SUFFIXES)
+        if (lines := len(path.read_text().splitlines())) > LINES_MAX
+    }
+    assert not long, f"over {LINES_MAX} lines; which idea in them wants its own room? {long}"
+
+
+def test_unsafe_stays_where_it_is_allowed() -> None:
+    for path in files(".rs"):
+        text = path.read_text()
+        if relative(path).startswith(UNSAFE_ALLOWED):
+            blocks, reasons = len(re.findall(r"\bunsafe\s*\{", text)), text.count("SAFETY:")
+            assert reasons >= blocks, f"{relative(path)}: {blocks} unsafe blocks, {reasons} reasons"
+        else:
+            assert not re.search(r"\bunsafe\s*(\{|fn|impl)", without_comments(text)), relative(path)
+
+
+@pytest.mark.parametrize(
+    ("crate", "forbidden"),
+    [
+        ("policy", r"std::(time|fs|env|net|process|thread|io|sync)\b|Hash(Map|Set)|rand::"),
+        ("sim", r"std::(time|fs|env|net|process|thread)\b|SystemTime|Instant\b|rand::"),
+    ],
+)
+def test_decisions_are_pure(crate: str, forbidden: str) -> None:
+    for path in (ROOT / "crates" / crate / "src").rglob("*.rs"):
+        found = re.search(forbidden, without_comments(without_tests(path.read_text())))
+        assert not found, f"{relative(path)} uses {found and found[0]}"
+
+
+def test_only_trace_knows_foreign_formats() -> None:
+    for path in files(".rs"):
+        if not relative(path).startswith(("crates/trace/", "fuzz/")):
+            used = re.findall(r"formats::(\w+)", without_comments(path.read_text()))
+            assert set(used) <= {"CATALOG"}, f"{relative(path)} uses formats::{used}"
+
+
+def test_paths_named_in_documents_exist() -> None:
+    missing = []
+    ours = re.compile(r"(crates|python|devices|examples|tests|fuzz|bench|docs|tools)/")
+    for document in files(".md"):
+        for quoted, linked in re.findall(r"`([^`\s]+)`|\]\(([^)#\s]+)", document.read_text()):
+            path = quoted or linked
+            if path.startswith("http") or any(mark in path for mark in "<*{"):
+                continue
+            if (ours.match(path) or linked) and not (
+                (ROOT / path).exists() or (document.parent / path).exists()
+            ):
+                missing.append(f"{relative(document)}: {path}")
+    assert not missing, missing
+
+
+def test_no_path_of_a_machine() -> None:
+    pattern = re.compile(r"(?<![\w.])/(work|home|root|Users)/\w")
+    named = [
+        relative(path)
+        for path in files(*CODE_SUFFIXES, ".md", "")
+        if pattern.search(path.read_text(errors="replace"))
+    ]
+    assert not named, named
+
+
+def test_dependencies_say_why_they_are_there_and_are_pinned() -> None:
+    section = (ROOT / "Cargo.toml").read_text().split("[workspace.dependencies]")[1].split("\n[")[0]
+    previous = ""
+    for line in filter(None, section.splitlines()):
+        if " = " in line and "path = " not in line:
+            assert previous.startswith("#"), f"no reason given for: {line}"
+        previous = line
+    text = (ROOT / "pyproject.toml").read_text()
+    project = tomllib.loads(text)["project"]
+    for requirement in project["dependencies"] + sum(
+        project["optional-dependencies"].values(), []
+    ):
+        line = next(line for line in text.splitlines() if requirement in line)
+        assert "#" in line, f"no reason given for: {requirement}"
+        assert re.search(r"==|<", requirement), f"not pinned: {requirement}"
