@@ -47,11 +47,18 @@ pub struct Header {
     pub has_clock: bool,
     /// Whether accesses tell reads from writes.
     pub has_operations: bool,
+    /// Whether events carry the bytes they moved.
+    pub has_sizes: bool,
+    /// Whether events carry how long they took.
+    pub has_durations: bool,
+    /// Time of the first event on the recording's own clock, in nanoseconds; 0 without a clock.
+    pub start_ns: i64,
     /// Bytes per page.
     pub page_bytes: u64,
     /// Number of events.
     pub events: u64,
-    /// Distinct pages, where the pages are densely numbered.
+    /// Distinct pages, where the pages are densely numbered; none where only (space, address) is
+    /// stored, because the numbering table was full during import.
     pub pages: Option<u32>,
     /// Processes by `ProcessId`.
     pub processes: Vec<Process>,
@@ -59,6 +66,8 @@ pub struct Header {
     pub devices: Vec<String>,
     /// What was lost or skipped.
     pub losses: Vec<Loss>,
+    /// What the recording holds by the names of its own events, used or not, with counts.
+    pub seen: Vec<(String, u64)>,
     /// sha256 of each source file, in hexadecimal, with its name.
     pub sources: Vec<(String, String)>,
 }

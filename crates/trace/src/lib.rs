@@ -2,15 +2,19 @@
 
 mod error;
 mod header;
+mod rows;
 
 pub use error::{Error, ErrorKind, Position};
 pub use header::{Header, Loss, Process, TraceKind};
+pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 
 use types::Events;
 
 /// Anything that yields the events of a trace in order, a batch at a time.
 pub trait Source {
-    /// What is known before the first event: clock, processes, losses, kind.
+    /// What is known about the trace. Of a trace file everything; of a foreign recording that is
+    /// read directly `events`, `pages`, `processes`, `devices` and `losses` grow while it is read,
+    /// and are complete once `next_batch` has returned false.
     fn header(&self) -> &Header;
     /// Replaces `events` by the next batch; false at the end of the trace.
     ///

@@ -1,0 +1,64 @@
+//! Rows: events with every fact that a recording keeps about them, as columns.
+//!
+//! Readers of foreign formats fill rows, the store writes and reads them; simulators and analyses
+//! see the `Events` inside. A column that the recording lacks is empty in every batch of the trace.
+
+use types::Events;
+
+/// Bits of a page's address inside its name space; 2^44 pages of 4 KiB are 64 PiB.
+pub const ADDRESS_BITS: u32 = 44;
+
+/// Name spaces that a key has room for.
+pub const SPACES_MAX: u32 = 1 << (u64::BITS - ADDRESS_BITS);
+
+/// Consecutive events with all their columns.
+///
+/// A page is identified by (`space`, `address`): see [`page_key`]. `events.page` is its dense
+/// number, or empty once the numbering table is full (`Header::pages` is then none).
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    /// Time, kind, flags, dense page and process. The process is the owner of the page in a swap
+    /// trace, and the issuer of the request in a block or object trace.
+    pub events: Events,
+    /// Name space of `address`. Block traces: index into `Header::devices`. Swap traces: 0 for file
+    /// pages, else 1 + the owning process's number. Object traces: 0.
+    pub space: Vec<u32>,
+    /// Virtual page number, file page, 4 KiB block number or object id.
+    pub address: Vec<u64>,
+    /// Bytes of the page (at most 4096) or of the object that the event moved; empty where the
+    /// recording has no sizes.
+    pub bytes: Vec<u32>,
+    /// How long the fault or request took, in nanoseconds, 0 where unknown; empty where the
+    /// recording has no durations.
+    pub duration_ns: Vec<u64>,
+}
+
+impl Rows {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    /// Empties every column and keeps its memory.
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.space.clear();
+        self.address.clear();
+        self.bytes.clear();
+        self.duration_ns.clear();
+    }
+}
+
+/// One number per page of a swap or block trace: what the renumbering table is asked for. Objects
+/// use their whole 64-bit id instead.
+///
+/// Exact, not a hash: importers refuse records outside `SPACES_MAX` and `ADDRESS_BITS`.
+#[inline(always)]
+pub const fn page_key(space: u32, address: u64) -> u64 {
+    ((space as u64) << ADDRESS_BITS) | address
+}
