@@ -1,10 +1,18 @@
 //! PyO3 conversions: the Python module `pagewise._core`. Holds no rule of the domain.
 
+mod arrow_stream;
+mod errors;
+mod events;
+mod progress;
+
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
     use super::*;
+
+    #[pymodule_export]
+    use super::arrow_stream::ArrowStream;
 
     /// Version of pagewise.
     #[pyfunction]

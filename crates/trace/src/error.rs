@@ -58,6 +58,16 @@ impl Error {
     pub fn path(&self) -> &Path {
         &self.path
     }
+
+    /// Where in the input, if it is known.
+    pub fn position(&self) -> Option<Position> {
+        self.position
+    }
+
+    /// What was expected and what was found, without file and place.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
 }
 
 impl fmt::Display for Error {

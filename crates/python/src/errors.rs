@@ -1,0 +1,62 @@
+//! Rust errors as the exceptions of `pagewise.errors`.
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use trace::{Error, ErrorKind, Position};
+
+use crate::progress::Callback;
+
+/// Runs `work` without the interpreter lock; a refusal becomes the exception that fits it.
+///
+/// # Errors
+/// What the callback raised, `KeyboardInterrupt`, or a `PagewiseError`.
+pub fn detached<T: Send>(
+    py: Python<'_>,
+    callback: Option<Py<PyAny>>,
+    work: impl Send + FnOnce(&Callback) -> Result<T, Error>,
+) -> PyResult<T> {
+    let progress = Callback::new(callback);
+    let result = py.detach(|| work(&progress));
+    let raised = progress.into_raised();
+    result.map_err(|error| raised.unwrap_or_else(|| raise(py, &error)))
+}
+
+/// The exception for `error`.
+pub fn raise(py: Python<'_>, error: &Error) -> PyErr {
+    let class = match error.kind() {
+        ErrorKind::Io | ErrorKind::Corrupt | ErrorKind::UnknownFormat => "UnreadableInput",
+        ErrorKind::Usage => "UsageError",
+        ErrorKind::Cancelled => return PyKeyboardInterrupt::new_err(()),
+    };
+    let position = error.position().map(|position| match position {
+        Position::Byte(offset) => format!("byte {offset}"),
+        Position::Line(line) => format!("line {line}"),
+    });
+    let path = error.path().to_string_lossy();
+    exception(py, class, &error.to_string(), Some(&path), position.as_deref())
+}
+
+/// A `UsageError` that is about no file.
+pub fn usage(py: Python<'_>, message: &str) -> PyErr {
+    exception(py, "UsageError", message, None, None)
+}
+
+/// An exception of the Python family by the name of its class.
+fn exception(
+    py: Python<'_>,
+    class: &str,
+    message: &str,
+    path: Option<&str>,
+    position: Option<&str>,
+) -> PyErr {
+    let build = || -> PyResult<PyErr> {
+        let details = PyDict::new(py);
+        details.set_item("path", path)?;
+        details.set_item("position", position)?;
+        let class = py.import("pagewise.errors")?.getattr(class)?;
+        Ok(PyErr::from_value(class.call((message,), Some(&details))?))
+    };
+    // Only a broken installation gets here; the message must not be lost with it.
+    build().unwrap_or_else(|_| PyRuntimeError::new_err(message.to_owned()))
+}

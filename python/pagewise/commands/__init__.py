@@ -1,0 +1,52 @@
+"""The catalog of commands: one module and one row each. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import typer
+
+from pagewise.commands import (
+    analyze,
+    devices,
+    import_,
+    info,
+    list_,
+    misses,
+    report,
+    simulate,
+    slice_,
+)
+
+RECORDINGS = "Recordings"
+QUESTIONS = "Questions"
+ANSWERS = "Answers"
+REFERENCE = "Reference"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command: its name, what runs, where the help lists it, and examples of its use."""
+
+    name: str
+    run: Callable[..., int | None] | typer.Typer
+    panel: str
+    examples: tuple[str, ...]
+
+    def epilog(self) -> str:
+        """The examples as the end of the help text."""
+        return "\n\n".join(f"Example: {example}" for example in self.examples)
+
+
+COMMANDS = [
+    Command("import", import_.run, RECORDINGS, import_.EXAMPLES),
+    Command("info", info.run, RECORDINGS, info.EXAMPLES),
+    Command("slice", slice_.run, RECORDINGS, slice_.EXAMPLES),
+    Command("analyze", analyze.run, QUESTIONS, analyze.EXAMPLES),
+    Command("misses", misses.run, QUESTIONS, misses.EXAMPLES),
+    Command("simulate", simulate.run, QUESTIONS, simulate.EXAMPLES),
+    Command("report", report.run, ANSWERS, report.EXAMPLES),
+    Command("devices", devices.app, REFERENCE, ()),
+    Command("list", list_.run, REFERENCE, list_.EXAMPLES),
+]

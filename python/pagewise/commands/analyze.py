@@ -1,0 +1,65 @@
+"""`pagewise analyze`: skew, single accesses and reuse of a recording."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pagewise import questions
+from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
+from pagewise.terminal import facts, show, show_json, watched
+from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
+
+EXAMPLES = ("pagewise analyze trace.parquet", "pagewise analyze trace.csv.gz --as block --json")
+
+
+def run(
+    trace: TracePath,
+    by: Annotated[
+        str | None, typer.Option(metavar="process", help="Give the figures per process too.")
+    ] = None,
+    format: Format = None,
+    as_: As = None,
+    map_: Map = None,
+    json: Json = False,
+) -> None:
+    """Tell how skewed the accesses are, how many pages are used once, and what memory would help.
+
+    Shares of pages and of accesses; a page is 4 KiB. Exact LRU miss ratios of every size come from
+    one pass; all curves are in the --json output and in the report.
+    """
+    source = opened(trace, format, as_, map_)
+    with watched("analyzing") as progress:
+        result = questions.analyze(source, by=by, progress=progress)
+    if json:
+        show_json(result)
+    else:
+        show(facts(summary(result)))
+
+
+def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """The figures that answer most questions, in about ten lines."""
+    pages = result["pages"]
+    footprint = format_size(pages * PAGE_BYTES)
+    single = result["single_access"]
+    rows = [
+        (
+            "accesses",
+            f"{format_count(result['accesses'])} ({format_count(result['writes'])} writes)",
+        ),
+        ("pages", f"{format_count(pages)} ({footprint})"),
+    ]
+    rows += [
+        (f"busiest {float(share) * 100:g} % of pages", f"{format_share(value)} of accesses")
+        for share, value in result["top_share"].items()
+    ]
+    rows += [
+        ("80 % of accesses", f"go to {format_share(result['pages_for_80_percent'])} of pages"),
+        (
+            "accessed exactly once",
+            f"{format_share(single['pages'])} of pages, "
+            f"{format_share(single['accesses'])} of accesses",
+        ),
+    ]
+    return rows

@@ -1,0 +1,98 @@
+"""`pagewise devices`: the timing and endurance of known devices, and a probe of one's own."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import Annotated, Any
+
+import typer
+
+from pagewise import _core
+from pagewise.commands.options import Force, Json
+from pagewise.terminal import figures, show, show_json
+
+app = typer.Typer(
+    help="List the devices that --fast and --slow accept, or measure a disk of your own.",
+    invoke_without_command=True,
+    epilog="Example: pagewise devices",
+)
+
+
+@app.callback()
+def run(context: typer.Context, json: Json = False) -> None:
+    """List the devices that --fast and --slow accept, or measure a disk of your own.
+
+    Times are microseconds for one 4 KiB page; typical is what runs use, low and high its range.
+    """
+    if context.invoked_subcommand is None:
+        list_devices(json)
+
+
+@app.command("list", epilog="Example: pagewise devices list --json")
+def list_devices(json: Json = False) -> None:
+    """List every device with its times, endurance and source."""
+    devices: list[dict[str, Any]] = json_module.loads(_core.devices())
+    if json:
+        show_json({"schema": "pagewise.devices/1", "devices": devices})
+        return
+    rows = [
+        [
+            device["name"],
+            times(device["read_ns"]),
+            times(device["write_ns"]),
+            cycles(device),
+            device["summary"],
+        ]
+        for device in devices
+    ]
+    show(figures(["device", "read us", "write us", "rated cycles", "what"], rows, words=1))
+
+
+@app.command("probe", epilog="Example: pagewise devices probe /mnt/card -o my-card.toml")
+def probe(
+    path: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH",
+            help="A folder on the disk, with room for the test file.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="DEVICE.toml", help="The device file to write.")
+    ] = "probed-device.toml",
+    size: Annotated[
+        str, typer.Option(metavar="SIZE", help="Size of the test file; larger is more honest.")
+    ] = "256MiB",
+    seconds: Annotated[
+        int, typer.Option(metavar="SECONDS", help="How long each of four measurements takes.")
+    ] = 5,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Measure 4 KiB reads and writes of a disk with fio and write a device file.
+
+    Give the file to --fast or --slow. Nothing but a new test file is written, and it is removed.
+    """
+    from pagewise import probe as prober
+
+    result = prober.probe(path, output, size=size, seconds=seconds, force=force)
+    if json:
+        show_json(result)
+    else:
+        show(
+            f"{output}: read {result['read_us']['typical']} us, "
+            f"write {result['write_us']['typical']} us per 4 KiB page"
+        )
+
+
+def times(figure: dict[str, Any]) -> str:
+    """A time in microseconds with its range."""
+    low, typical, high = (figure[name] / 1000 for name in ("low", "typical", "high"))
+    return f"{typical:.3g}" if low == high else f"{typical:.3g} ({low:.3g}-{high:.3g})"
+
+
+def cycles(device: dict[str, Any]) -> str:
+    """Rated program-erase cycles, where there is a rating."""
+    rated = device.get("rated_cycles")
+    return "none" if rated is None else f"{rated['typical']:.2g}"

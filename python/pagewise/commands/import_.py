@@ -1,0 +1,127 @@
+"""`pagewise import`: foreign recordings to one trace file of ours."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pagewise import recording
+from pagewise.commands.options import As, Force, Format, Json, Map
+from pagewise.errors import DataLost
+from pagewise.terminal import facts, say, show, show_json, watched
+from pagewise.units import format_count, format_share, parse_share
+
+EXAMPLES = (
+    "pagewise import trace.csv.gz -o trace.parquet --as block",
+    "pagewise import a.csv -o a.parquet --as objects --map time=time,op=op,size=size,id=lbn",
+)
+
+
+def run(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Recordings, merged by time; .gz and .zst are unpacked; - is standard input.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str,
+        typer.Option("-o", "--output", metavar="TRACE.parquet", help="The trace file to write."),
+    ],
+    format: Format = None,
+    as_: As = None,
+    map_: Map = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="A line that cannot be read is an error, not counted.")
+    ] = False,
+    loss_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Leave with status 4 if more than this share of the records was lost, e.g. 1%.",
+        ),
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Read recordings of any known format into one trace file.
+
+    Times are kept in nanoseconds, sizes in bytes; a page is 4 KiB.
+    """
+    limit = None if loss_limit is None else parse_share(loss_limit)
+    with watched("importing") as progress:
+        result = recording.import_trace(
+            files,
+            output,
+            format=format,
+            as_=as_,
+            map=map_,
+            strict=strict,
+            force=force,
+            progress=progress,
+        )
+    for line in reject_lines(result):
+        say(line)
+    if json:
+        show_json(result)
+    else:
+        show(facts(summary(result, output)))
+    check_losses(result, limit, output)
+
+
+def reject_lines(result: dict[str, Any]) -> list[str]:
+    """The first bad lines, each with file, line and what was expected."""
+    rejects = result.get("rejects") or []
+    return [
+        f"{reject['file']}:{reject['line']}: expected {reject['expected']}" for reject in rejects
+    ]
+
+
+def summary(result: dict[str, Any], output: str) -> list[tuple[str, str]]:
+    """What was read and written, in a few lines."""
+    pages = result.get("pages")
+    rows = [
+        ("written", output),
+        ("format", str(result["format"])),
+        ("events", format_count(result["events"])),
+        ("accesses", format_count(result["accesses"])),
+        (
+            "pages",
+            "not numbered (too many for the table); analyses number them"
+            if pages is None
+            else format_count(pages),
+        ),
+    ]
+    rows += [
+        (f"skipped: {why}", format_count(count)) for why, count in pairs(result.get("skipped"))
+    ]
+    rows += [
+        (f"lost: {loss['what']}", format_count(loss["count"])) for loss in result.get("losses", [])
+    ]
+    if not result["accesses"]:
+        seen = pairs(result.get("seen"))
+        names = ", ".join(f"{name} ({format_count(count)})" for name, count in seen[:20])
+        rows.append(("no usable event; seen", names or "none"))
+    return rows
+
+
+def pairs(counts: Any) -> list[tuple[str, int]]:
+    """Counts by name, whether they come as a dictionary or as a list of pairs."""
+    items = counts.items() if isinstance(counts, dict) else counts or []
+    return [(str(name), int(count)) for name, count in items]
+
+
+def check_losses(result: dict[str, Any], limit: float | None, path: str) -> None:
+    """Raises DataLost when more than ``limit`` of the records was lost."""
+    lost = sum(loss["count"] for loss in result.get("losses", []))
+    share = lost / max(1, lost + result["events"])
+    if limit is not None and share > limit:
+        raise DataLost(
+            f"{path}: {format_count(lost)} records lost, {format_share(share)} of all; "
+            f"the limit is {format_share(limit)}",
+            path=path,
+            hint="record again with larger buffers, or raise --loss-limit",
+        )

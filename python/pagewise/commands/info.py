@@ -1,0 +1,65 @@
+"""`pagewise info`: what is inside a recording, and what that rules out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pagewise.commands.import_ import check_losses, pairs
+from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
+from pagewise.terminal import facts, show, show_json, watched
+from pagewise.units import format_count, format_seconds, parse_share
+
+EXAMPLES = ("pagewise info trace.parquet",)
+
+
+def run(
+    trace: TracePath,
+    format: Format = None,
+    as_: As = None,
+    map_: Map = None,
+    loss_limit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE", help="Leave with status 4 if more than this share was lost, e.g. 1%."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Say what a recording holds, what is absent or lost, and which analyses that rules out."""
+    limit = None if loss_limit is None else parse_share(loss_limit)
+    with watched("reading") as progress:
+        result = opened(trace, format, as_, map_).info(progress=progress)
+    if json:
+        show_json(result)
+    else:
+        show(facts(summary(result)))
+    check_losses(result["header"], limit, trace)
+
+
+def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """The header in words."""
+    header = result["header"]
+    pages = header.get("pages")
+    named = [process["name"] or f"pid {process['pid']}" for process in header["processes"]]
+    rows = [
+        ("kind", f"{header['kind']}, imported from {header['format']}"),
+        ("events", format_count(header["events"])),
+        ("pages", "not numbered; analyses number them" if pages is None else format_count(pages)),
+        ("duration", format_seconds(result.get("duration_s"))),
+        ("processes", f"{format_count(len(named))}: {shortened(named)}"),
+        ("devices", shortened(header["devices"]) or "not recorded"),
+    ]
+    rows += [(f"  {kind}", format_count(count)) for kind, count in pairs(result.get("kinds"))]
+    rows += [("absent", what) for what in result.get("absent", [])]
+    rows += [(f"lost: {loss['what']}", format_count(loss["count"])) for loss in header["losses"]]
+    rows += [("ruled out", what) for what in result.get("ruled_out", [])]
+    rows += [("source", f"{name}  sha256 {digest}") for name, digest in header["sources"]]
+    return rows
+
+
+def shortened(names: list[str], limit: int = 12) -> str:
+    """The first names in a line, and how many more there are."""
+    more = f", and {format_count(len(names) - limit)} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

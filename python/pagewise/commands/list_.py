@@ -1,0 +1,47 @@
+"""`pagewise list`: everything that can be named, from the catalogs."""
+
+from __future__ import annotations
+
+import json as json_module
+from typing import Annotated, Any
+
+import typer
+
+from pagewise import _core
+from pagewise.commands.options import Json
+from pagewise.errors import UsageError
+from pagewise.terminal import figures, show, show_json
+
+FAMILIES = ("formats", "policies", "architectures", "devices")
+EXAMPLES = ("pagewise list architectures",)
+
+
+def run(
+    family: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[formats|policies|architectures|devices]",
+            help="What to list; default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the formats, policies, architectures and devices that commands accept by name."""
+    if family is not None and family not in FAMILIES:
+        raise UsageError(f"nothing to list under {family!r}", hint=f"one of {', '.join(FAMILIES)}")
+    catalog = {name: rows(name) for name in FAMILIES if family in (None, name)}
+    if json:
+        show_json({"schema": "pagewise.list/1", **catalog})
+        return
+    for name, entries in catalog.items():
+        show(
+            figures([name, ""], [[entry["name"], entry["summary"]] for entry in entries], words=2),
+            "",
+        )
+
+
+def rows(family: str) -> list[dict[str, Any]]:
+    """The catalog of one family: name, summary and, for architectures, options."""
+    result: list[dict[str, Any]] = json_module.loads(_core.catalog(family))
+    return result

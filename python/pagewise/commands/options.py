@@ -1,0 +1,78 @@
+"""Arguments and options that several commands share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+import typer
+
+from pagewise.errors import UsageError
+from pagewise.recording import Trace, read
+
+TracePath: TypeAlias = Annotated[
+    str,
+    typer.Argument(
+        metavar="TRACE",
+        help="A trace file made by `pagewise import`, or any recording it can import; "
+        "- is standard input.",
+        show_default=False,
+    ),
+]
+Json: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")
+]
+Format: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="NAME",
+        help="Format of the recording (see `pagewise list formats`); default: by content.",
+    ),
+]
+As: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="swap|block|objects",
+        help="What a record is: block splits requests into 4 KiB pages; objects takes each record "
+        "as one access to the object its id names.",
+    ),
+]
+Map: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--map",
+        metavar="ROLE=COLUMN,...",
+        help="Columns of a CSV file by role: time, op, id, sector, sectors, size (bytes), "
+        "process, device.",
+    ),
+]
+Force: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Overwrite the output file if it exists.")
+]
+Options: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--option",
+        metavar="NAME=VALUE",
+        help="A choice of the architecture; may be given several times.",
+    ),
+]
+
+
+def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> Trace:
+    """The recording that the shared options describe."""
+    return read(path, format=format, as_=as_, map=map_)
+
+
+def name_values(pairs: list[str] | None) -> dict[str, str]:
+    """``["entry_bit=0"]`` as a dictionary."""
+    values = {}
+    for pair in pairs or []:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(
+                f"not NAME=VALUE: {pair!r}", hint="write for example --option entry_bit=0"
+            )
+        values[name.strip()] = value.strip()
+    return values

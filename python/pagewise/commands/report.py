@@ -1,0 +1,54 @@
+"""`pagewise report`: results as one HTML file."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+from pagewise.commands.options import Force, Json
+from pagewise.terminal import show, show_json, watched
+from pagewise.units import format_size
+
+EXAMPLES = ("pagewise report swap700.parquet sweep-results.parquet advice.json -o report.html",)
+
+
+def run(
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RESULTS...",
+            help="JSON outputs of analyze, misses, simulate, study and advise, results of sweep, "
+            "and recordings.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="REPORT.html", help="The file to write.")
+    ] = "report.html",
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Heading of the report.")
+    ] = None,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Write one HTML file about any mix of results; it opens without network."""
+    from pagewise.report import report
+
+    with watched("reading results") as progress:
+        written = report(
+            results, output, title=title, command=command_line(), force=force, progress=progress
+        )
+    if json:
+        show_json(written)
+    else:
+        show(
+            f"{written['path']}: {format_size(written['bytes'])}, {len(written['panels'])} sections"
+        )
+
+
+def command_line() -> str:
+    """The command as it was typed, fit to be pasted."""
+    return shlex.join(["pagewise", *sys.argv[1:]])

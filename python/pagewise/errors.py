@@ -1,0 +1,62 @@
+"""Every exception that pagewise raises on purpose, in one family.
+
+Each says what was wrong, where, and what to do about it; ``exit_status`` is what the command line
+then returns. A traceback is only ever our own bug.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class PagewiseError(Exception):
+    """Root of the family.
+
+    ``path`` is the file concerned, ``position`` the place in it (``"byte 4096"``, ``"line 12"``),
+    ``hint`` says what to do. Each is None where there is none.
+    """
+
+    exit_status: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        position: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.position = position
+        self.hint = hint
+
+
+class UsageError(PagewiseError):
+    """The request makes no sense: an unknown name, a malformed size, an impossible combination."""
+
+    exit_status = 2
+
+
+class UnreadableInput(PagewiseError):
+    """A file is missing, truncated, corrupt or of no known format."""
+
+    exit_status = 3
+
+
+class DataLost(PagewiseError):
+    """The recording lost more than the limit the caller set."""
+
+    exit_status = 4
+
+
+class UnwritableOutput(PagewiseError):
+    """The operating system refused to write the result; nothing half-written is left."""
+
+    exit_status = 3
+
+
+class Missing(PagewiseError):
+    """An optional program or package is needed for this and is not installed."""
+
+    exit_status = 2

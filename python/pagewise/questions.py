@@ -1,0 +1,107 @@
+"""Questions to a recording: how it accesses its pages, what a policy or an architecture would cost.
+
+Each returns a dictionary with the field names of the command's ``--json`` output: shares as
+fractions, times in seconds, counts as integers. Fields are added, never renamed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pagewise import _core
+from pagewise.errors import UsageError
+from pagewise.recording import PathLike, Progress, Trace, read
+from pagewise.units import parse_frames, parse_size
+
+
+def analyze(
+    trace: PathLike | Trace,
+    *,
+    by: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Skew, single accesses, reuse, and the exact LRU miss-ratio curve of every size.
+
+    ``by="process"`` adds the same figures per process. Fields: ``accesses``, ``pages``, ``writes``,
+    ``top_share`` {share of pages: share of accesses}, ``pages_for_80_percent``, ``single_access``
+    {pages, accesses}, and the curves. Source: S0 Fig. 1; Mattson's stack distances.
+    """
+    if by not in (None, "process"):
+        raise UsageError(f"cannot analyze by {by!r}", hint="only by process")
+    arguments = read(trace).arguments()
+    result: dict[str, Any] = json.loads(
+        _core.analyze(*arguments, by_process=by == "process", progress=progress)
+    )
+    return result
+
+
+def misses(
+    trace: PathLike | Trace,
+    *,
+    policy: str | Sequence[str],
+    frames: int | str | Sequence[int | str],
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Exact miss counts of eviction policies.
+
+    ``policy``: names of ``pagewise list policies``. ``frames``: pages of memory (``1000``), or a
+    size (``"64MiB"``). Fields: ``requests``, ``pages``, ``misses`` {policy: {frames: count}}.
+    """
+    names = policy.split(",") if isinstance(policy, str) else list(policy)
+    if isinstance(frames, str):
+        frames = frames.split(",")
+    sizes = [frames] if isinstance(frames, int) else list(frames)
+    result: dict[str, Any] = json.loads(
+        _core.misses(
+            *read(trace).arguments(),
+            policies=names,
+            frames=[parse_frames(size) for size in sizes],
+            progress=progress,
+        )
+    )
+    return result
+
+
+def simulate(
+    trace: PathLike | Trace,
+    *,
+    architecture: str,
+    fast_tier: int | str,
+    fast: str,
+    slow: str,
+    option: Mapping[str, object] | None = None,
+    profile: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """What one swap architecture costs on this recording.
+
+    ``architecture``: a name of ``pagewise list architectures``. ``fast_tier``: a size
+    (``"256MiB"`` or bytes; 0 is accepted). ``fast`` and ``slow``: names of ``pagewise devices``, or
+    READ/WRITE times (``"90/40us"``). ``option``: the choices the papers leave open, by name.
+    Fields: ``fast`` {reads, writes, bytes_written}, ``slow`` {reads, writes}, ``promotions``,
+    ``demotions``, ``io_time_s``, ``stall_time_s``, ``wear`` {fast, slow} per day,
+    null when unknown.
+    """
+    options = {name: option_text(value) for name, value in (option or {}).items()}
+    result: dict[str, Any] = json.loads(
+        _core.simulate(
+            *read(trace).arguments(),
+            architecture=architecture,
+            fast_tier_bytes=parse_size(fast_tier),
+            fast=fast,
+            slow=slow,
+            options=list(options.items()),
+            profile=profile,
+            progress=progress,
+        )
+    )
+    return result
+
+
+def option_text(value: object) -> str:
+    """An option's value as the command line writes it: True is ``yes``."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)

@@ -1,0 +1,179 @@
+"""Recordings: import foreign files, read traces, cut them by time."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pagewise import _core
+from pagewise.errors import UsageError
+from pagewise.units import parse_time
+
+if TYPE_CHECKING:
+    import numpy
+
+Progress: TypeAlias = Callable[[int, int], object]
+"""Called now and then as ``progress(done, total)``, ``total`` 0 where unknown; raising stops it."""
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+MAPPINGS = ("swap", "block", "objects")
+ROLES = ("time", "op", "id", "sector", "sectors", "size", "process", "device")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A recording and how to read it; nothing is read before it is asked for.
+
+    ``path`` is a trace file of ours or any importable recording (``-`` is standard input);
+    ``format``, ``as_`` and ``map`` are as for :func:`import_trace`.
+    """
+
+    path: str
+    format: str | None = None
+    as_: str | None = None
+    map: tuple[tuple[str, str], ...] = ()
+
+    def __repr__(self) -> str:
+        return f"Trace({self.path!r})"
+
+    @property
+    def header(self) -> dict[str, Any]:
+        """What the trace says about itself; a foreign recording is read through for it."""
+        result: dict[str, Any] = self.info()["header"]
+        return result
+
+    def info(self, *, progress: Progress | None = None) -> dict[str, Any]:
+        """What is inside, what is absent or lost, and which analyses that rules out."""
+        result: dict[str, Any] = json.loads(_core.info(*self.arguments(), progress=progress))
+        return result
+
+    def events(self) -> _core.ArrowStream:
+        """The events in order, as an Arrow stream that can be read once.
+
+        Columns: ``time_ns`` (int64, ns since the first event, null without a clock), ``kind``
+        (dictionary of strings), ``page`` and ``process`` (uint32, numbered from 0 in order of
+        appearance), ``flags`` (uint8: 1 dirty, 2 file, 4 major fault, 8 shared).
+        """
+        return _core.events(*self.arguments())
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The events as an Arrow capsule: ``polars.DataFrame(trace)`` works."""
+        return self.events().__arrow_c_stream__(requested_schema)
+
+    def column(self, name: str, *, progress: Progress | None = None) -> numpy.ndarray[Any, Any]:
+        """One column of the events as a read-only numpy array of shape (events,).
+
+        ``time_ns`` int64 (ns), ``kind`` uint8 (the order of ``pagewise._core.kinds()``), ``page``
+        and ``process`` uint32, ``flags`` uint8.
+        """
+        import numpy
+
+        data, element = _core.column(*self.arguments(), name=name, progress=progress)
+        return numpy.frombuffer(data, dtype=element)
+
+    def arguments(self) -> tuple[str, str | None, str | None, list[tuple[str, str]]]:
+        """The trace as the compiled functions take it."""
+        return self.path, self.format, self.as_, list(self.map)
+
+
+def read(
+    path: PathLike | Trace,
+    *,
+    format: str | None = None,
+    as_: str | None = None,
+    map: Mapping[str, str] | str | None = None,
+) -> Trace:
+    """A trace file of ours or any importable recording, ready to be asked.
+
+    ``format`` names the format where its content does not tell; ``as_`` and ``map`` as for
+    :func:`import_trace`. Raises UsageError for a mapping or role that does not exist; the file
+    itself is opened by the first question.
+    """
+    if isinstance(path, Trace):
+        return path
+    if as_ is not None and as_ not in MAPPINGS:
+        raise UsageError(f"no such mapping: {as_!r}", hint=f"one of {', '.join(MAPPINGS)}")
+    return Trace(os.fspath(path), format, as_, parse_map(map))
+
+
+def parse_map(columns: Mapping[str, str] | str | None) -> tuple[tuple[str, str], ...]:
+    """``time=ts,op=rw`` or a dictionary as pairs of role and column."""
+    if not columns:
+        return ()
+    if isinstance(columns, str):
+        pairs = [tuple(part.split("=", 1)) for part in columns.split(",")]
+        if any(len(pair) != 2 for pair in pairs):
+            raise UsageError(f"not a list of ROLE=COLUMN: {columns!r}", hint="e.g. time=ts,id=lbn")
+        columns = {role.strip(): column.strip() for role, column in pairs}
+    for role in columns:
+        if role not in ROLES:
+            raise UsageError(f"no such role: {role!r}", hint=f"one of {', '.join(ROLES)}")
+    return tuple(columns.items())
+
+
+def import_trace(
+    inputs: PathLike | Sequence[PathLike],
+    output: PathLike,
+    *,
+    format: str | None = None,
+    as_: str | None = None,
+    map: Mapping[str, str] | str | None = None,
+    strict: bool = False,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Reads recordings of a known format, merged by time, into one trace file of ours.
+
+    ``format``: a name of ``pagewise list formats``, otherwise recognised by content. ``as_``:
+    ``"block"`` splits requests into 4 KiB pages, ``"objects"`` takes each record as one access to
+    the object its id names. ``map``: which column has which role, for CSV files. ``strict``: a line
+    that cannot be read is an error, not counted. ``force``: overwrite ``output``.
+
+    Returns counts of events, accesses, pages, skipped records and losses. Raises UnreadableInput,
+    UsageError, UnwritableOutput; ``output`` appears whole or not at all.
+    """
+    paths = [inputs] if isinstance(inputs, (str, os.PathLike)) else list(inputs)
+    trace = read(paths[0] if paths else "-", format=format, as_=as_, map=map)
+    result: dict[str, Any] = json.loads(
+        _core.import_trace(
+            [os.fspath(path) for path in paths],
+            os.fspath(output),
+            trace.format,
+            trace.as_,
+            list(trace.map),
+            strict=strict,
+            force=force,
+            progress=progress,
+        )
+    )
+    return result
+
+
+def slice_trace(
+    path: PathLike,
+    output: PathLike,
+    *,
+    start: str | float | None = None,
+    stop: str | float | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Copies the events from ``start`` (included) to ``stop`` (excluded) of a trace file of ours.
+
+    Times count from the first event: ``"10s"``, ``"1500ms"``, a number in seconds.
+    """
+    result: dict[str, Any] = json.loads(
+        _core.slice_trace(
+            os.fspath(path),
+            os.fspath(output),
+            from_ns=None if start is None else parse_time(start),
+            to_ns=None if stop is None else parse_time(stop),
+            force=force,
+            progress=progress,
+        )
+    )
+    return result

@@ -1,0 +1,183 @@
+"""Puts the panels into one HTML file that loads nothing and runs only the scripts it was made with."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from pagewise import _core, units
+from pagewise.errors import UnwritableOutput, UsageError
+from pagewise.recording import PathLike, Progress
+from pagewise.report.inputs import Inputs, gather
+from pagewise.report.model import Cell, Chart, Column, Panel, Table
+from pagewise.report.panels import PANELS
+from pagewise.report.style import styles
+from pagewise.report.verdict import verdict
+
+HERE = Path(__file__).parent
+ROWS_SHOWN = 200
+"""Rows of a table on the page; the embedded JSON and the CSV file hold all."""
+
+
+def build(
+    results: Sequence[PathLike | Mapping[str, Any]],
+    output: PathLike,
+    *,
+    title: str | None = None,
+    command: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """See :func:`pagewise.report.report`."""
+    if not results:
+        raise UsageError("a report needs at least one result")
+    target = Path(output)
+    if target.exists() and not force:
+        raise UsageError(f"{target} exists", hint="--force replaces it")
+    inputs = gather(results, progress=progress)
+    inputs.command = command or " ".join(sys.argv)
+    panels = [panel for make in PANELS if (panel := make(inputs))]
+    page = render(inputs, panels, title or default_title(inputs))
+    write_aside(target, page)
+    return {
+        "schema": "pagewise.report/1",
+        "path": str(target),
+        "bytes": len(page.encode()),
+        "panels": [panel.identifier for panel in panels],
+    }
+
+
+def default_title(inputs: Inputs) -> str:
+    """What the report is about, from the recordings in it."""
+    names = list(inputs.analyses) or sorted({str(cell["trace"]) for cell in inputs.cells})
+    return f"Swap on {', '.join(names[:4])}" if names else "Results of pagewise"
+
+
+def subtitle(inputs: Inputs) -> str:
+    """One line under the title: how much was looked at."""
+    accesses = sum(analysis["accesses"] for analysis in inputs.analyses.values())
+    parts = []
+    if inputs.analyses:
+        parts.append(f"{len(inputs.analyses)} recordings with {accesses:,} accesses to pages of 4 KiB")
+    if inputs.cells:
+        parts.append(f"{len(inputs.cells):,} simulated cells")
+    return ", ".join(parts) + ("." if parts else "")
+
+
+def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
+    """The whole page."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(embed=embed, written=written, grouped=grouped)
+    names = [
+        series.name
+        for panel in panels
+        for chart in panel.charts
+        for view in chart.views
+        for series in view.series
+    ]
+    echarts = (HERE / "vendor" / "echarts.common.min.js").read_text()
+    script = (HERE / "page" / "charts.js").read_text()
+    template = environment.from_string((HERE / "page" / "page.html.j2").read_text())
+    return template.render(
+        title=title,
+        subtitle=subtitle(inputs),
+        version=_core.version(),
+        verdict=verdict(inputs, {panel.identifier for panel in panels}),
+        panels=panels,
+        styles=styles(names),
+        policy=Markup(content_policy([echarts, script])),
+        css=Markup((HERE / "page" / "page.css").read_text()),
+        echarts=Markup(echarts),
+        script=Markup(script),
+        rows_shown=ROWS_SHOWN,
+        verdict_class=verdict_class,
+    )
+
+
+def content_policy(scripts: Iterable[str]) -> str:
+    """Nothing may be loaded; only these scripts may run, by their hash; styles are inline."""
+    hashes = " ".join(
+        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+        for script in scripts
+    )
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def embed(value: Any) -> Markup:
+    """Data as JSON that cannot end its script element, whatever names it holds."""
+    if isinstance(value, (Chart, Table)):
+        value = asdict(value)
+    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def written(cell: Cell, unit: str) -> str:
+    """A cell of a table in its unit."""
+    if cell is None:
+        return "unknown"
+    if isinstance(cell, str):
+        return cell
+    match unit:
+        case "bytes":
+            return units.format_size(cell)
+        case "share":
+            return units.format_share(cell)
+        case "seconds":
+            return units.format_seconds(cell)
+        case "ratio":
+            return f"{cell:.3g}"
+        case "count":
+            return f"{cell:,.0f}"
+        case _:
+            return str(cell)
+
+
+def verdict_class(column: Column, cell: Cell) -> str:
+    """The class that colours a verdict, beside its words."""
+    if column.name != "verdict":
+        return ""
+    return " holds" if str(cell) == "holds" else " fails" if str(cell) == "does not hold" else ""
+
+
+def grouped(charts: Sequence[Chart]) -> list[list[Chart]]:
+    """Neighbouring charts of one group together; a chart without a group stands alone."""
+    keyed = groupby(charts, key=lambda chart: chart.group or chart.identifier)
+    return [list(group) for _, group in keyed]
+
+
+def write_aside(target: Path, page: str) -> None:
+    """Writes beside the target and renames, so that the file is whole or absent."""
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
+        ) as file:
+            aside = Path(file.name)
+            try:
+                file.write(page)
+                file.flush()
+                aside.chmod(0o644)
+                os.replace(aside, target)
+            except BaseException:
+                aside.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise UnwritableOutput(
+            f"{target}: {error.strerror}", path=str(target)
+        ) from error

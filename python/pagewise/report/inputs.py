@@ -1,0 +1,158 @@
+"""Sorts what the report was given: results by their ``schema``, sweeps, and recordings."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from pagewise import _core
+from pagewise.errors import UnreadableInput
+from pagewise.questions import analyze
+from pagewise.recording import PathLike, Progress, read
+
+Result: TypeAlias = dict[str, Any]
+
+HASHED_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Source:
+    """One input: its name, what it is, and the sha256 of its bytes."""
+
+    name: str
+    what: str
+    sha256: str
+
+
+@dataclass
+class Inputs:
+    """Everything the panels may show, by kind, in the order given."""
+
+    analyses: dict[str, Result] = field(default_factory=dict)
+    """By the recording's name."""
+    headers: dict[str, Result] = field(default_factory=dict)
+    """What each recording says about itself."""
+    misses: list[Result] = field(default_factory=list)
+    cells: list[Result] = field(default_factory=list)
+    """One row per simulated cell, of sweeps and of single simulations."""
+    studies: list[Result] = field(default_factory=list)
+    advice: list[Result] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    command: str | None = None
+
+
+def gather(
+    results: Sequence[PathLike | Mapping[str, Any]], *, progress: Progress | None = None
+) -> Inputs:
+    """Reads every result. Raises UnreadableInput for what is neither result nor recording."""
+    inputs = Inputs()
+    for number, result in enumerate(results, start=1):
+        if isinstance(result, Mapping):
+            text = json.dumps(result, sort_keys=True)
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            add(inputs, dict(result), f"result {number}", digest)
+        else:
+            add_file(inputs, os.fspath(result), progress)
+    return inputs
+
+
+def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
+    """Adds a file: JSON by its first character, otherwise a sweep's table or a recording."""
+    try:
+        digest, head = fingerprint(path)
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {error.strerror}", path=path) from error
+    if head.lstrip()[:1] == b"{":
+        try:
+            result = json.loads(Path(path).read_bytes())
+        except ValueError as error:
+            raise UnreadableInput(f"{path}: not JSON: {error}", path=path) from error
+        add(inputs, result, Path(path).stem, digest)
+    elif _core.is_table(path):
+        columns: dict[str, list[Any]] = json.loads(_core.table_columns(path))
+        rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+        add(inputs, {"schema": "pagewise.sweep/1", "cells": rows}, Path(path).stem, digest)
+    else:
+        trace = read(path)
+        result = analyze(trace, by="process", progress=progress)
+        result["header"] = trace.header
+        add(inputs, result, recording_name(path), digest)
+
+
+def add(inputs: Inputs, result: Result, name: str, digest: str) -> None:
+    """Adds one result to the list that its schema names."""
+    schema = str(result.get("schema", ""))
+    kind = schema.removeprefix("pagewise.").partition("/")[0]
+    name = str(result.get("name") or recording_name(str(result.get("trace") or name)))
+    match kind:
+        case "analyze":
+            inputs.analyses[unused(name, inputs.analyses)] = result
+            if "header" in result:
+                inputs.headers[name] = result["header"]
+        case "misses":
+            inputs.misses.append({"name": name, **result})
+        case "simulate":
+            inputs.cells.append(flat(result, name))
+        case "sweep":
+            inputs.cells += [cell for cell in result["cells"] if not cell.get("error")]
+        case "study":
+            inputs.studies.append({"name": name, **result})
+        case "advise":
+            inputs.advice.append({"name": name, **result})
+        case _:
+            raise UnreadableInput(
+                f"{name}: no result of pagewise (schema {schema or 'absent'})",
+                hint="give outputs of --json, results of sweep or study, or recordings",
+            )
+    inputs.sources.append(Source(name, kind, digest))
+
+
+def flat(result: Result, name: str) -> Result:
+    """One simulation in the columns of a sweep."""
+    wear = result.get("wear") or {}
+    return {
+        "trace": name,
+        "architecture": result["architecture"],
+        "options": json.dumps(result["options"], sort_keys=True),
+        "fast_tier_bytes": result["fast_tier_bytes"],
+        "fast": result["fast_device"],
+        "slow": result["slow_device"],
+        "fast_reads": result["fast"]["reads"],
+        "fast_writes": result["fast"]["writes"],
+        "slow_reads": result["slow"]["reads"],
+        "slow_writes": result["slow"]["writes"],
+        "io_time_s": result["io_time_s"],
+        "stall_time_s": result["stall_time_s"],
+        "wear_fast": wear.get("fast"),
+        "wear_slow": wear.get("slow"),
+    }
+
+
+def fingerprint(path: str) -> tuple[str, bytes]:
+    """The sha256 of a file, and its first bytes."""
+    digest = hashlib.sha256()
+    head = b""
+    with open(path, "rb") as file:
+        while block := file.read(HASHED_BLOCK):
+            head = head or block[:64]
+            digest.update(block)
+    return digest.hexdigest(), head
+
+
+def recording_name(path: str) -> str:
+    """The file's name without folders and endings: what charts call the recording."""
+    name = os.path.basename(path)
+    for ending in (".zst", ".gz", ".parquet", ".json", ".csv", ".txt"):
+        name = name.removesuffix(ending)
+    return name or path
+
+
+def unused(name: str, taken: Mapping[str, object]) -> str:
+    """The name, or the name with a number where it is taken."""
+    candidates = [name, *(f"{name} ({number})" for number in range(2, len(taken) + 3))]
+    return next(candidate for candidate in candidates if candidate not in taken)

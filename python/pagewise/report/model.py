@@ -1,0 +1,120 @@
+"""What a panel of the report is made of: prose, charts and tables, free of HTML and of ECharts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+Unit: TypeAlias = Literal["count", "bytes", "share", "seconds", "ratio", "text"]
+"""How a figure is written: bytes as KiB..GiB, shares as percentages, ratios with four digits."""
+
+Cell: TypeAlias = str | int | float | None
+Point: TypeAlias = tuple[float | str, float | None]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: what it measures, in which unit, and whether it is logarithmic."""
+
+    label: str
+    unit: Unit = "count"
+    scale: Literal["linear", "log", "category"] = "linear"
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """One named line, set of points or set of bars; the name decides colour, symbol and dash."""
+
+    name: str
+    points: Sequence[Point]
+    labels: Sequence[str] = ()
+    """What the tooltip says about each point, where its coordinates do not say it."""
+    is_reference: bool = False
+    """Drawn grey and thin: something to compare with, not a contender."""
+
+
+@dataclass(frozen=True)
+class View:
+    """One of several sets of series that the reader can switch between, such as one recording's."""
+
+    label: str
+    series: Sequence[Series]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart; those with the same ``group`` share legend, view switch, zoom and pointer."""
+
+    identifier: str
+    title: str
+    x: Axis
+    y: Axis
+    views: Sequence[View]
+    kind: Literal["line", "scatter", "bar"] = "line"
+    group: str = ""
+    is_stacked: bool = False
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: name in the CSV file, heading on the page, unit of its figures."""
+
+    name: str
+    label: str
+    unit: Unit = "text"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; embedded whole as JSON, offered as CSV, shown up to a few hundred rows."""
+
+    identifier: str
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
+    is_open: bool = False
+    """Shown at once; otherwise behind a line to unfold."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One section: a title, the finding in one or two sentences, and what shows it."""
+
+    identifier: str
+    title: str
+    finding: str
+    charts: Sequence[Chart] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One of the three answers at the top: a figure, what it says, how sure it is, and the proof."""
+
+    figure: str
+    statement: str
+    interval: str
+    evidence: str
+    """Identifier of the panel that shows it."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Lines to paste into a shell or a file, and how to take them back."""
+
+    title: str
+    apply: str
+    undo: str
+    interval: str = ""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The box at the top of the report."""
+
+    findings: Sequence[Finding] = ()
+    settings: Sequence[Settings] = field(default_factory=tuple)

@@ -1,0 +1,309 @@
+// Draws the report's charts from their specifications, and gives every table its CSV button.
+// Runs without network; everything comes from the JSON embedded in the page. No markup is ever
+// built from data: names go through textContent, or through echarts as text.
+"use strict";
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+
+/** Reads an embedded JSON block. */
+function embedded(id) {
+  return JSON.parse(document.getElementById(id).textContent);
+}
+
+/** A figure in its unit; `isShort` for axes, where space is dear. */
+function format(value, unit, isShort) {
+  if (value === null || value === undefined || value === "-") return "unknown";
+  if (unit === "text" || typeof value === "string") return String(value);
+  if (unit === "share") return trimmed(value * 100, isShort ? 1 : 2) + " %";
+  if (unit === "bytes") return scaled(value, 1024, UNITS, isShort ? "" : " ");
+  if (unit === "seconds") return value >= 120 ? trimmed(value / 60, 1) + " min" : trimmed(value, 3) + " s";
+  if (unit === "ratio") return Number(value.toPrecision(isShort ? 2 : 3)).toString();
+  if (isShort) return scaled(value, 1000, ["", "k", "M", "G", "T"], "");
+  return Math.round(value).toLocaleString("en-US");
+}
+
+function trimmed(value, digits) {
+  return Number(value.toFixed(digits)).toString();
+}
+
+function scaled(value, base, units, gap) {
+  let index = 0;
+  let rest = value;
+  while (Math.abs(rest) >= base && index < units.length - 1) {
+    rest /= base;
+    index += 1;
+  }
+  return trimmed(rest, Math.abs(rest) < 10 ? 2 : 1) + (units[index] ? gap + units[index] : "");
+}
+
+/** The colours of the current theme, from the style sheet. */
+function theme() {
+  const style = getComputedStyle(document.documentElement);
+  const get = (name) => style.getPropertyValue(name).trim();
+  return {
+    ink: get("--ink"),
+    soft: get("--ink-soft"),
+    line: get("--line"),
+    ground: get("--ground"),
+    font: get("--sans"),
+    series: Array.from({ length: 8 }, (_, index) => get(`--series-${index}`)),
+  };
+}
+
+const STYLES = embedded("styles");
+
+/** Colour, symbol and dash of a series; references are grey. */
+function look(series, colors) {
+  const style = STYLES[series.name] || { color: 0, symbol: "circle", dash: [] };
+  if (series.is_reference) return { color: colors.soft, symbol: style.symbol, dash: [4, 4], width: 1.5 };
+  return { color: colors.series[style.color], symbol: style.symbol, dash: style.dash, width: 2 };
+}
+
+function axis(spec, colors, isX, isNarrow) {
+  const isCategory = spec.scale === "category";
+  return {
+    type: isCategory ? "category" : spec.scale === "log" ? "log" : "value",
+    logBase: spec.unit === "bytes" ? 2 : 10,
+    name: spec.label,
+    nameLocation: isX ? "middle" : "end",
+    nameGap: isX ? 30 : 14,
+    nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -34] },
+    min: spec.low === null ? undefined : spec.low,
+    max: spec.high === null ? undefined : spec.high,
+    axisLine: { show: isX, lineStyle: { color: colors.line } },
+    axisTick: { show: false },
+    splitNumber: isNarrow ? 3 : 5,
+    splitLine: { show: !isX, lineStyle: { color: colors.line } },
+    axisLabel: {
+      color: colors.soft,
+      fontSize: 12,
+      hideOverlap: true,
+      interval: isCategory ? 0 : undefined,
+      width: isCategory ? (isNarrow ? 60 : 110) : undefined,
+      overflow: isCategory ? "break" : undefined,
+      formatter: (value) => format(value, spec.unit, true),
+    },
+    scale: spec.scale === "log",
+  };
+}
+
+/** What the pointer shows: built as nodes, so that no name is read as markup. */
+function tooltip(spec) {
+  return (given) => {
+    const rows = Array.isArray(given) ? given : [given];
+    const box = document.createElement("div");
+    if (rows.length === 0) return box;
+    const head = document.createElement("div");
+    head.className = "tip-head";
+    const first = rows[0];
+    head.textContent = spec.kind === "scatter" ? first.seriesName : format(first.value[0], spec.x.unit, false);
+    box.append(head);
+    for (const row of rows) {
+      const label = row.data && row.data.label_text;
+      const parts = spec.kind === "scatter"
+        ? [label, `${spec.x.label}: ${format(row.value[0], spec.x.unit)}`, `${spec.y.label}: ${format(row.value[1], spec.y.unit)}`]
+        : [`${row.seriesName}: ${format(row.value[1], spec.y.unit)}`, label];
+      for (const part of parts.filter(Boolean)) {
+        const line = document.createElement("div");
+        const dot = document.createElement("span");
+        dot.className = "tip-dot";
+        dot.style.background = row.color;
+        line.append(dot, part);
+        box.append(line);
+      }
+    }
+    return box;
+  };
+}
+
+function drawn(series, spec, colors, isOn) {
+  const { color, symbol, dash, width } = look(series, colors);
+  const isDense = series.points.length > 24;
+  return {
+    type: spec.kind,
+    name: series.name,
+    data: series.points.map((point, index) => ({ value: point, label_text: series.labels[index] })),
+    color,
+    symbol,
+    symbolSize: spec.kind === "scatter" ? 10 : 7,
+    showSymbol: !isDense,
+    stack: spec.is_stacked ? "all" : undefined,
+    barMaxWidth: 44,
+    lineStyle: { color, width, type: dash.length ? dash : "solid" },
+    itemStyle: { color, borderColor: colors.ground, borderWidth: spec.kind === "bar" ? 1 : 0.5 },
+    emphasis: { focus: "series" },
+    silent: !isOn,
+    connectNulls: false,
+  };
+}
+
+/** The options of echarts for one chart in its current state. */
+function options(spec, view, off) {
+  const colors = theme();
+  const isNarrow = window.innerWidth < 640;
+  const shown = spec.views[Math.min(view, spec.views.length - 1)].series;
+  const canZoom = spec.kind !== "bar" && shown.some((series) => series.points.length > 5);
+  return {
+    animation: !matchMedia("(prefers-reduced-motion: reduce)").matches,
+    animationDuration: 250,
+    backgroundColor: "transparent",
+    textStyle: { color: colors.ink, fontFamily: colors.font },
+    aria: { enabled: true, label: { description: `${spec.title}. The table below holds the same figures.` } },
+    grid: { left: 8, right: 20, top: 34, bottom: canZoom ? 58 : 34, containLabel: true },
+    legend: { show: false, selected: Object.fromEntries(shown.map((series) => [series.name, !off.has(series.name)])) },
+    tooltip: {
+      trigger: spec.kind === "scatter" ? "item" : "axis",
+      confine: true,
+      backgroundColor: colors.ground,
+      borderColor: colors.line,
+      textStyle: { color: colors.ink, fontSize: 13, fontFamily: colors.font },
+      axisPointer: { type: spec.kind === "bar" ? "shadow" : "line", lineStyle: { color: colors.soft } },
+      formatter: tooltip(spec),
+    },
+    xAxis: axis(spec.x, colors, true, isNarrow),
+    yAxis: axis(spec.y, colors, false, isNarrow),
+    dataZoom: canZoom
+      ? [
+          {
+            type: "slider",
+            height: 14,
+            bottom: 4,
+            borderColor: "transparent",
+            backgroundColor: colors.line,
+            fillerColor: colors.soft + "33",
+            handleSize: 18,
+            moveHandleSize: 0,
+            showDataShadow: false,
+            brushSelect: false,
+            labelFormatter: (value) => format(value, spec.x.unit, true),
+            textStyle: { color: colors.soft, fontSize: 11 },
+          },
+        ]
+      : [],
+    series: shown.map((series) => drawn(series, spec, colors, !off.has(series.name))),
+  };
+}
+
+/** Charts that share legend, view, zoom and pointer. */
+class Group {
+  constructor(element) {
+    this.off = new Set();
+    this.view = 0;
+    this.charts = Array.from(element.querySelectorAll(".chart"), (node) => ({
+      node,
+      spec: embedded(`chart-${node.id}`),
+      chart: echarts.init(node, null, { renderer: "svg" }),
+    }));
+    if (this.charts.length > 1) echarts.connect(this.charts.map(({ chart }) => chart));
+    this.legend = element.querySelector(".legend");
+    const select = element.querySelector("select");
+    if (select) select.addEventListener("change", () => this.show(Number(select.value)));
+    this.show(0);
+  }
+
+  show(view) {
+    this.view = view;
+    this.draw();
+    this.drawLegend();
+  }
+
+  draw() {
+    for (const { chart, spec } of this.charts) chart.setOption(options(spec, this.view, this.off), true);
+  }
+
+  toggle(button, name) {
+    if (this.off.has(name)) this.off.delete(name);
+    else this.off.add(name);
+    button.setAttribute("aria-pressed", String(!this.off.has(name)));
+    this.draw();
+  }
+
+  /** One button per series: works with the keyboard, wraps on a phone, prints. */
+  drawLegend() {
+    const colors = theme();
+    const series = new Map();
+    for (const { spec } of this.charts)
+      for (const one of spec.views[Math.min(this.view, spec.views.length - 1)].series) series.set(one.name, one);
+    this.legend.replaceChildren(
+      ...Array.from(series.values(), (one) => {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.setAttribute("aria-pressed", String(!this.off.has(one.name)));
+        button.title = "Switch this series on or off";
+        button.append(swatch(look(one, colors), this.charts[0].spec.kind), one.name);
+        button.addEventListener("click", () => this.toggle(button, one.name));
+        return button;
+      }),
+    );
+  }
+
+  resize() {
+    for (const { chart } of this.charts) chart.resize();
+  }
+}
+
+const MARKS = {
+  circle: ["circle", { cx: 14, cy: 6, r: 3.5 }],
+  rect: ["rect", { x: 10.5, y: 2.5, width: 7, height: 7 }],
+  triangle: ["path", { d: "M14 1.5 L18 9.5 L10 9.5 Z" }],
+  diamond: ["path", { d: "M14 1.5 L18 6 L14 10.5 L10 6 Z" }],
+};
+
+/** The line and symbol of a series as a small drawing. */
+function swatch({ color, symbol, dash, width }, kind) {
+  const make = (tag, attributes) => {
+    const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    return node;
+  };
+  const drawing = make("svg", { width: 28, height: 12, "aria-hidden": "true" });
+  const [tag, shape] = kind === "bar" ? ["rect", { x: 8, y: 0, width: 12, height: 12, rx: 2 }] : MARKS[symbol];
+  if (kind === "line")
+    drawing.append(make("path", { d: "M0 6 H28", stroke: color, "stroke-width": width, "stroke-dasharray": dash.join(" ") }));
+  drawing.append(make(tag, { ...shape, fill: color }));
+  return drawing;
+}
+
+/** A cell for a CSV file; text that a spreadsheet would run as a formula is made harmless. */
+function csvCell(value) {
+  if (value === null || value === undefined) return "";
+  let text = String(value);
+  if (typeof value === "string" && /^[=+\-@\t\r]/.test(text)) text = "'" + text;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}
+
+function downloadTable(button) {
+  const table = embedded(`table-${button.dataset.table}`);
+  const lines = [table.columns.map((column) => column.name), ...table.rows];
+  const text = lines.map((line) => line.map(csvCell).join(",")).join("\r\n") + "\r\n";
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  link.download = `${button.dataset.table}.csv`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}
+
+async function copyText(button) {
+  const block = document.getElementById(button.dataset.copy);
+  getSelection().selectAllChildren(block);
+  try {
+    await navigator.clipboard.writeText(block.textContent);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Selected: press Ctrl+C";
+  }
+}
+
+const groups = Array.from(document.querySelectorAll(".chart-group"), (element) => new Group(element));
+const redraw = () => groups.forEach((group) => group.show(group.view));
+window.addEventListener("resize", () => groups.forEach((group) => group.resize()));
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+matchMedia("print").addEventListener("change", () => {
+  groups.forEach((group) => group.resize());
+  redraw();
+});
+for (const button of document.querySelectorAll("button[data-table]"))
+  button.addEventListener("click", () => downloadTable(button));
+for (const button of document.querySelectorAll("button[data-copy]"))
+  button.addEventListener("click", () => copyText(button));
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,127 @@
+"""What people see: results on standard output, progress and diagnostics on standard error.
+
+Names in recordings are hostile input: nothing here interprets markup, and control characters are
+shown, not sent to the terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pagewise.recording import Progress
+
+PIPED_WIDTH = 120
+"""Columns where the output is not a terminal: wide enough that no table is cut."""
+
+
+class QuietConsole(Console):
+    """A console that ends quietly when its reader has gone (``| head``)."""
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Discards what is left to write."""
+        leave_pipe()
+        raise SystemExit(0)
+
+
+def leave_pipe() -> None:
+    """Points standard output nowhere, so that the interpreter can flush and close it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console without markup, highlighting or emoji; NO_COLOR is obeyed."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else PIPED_WIDTH
+    return QuietConsole(
+        stderr=stderr, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False
+    )
+
+
+def show(*renderables: RenderableType) -> None:
+    """Prints each to standard output."""
+    output = console()
+    for renderable in renderables:
+        output.print(renderable)
+
+
+def say(message: str) -> None:
+    """Prints a diagnostic to standard error."""
+    console(stderr=True).print(Text(printable(message)), soft_wrap=True)
+
+
+def show_json(result: Mapping[str, Any]) -> None:
+    """Prints one object to standard output and nothing else."""
+    try:
+        json.dump(result, sys.stdout, indent=2, ensure_ascii=True)
+        sys.stdout.write("\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        leave_pipe()
+        raise SystemExit(0) from None
+
+
+def printable(text: object) -> str:
+    """The text with control characters spelled out, so that no recording can drive the terminal."""
+    return "".join(
+        character if character.isprintable() or character == "\n" else f"\\x{ord(character):02x}"
+        for character in str(text)
+    )
+
+
+def facts(rows: list[tuple[str, str]]) -> Table:
+    """Two columns without lines: what it is, and its figure."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, value in rows:
+        table.add_row(Text(printable(name)), Text(printable(value)))
+    return table
+
+
+def figures(columns: list[str], rows: list[list[str]], *, words: int = 1) -> Table:
+    """A table whose first ``words`` columns are words; the others are figures, aligned right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for number, column in enumerate(columns):
+        table.add_column(
+            Text(printable(column)),
+            justify="left" if number < words else "right",
+            no_wrap=number == 0,
+            header_style="bold",
+        )
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    return table
+
+
+@contextmanager
+def watched(label: str) -> Iterator[Progress | None]:
+    """A progress bar with the time left on standard error, only where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    with Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        console=console(stderr=True),
+        transient=True,
+    ) as bars:
+        task = bars.add_task(printable(label), total=None)
+
+        def advance(done: int, total: int) -> None:
+            bars.update(task, completed=done, total=total or None)
+
+        yield advance

@@ -1,0 +1,124 @@
+"""Sizes and times with their units, as users write them and as we print them.
+
+Sizes: ``256MiB`` (1024-based), ``1.2GB`` (1000-based), ``4096`` (bytes). Times: ``10s``,
+``1500ms``, ``90us``, ``2min``; a bare number is seconds.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pagewise.errors import UsageError
+
+PAGE_BYTES = 4096
+"""Bytes of one page in every recording and simulator."""
+
+SIZE_UNITS = {
+    "": 1,
+    "b": 1,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "k": 2**10,
+    "m": 2**20,
+    "g": 2**30,
+    "t": 2**40,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+TIME_UNITS_NS = {
+    "ns": 1,
+    "us": 10**3,
+    "µs": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "": 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86400 * 10**9,
+}
+QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Zµ]*)\s*")
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes of a size such as ``256MiB``; an int passes as bytes."""
+    if isinstance(text, int):
+        if text < 0:
+            raise UsageError(f"a size cannot be negative: {text}")
+        return text
+    match = QUANTITY.fullmatch(text)
+    factor = SIZE_UNITS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise UsageError(f"not a size: {text!r}", hint="write for example 256MiB, 1.2GB or 4096")
+    return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+def parse_time(text: str | int | float) -> int:
+    """Nanoseconds of a time such as ``1500ms``; a bare number is seconds."""
+    match = QUANTITY.fullmatch(str(text))
+    factor = TIME_UNITS_NS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise UsageError(f"not a time: {text!r}", hint="write for example 10s, 1500ms or 2min")
+    return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+
+
+def parse_share(text: str | float) -> float:
+    """A fraction from ``5%`` or ``0.05``."""
+    try:
+        value = (
+            float(text[:-1]) / 100 if isinstance(text, str) and text.endswith("%") else float(text)
+        )
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise UsageError(f"not a share: {text!r}", hint="write for example 5% or 0.05")
+    return value
+
+
+def parse_frames(text: str | int) -> int:
+    """Frames (pages of memory) from a count such as ``1000``, or from a size such as ``64MiB``."""
+    if isinstance(text, int) or text.strip().isdigit():
+        return parse_size(text)
+    return parse_size(text) // PAGE_BYTES
+
+
+def format_size(size_bytes: float) -> str:
+    """A size in the largest 1024-based unit that keeps it at 1 or more: ``256 MiB``."""
+    value = float(size_bytes)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(value) < 1024:
+            return f"{value:.0f} {unit}" if value == round(value) else f"{value:.1f} {unit}"
+        value /= 1024
+    return f"{value:.1f} TiB"
+
+
+def format_seconds(seconds: float | None) -> str:
+    """A duration with a unit that fits: ``1.25 s``, ``340 ms``, ``3 min 20 s``."""
+    if seconds is None:
+        return "unknown"
+    if seconds == 0:
+        return "0 s"
+    if seconds < 1e-3:
+        return f"{seconds * 1e6:.3g} us"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    if seconds < 100:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s"
+
+
+def format_share(share: float | None) -> str:
+    """A fraction as a percentage with one decimal: ``28.4 %``."""
+    return "unknown" if share is None else f"{share * 100:.1f} %"
+
+
+def format_count(count: int) -> str:
+    """An integer with separators: ``1,401,661``."""
+    return f"{count:,}"

@@ -1,0 +1,59 @@
+"""Sizes, times and shares as users write them."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pagewise.errors import UsageError
+from pagewise.units import (
+    format_seconds,
+    format_size,
+    parse_frames,
+    parse_share,
+    parse_size,
+    parse_time,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [("0", 0), ("4096", 4096), ("256MiB", 2**28), ("1.2GB", 1_200_000_000), ("64 kb", 64_000)],
+)
+def test_sizes(text: str, size_bytes: int) -> None:
+    assert parse_size(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["", "MiB", "-1", "1e9", "1 XB", "1MiB 2"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="not a size"):
+        parse_size(text)
+
+
+@given(st.integers(min_value=0, max_value=2**60))
+def test_whole_units_survive_printing(pages: int) -> None:
+    text = format_size(pages * 2**20)
+    if "." not in text:
+        assert parse_size(text.replace(" ", "")) == pages * 2**20
+
+
+def test_times() -> None:
+    assert parse_time("10s") == 10 * 10**9
+    assert parse_time("1500ms") == parse_time(1.5) == 1_500_000_000
+    assert parse_time("90us") == 90_000
+    with pytest.raises(UsageError, match="not a time"):
+        parse_time("ten")
+    assert [format_seconds(value) for value in (0.0001, 0.25, 12.5, 200, 7300)] == [
+        "100 us",
+        "250 ms",
+        "12.5 s",
+        "3 min 20 s",
+        "2 h 1 min",
+    ]
+
+
+def test_shares_and_frames() -> None:
+    assert parse_share("5%") == parse_share("0.05") == 0.05
+    with pytest.raises(UsageError):
+        parse_share("500%")
+    assert parse_frames("64MiB") == 16384
+    assert parse_frames("1000") == 1000
