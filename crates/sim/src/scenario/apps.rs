@@ -1,0 +1,136 @@
+//! What the apps consist of and which of their pages a visit touches.
+
+use super::Scenario;
+use super::memory::Memory;
+use super::random::Stream;
+
+/// Pages that are used together lie in runs of this many: 85 % of the pages a visit swaps in have
+/// a neighbour that is swapped in too (findings, relaunch predictability).
+const RUN_PAGES: u32 = 8;
+const MIB_PAGES: u32 = 256;
+
+/// A stretch of pages of one kind that one owner uses.
+struct Region {
+    first: u32,
+    runs: u32,
+    is_file: bool,
+    /// Per run: whether every visit uses it.
+    is_core: Vec<bool>,
+}
+
+/// The apps, the services and the shared libraries of one phone.
+pub(super) struct Phone {
+    apps: Vec<[Region; 2]>,
+    services: Region,
+    libraries: Region,
+    /// Per app: the runs of the shared libraries that it uses.
+    linked: Vec<Vec<u32>>,
+    was_started: Vec<bool>,
+    touches: Stream,
+    writes: Stream,
+    scenario: Scenario,
+}
+
+impl Phone {
+    /// Lays the phone's pages out in `memory`. Process 0 is the services, app `a` is process
+    /// `a + 1`.
+    pub(super) fn new(scenario: &Scenario, memory: &mut Memory) -> Phone {
+        let mut layout = Stream::named(scenario.seed, "layout");
+        let services = region(memory, &mut layout, 0, scenario.services_mib, false, scenario);
+        let libraries = region(memory, &mut layout, 0, scenario.libraries_mib, true, scenario);
+        let mut apps = Vec::new();
+        let mut linked = Vec::new();
+        for app in 0..scenario.apps {
+            // From half to one and a half of the mean, spread evenly over the apps, and assigned
+            // at random, so that rank in a Zipf schedule says nothing about size.
+            let spread = scenario.footprint_mib / 2 + layout.below(scenario.footprint_mib.max(1));
+            let file_mib = spread * scenario.file_percent / 100;
+            apps.push([
+                region(memory, &mut layout, app + 1, spread - file_mib, false, scenario),
+                region(memory, &mut layout, app + 1, file_mib, true, scenario),
+            ]);
+            let uses = (0..libraries.runs).filter(|_| layout.chance(50)).collect();
+            linked.push(uses);
+        }
+        Phone {
+            was_started: vec![false; apps.len()],
+            apps,
+            services,
+            libraries,
+            linked,
+            touches: Stream::named(scenario.seed, "touches"),
+            writes: Stream::named(scenario.seed, "writes"),
+            scenario: scenario.clone(),
+        }
+    }
+
+    /// The user opens `app`, which touches its pages in `memory`, with libraries and services.
+    pub(super) fn visit(&mut self, app: u32, memory: &mut Memory) {
+        let index = app as usize;
+        let is_first = !self.was_started[index];
+        self.was_started[index] = true;
+        for &run in &self.linked[index] {
+            touch_run(memory, &self.libraries, run, 0, &mut self.writes);
+        }
+        let write_percent = self.scenario.write_percent;
+        for region in [&self.services, &self.apps[index][0], &self.apps[index][1]] {
+            // A cold start builds the whole app; the services were built at boot, by whichever
+            // app is visited first, which swaps nothing.
+            let chosen = if is_first && region.first != self.services.first {
+                (0..region.runs).collect()
+            } else {
+                used_runs(region, &self.scenario, &mut self.touches)
+            };
+            let percent = if region.is_file { 0 } else { write_percent };
+            for &run in &chosen {
+                touch_run(memory, region, run, percent, &mut self.writes);
+            }
+            // Launch, then use: what was touched is touched again and earns its reference bit.
+            for &run in &chosen {
+                touch_run(memory, region, run, 0, &mut self.writes);
+            }
+        }
+    }
+}
+
+/// The runs one visit uses: the core, and as many others at random as make `core_percent` of the
+/// used runs core.
+fn used_runs(region: &Region, scenario: &Scenario, stream: &mut Stream) -> Vec<u32> {
+    let mut chosen: Vec<u32> =
+        (0..region.runs).filter(|&run| region.is_core[run as usize]).collect();
+    let others = chosen.len() as u32 * (100 - scenario.core_percent) / scenario.core_percent;
+    chosen.extend((0..others).map(|_| stream.below(region.runs)));
+    chosen.sort_unstable();
+    chosen.dedup();
+    chosen
+}
+
+fn touch_run(
+    memory: &mut Memory,
+    region: &Region,
+    run: u32,
+    write_percent: u32,
+    writes: &mut Stream,
+) {
+    let first = region.first + run * RUN_PAGES;
+    for page in first..first + RUN_PAGES {
+        let is_write = write_percent > 0 && writes.chance(write_percent);
+        memory.touch(page, is_write);
+    }
+}
+
+fn region(
+    memory: &mut Memory,
+    layout: &mut Stream,
+    owner: u32,
+    mib: u32,
+    is_file: bool,
+    scenario: &Scenario,
+) -> Region {
+    let pages = mib * MIB_PAGES;
+    let runs = pages / RUN_PAGES;
+    // Of `used_percent` of the runs per visit, `core_percent` are the same every time.
+    let core = scenario.used_percent * scenario.core_percent;
+    let is_core = (0..runs).map(|_| layout.below(10_000) < core).collect();
+    Region { first: memory.map(owner, pages, is_file), runs, is_file, is_core }
+}

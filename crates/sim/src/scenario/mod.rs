@@ -1,0 +1,297 @@
+//! A generator of phone scenarios: what leaves and enters the memory of a phone whose user goes
+//! through a set of apps. docs/scenarios.md tells every parameter with its source.
+//!
+//! It exists because the papers publish neither traces nor app sequences. Its defaults come from
+//! the derived calibration of spec sheet S0 section 3 and from our own recordings; none was chosen
+//! to make a figure of a paper appear, and none may be.
+
+mod apps;
+mod memory;
+mod random;
+mod schedule;
+
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use trace::{Header, Process, Source, TraceKind};
+use types::{Event, Events, PAGE_BYTES};
+
+/// How the visits of one round follow each other: the three scenarios.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrangement {
+    /// One app after the other.
+    #[default]
+    Rotation,
+    /// Four apps at a time, gone through twice before the next four.
+    Sessions,
+    /// Back to the first app after every visit of another.
+    Returning,
+}
+
+/// How often each app is visited in a round.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Every app once.
+    #[default]
+    RoundRobin,
+    /// By Zipf's law with exponent 1, every app at least once.
+    Zipf,
+}
+
+/// Whether rounds repeat the same sequence.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// Every round is the same.
+    #[default]
+    Strict,
+    /// Every round is shuffled anew.
+    Shuffled,
+}
+
+/// A phone, its apps and its user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Scenario {
+    /// How the visits of one round follow each other.
+    pub arrangement: Arrangement,
+    /// How often each app is visited in a round.
+    pub schedule: Schedule,
+    /// Whether rounds repeat the same sequence.
+    pub order: Order,
+    /// Number of apps.
+    pub apps: u32,
+    /// Rounds gone through.
+    pub rounds: u32,
+    /// Memory that apps, libraries and services share, in MiB.
+    pub memory_mib: u32,
+    /// Mean private pages of one app, in MiB; apps lie between half and one and a half of it.
+    pub footprint_mib: u32,
+    /// Share of an app's private pages that are of files (code, assets), in percent.
+    pub file_percent: u32,
+    /// Shared libraries, in MiB; every app uses a random half of them.
+    pub libraries_mib: u32,
+    /// Anonymous memory of the system services, in MiB.
+    pub services_mib: u32,
+    /// Share of a region's pages that one visit uses, in percent.
+    pub used_percent: u32,
+    /// Share of the used pages that are the same at every visit, in percent.
+    pub core_percent: u32,
+    /// Share of the touched anonymous pages that are written, in percent.
+    pub write_percent: u32,
+    /// Whether events of file pages are part of the trace.
+    pub file_events: bool,
+    /// Everything random follows from this number.
+    pub seed: u64,
+}
+
+impl Default for Scenario {
+    fn default() -> Scenario {
+        Scenario {
+            arrangement: Arrangement::default(),
+            schedule: Schedule::default(),
+            order: Order::default(),
+            apps: 20,
+            rounds: 5,
+            memory_mib: 600,
+            footprint_mib: 120,
+            file_percent: 30,
+            libraries_mib: 64,
+            services_mib: 64,
+            used_percent: 30,
+            core_percent: 80,
+            write_percent: 34,
+            file_events: false,
+            seed: 0,
+        }
+    }
+}
+
+impl Scenario {
+    /// The trace of this scenario, held in memory (16 bytes an event; a default scenario has
+    /// about a million).
+    ///
+    /// # Errors
+    /// A parameter out of its range, by name.
+    pub fn generate(&self) -> Result<Generated, Error> {
+        self.check()?;
+        let frames = self.memory_mib as usize * 256;
+        let mut memory = memory::Memory::new(frames, self.file_events);
+        let mut phone = apps::Phone::new(self, &mut memory);
+        for app in schedule::visits(self) {
+            phone.visit(app, &mut memory);
+        }
+        let header = self.header(&memory);
+        Ok(Generated { header, events: memory.events, given: 0 })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let ranges = [
+            ("apps", self.apps, 1, 1000),
+            ("rounds", self.rounds, 1, 10_000),
+            ("memory_mib", self.memory_mib, 16, 65_536),
+            ("footprint_mib", self.footprint_mib, 1, 4096),
+            ("libraries_mib", self.libraries_mib, 0, 4096),
+            ("services_mib", self.services_mib, 0, 4096),
+            ("file_percent", self.file_percent, 0, 100),
+            ("used_percent", self.used_percent, 1, 100),
+            ("core_percent", self.core_percent, 1, 100),
+            ("write_percent", self.write_percent, 0, 100),
+        ];
+        for (name, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                return Err(Error::usage(format!(
+                    "scenario: {name} = {value} is not between {least} and {most}"
+                )));
+            }
+        }
+        // Page numbers are 32 bits; this is 1 TiB of apps.
+        let mib = u64::from(self.apps) * u64::from(self.footprint_mib) * 3 / 2;
+        if mib > 1 << 20 {
+            return Err(Error::usage(format!("scenario: {mib} MiB of apps are too many")));
+        }
+        Ok(())
+    }
+
+    fn header(&self, memory: &memory::Memory) -> Header {
+        let process = |pid: u32, name: String| Process { pid, name };
+        let mut processes = vec![process(1, "services".to_owned())];
+        processes.extend((1..=self.apps).map(|app| process(app + 1, format!("app{app:02}"))));
+        Header {
+            schema: 1,
+            pagewise: env!("CARGO_PKG_VERSION").to_owned(),
+            kind: TraceKind::Swap,
+            format: "scenario".to_owned(),
+            has_clock: false,
+            has_operations: true,
+            has_sizes: false,
+            has_durations: false,
+            start_ns: 0,
+            page_bytes: PAGE_BYTES,
+            events: memory.events.len() as u64,
+            pages: Some(memory.pages_seen()),
+            processes,
+            devices: Vec::new(),
+            losses: Vec::new(),
+            seen: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
+}
+
+/// A generated trace, given out in batches.
+pub struct Generated {
+    header: Header,
+    events: Vec<Event>,
+    given: usize,
+}
+
+/// Events per batch: short enough to notice a cancellation at once.
+const BATCH_EVENTS: usize = 1 << 16;
+
+impl Source for Generated {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_batch(&mut self, events: &mut Events) -> Result<bool, trace::Error> {
+        events.clear();
+        let end = (self.given + BATCH_EVENTS).min(self.events.len());
+        self.events[self.given..end].iter().for_each(|&event| events.push(event));
+        self.given = end;
+        Ok(!events.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::EventKind;
+
+    fn small() -> Scenario {
+        Scenario {
+            apps: 6,
+            footprint_mib: 8,
+            memory_mib: 24,
+            libraries_mib: 4,
+            services_mib: 4,
+            ..Scenario::default()
+        }
+    }
+
+    fn events(scenario: &Scenario) -> Events {
+        let mut generated = scenario.generate().expect("valid");
+        let (mut events, mut batch) = (Events::default(), Events::default());
+        while generated.next_batch(&mut batch).expect("in memory") {
+            (0..batch.len()).for_each(|index| events.push(batch.get(index)));
+        }
+        events
+    }
+
+    fn swap_ins(events: &Events) -> usize {
+        events.kind.iter().filter(|&&kind| kind == EventKind::SwapIn).count()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
+        let (first, again) = (events(&small()), events(&small()));
+        assert_eq!(first.page, again.page);
+        assert_eq!(first.kind, again.kind);
+        assert_ne!(first.page, events(&Scenario { seed: 1, ..small() }).page);
+    }
+
+    #[test]
+    fn the_header_counts_what_the_trace_holds() {
+        let generated = small().generate().expect("valid");
+        let header = generated.header().clone();
+        let events = events(&small());
+        assert_eq!(header.events, events.len() as u64);
+        let highest = events.page.iter().map(|page| page.0).max().expect("not empty");
+        assert_eq!(header.pages, Some(highest + 1));
+        assert_eq!(header.processes.len(), 7);
+    }
+
+    /// Swap in follows swap out of the same page, and never twice in a row.
+    #[test]
+    fn every_swap_in_brings_back_what_was_swapped_out() {
+        let events = events(&Scenario { file_events: true, ..small() });
+        let mut is_out = vec![false; events.len()];
+        for event in (0..events.len()).map(|index| events.get(index)) {
+            let out = &mut is_out[event.page.index()];
+            match event.kind {
+                EventKind::SwapOut => {
+                    assert!(!*out);
+                    *out = true;
+                }
+                EventKind::SwapIn => {
+                    assert!(*out);
+                    *out = false;
+                }
+                EventKind::Evict | EventKind::Request => {
+                    assert!(event.flags.contains(types::EventFlags::FILE));
+                }
+                other => panic!("{other:?} in a generated trace"),
+            }
+        }
+    }
+
+    #[test]
+    fn memory_that_holds_everything_swaps_nothing() {
+        assert_eq!(events(&Scenario { memory_mib: 128, ..small() }).len(), 0);
+        assert!(swap_ins(&events(&small())) > 0);
+    }
+
+    #[test]
+    fn less_memory_swaps_more() {
+        let at = |memory_mib| swap_ins(&events(&Scenario { memory_mib, ..small() }));
+        assert!(at(20) > at(32));
+        assert!(at(32) > at(44));
+    }
+
+    #[test]
+    fn a_parameter_out_of_range_is_named() {
+        let error = Scenario { core_percent: 0, ..small() }.generate().map(|_| ()).expect_err("0");
+        assert!(error.to_string().contains("core_percent = 0"), "{error}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Seeded random numbers, split by the name of the component that draws them, so that one more
+//! draw in one component shifts no other (splitmix64: Steele, Lea, Flood, OOPSLA 2014).
+
+/// One component's stream of random numbers.
+pub(super) struct Stream {
+    state: u64,
+}
+
+impl Stream {
+    /// The stream that `seed` gives to the component called `name`.
+    pub(super) fn named(seed: u64, name: &str) -> Stream {
+        // FNV-1a over the name, then one mixing step with the seed: streams start far apart.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for byte in name.bytes() {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        let mut stream = Stream { state: hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+        stream.next();
+        stream
+    }
+
+    /// The next 64 random bits.
+    pub(super) fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.state;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`, which must not be 0. The bias of the multiplication is below
+    /// `bound` / 2^64.
+    pub(super) fn below(&mut self, bound: u32) -> u32 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u32
+    }
+
+    /// True in `percent` of 100 draws.
+    pub(super) fn chance(&mut self, percent: u32) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Puts `items` into a random order (Fisher and Yates).
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u32 + 1) as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_seeds_give_different_streams_and_repeat_themselves() {
+        let draw = |seed, name| Stream::named(seed, name).next();
+        assert_eq!(draw(1, "touch"), draw(1, "touch"));
+        assert_ne!(draw(1, "touch"), draw(2, "touch"));
+        assert_ne!(draw(1, "touch"), draw(1, "write"));
+    }
+
+    #[test]
+    fn a_chance_of_a_third_comes_true_in_about_a_third() {
+        let mut stream = Stream::named(42, "test");
+        let hits = (0..100_000).filter(|_| stream.chance(34)).count();
+        assert!((33_000..35_000).contains(&hits), "{hits}");
+    }
+}
