@@ -3,6 +3,7 @@
 mod error;
 mod header;
 mod rows;
+pub mod table;
 
 pub use error::{Error, ErrorKind, Position};
 pub use header::{Header, Loss, Process, TraceKind};
