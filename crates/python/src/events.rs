@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int8Array, Int64Array, StringArray, UInt8Array, UInt32Array};
+use arrow::array::{
+    ArrayRef, DictionaryArray, Int8Array, Int64Array, StringArray, UInt8Array, UInt32Array,
+};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::record_batch::{RecordBatch, RecordBatchReader};

@@ -4,6 +4,7 @@ mod arrow_stream;
 mod errors;
 mod events;
 mod progress;
+mod tables;
 
 use pyo3::prelude::*;
 
@@ -13,6 +14,8 @@ mod _core {
 
     #[pymodule_export]
     use super::arrow_stream::ArrowStream;
+    #[pymodule_export]
+    use super::tables::{read_table, write_table};
 
     /// Version of pagewise.
     #[pyfunction]
