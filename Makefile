@@ -12,16 +12,16 @@ demo: build
 	.venv/bin/pagewise demo --report report.html
 
 test: .venv/.test-extras build
-	cargo test --release --quiet --workspace --exclude python
+	cargo test --release --quiet --workspace
 	$(PYTHON) -m pytest
 
 check: .venv/.test-extras build
 	cargo fmt --all --check
-	cargo clippy --release --quiet --workspace --exclude python -- -D warnings
+	cargo clippy --release --quiet --workspace -- -D warnings
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	cargo test --release --quiet --workspace --exclude python
+	cargo test --release --quiet --workspace
 	$(PYTHON) -m pytest -m "not slow" -q
 
 build: .venv/.built
