@@ -2,6 +2,7 @@
 
 mod error;
 mod header;
+pub mod renumber;
 mod rows;
 pub mod table;
 

@@ -1,0 +1,109 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::probe::{BLOCK_KEYS, checked, settle};
+use super::{Full, Renumber};
+
+/// The obvious way.
+fn naive(keys: &[u64]) -> Vec<u32> {
+    let mut numbers = HashMap::new();
+    keys.iter()
+        .map(|&key| {
+            let next = numbers.len() as u32;
+            *numbers.entry(key).or_insert(next)
+        })
+        .collect()
+}
+
+fn numbered(keys: &[u64], batch: usize) -> (Vec<u32>, Renumber) {
+    let mut renumber = Renumber::unlimited();
+    let mut out = Vec::new();
+    for part in keys.chunks(batch) {
+        renumber.number_batch(part, &mut out).expect("an unlimited numbering has room");
+    }
+    (out, renumber)
+}
+
+/// Ids as recordings have them: few or many, near or far, of one field or two.
+fn keys() -> impl Strategy<Value = Vec<u64>> {
+    let id = prop_oneof![
+        Just(0u64),
+        Just(u64::MAX),
+        0u64..50,
+        (0u64..1 << 20).prop_map(|page| page * 4096),
+        (0u64..16, 0u64..4096).prop_map(|(process, page)| process << 40 | page),
+        any::<u64>(),
+    ];
+    prop::collection::vec(id, 0..12_000)
+}
+
+proptest! {
+    #[test]
+    fn equals_the_obvious_way(keys in keys(), batch in 1usize..6000) {
+        let (numbers, renumber) = numbered(&keys, batch);
+        prop_assert_eq!(&numbers, &naive(&keys));
+        for (&key, &number) in keys.iter().zip(&numbers) {
+            prop_assert_eq!(renumber.ids()[number as usize], key);
+        }
+    }
+
+    #[test]
+    fn unchecked_equals_checked(keys in keys(), probed in keys()) {
+        let (_, renumber) = numbered(&keys, 1000);
+        for block in probed.chunks(BLOCK_KEYS).chain(keys.chunks(BLOCK_KEYS)) {
+            let (mut fast, mut fast_rest) = (vec![7], vec![1, 2, 3]);
+            let (mut slow, mut slow_rest) = (vec![7], vec![]);
+            settle(&renumber.table, block, &mut fast, &mut fast_rest);
+            checked::settle(&renumber.table, block, &mut slow, &mut slow_rest);
+            prop_assert_eq!(fast, slow);
+            prop_assert_eq!(fast_rest, slow_rest);
+        }
+    }
+}
+
+#[test]
+fn grows_through_many_doublings() {
+    let mut state = 1u64;
+    let keys: Vec<u64> = (0..300_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 40) % 150_000
+        })
+        .collect();
+    let (numbers, renumber) = numbered(&keys, 4096);
+    assert_eq!(numbers, naive(&keys));
+    assert_eq!(renumber.len(), 1 + *numbers.iter().max().expect("there are keys") as usize);
+}
+
+#[test]
+fn full_leaves_the_output_and_the_numbers_alone() {
+    let limit = 200_000;
+    let mut renumber = Renumber::with_limit(limit);
+    let mut out = vec![9];
+    let mut next = 0u64;
+    let refusal = loop {
+        let before = out.len();
+        let keys: Vec<u64> = (next..next + 1000).collect();
+        match renumber.number_batch(&keys, &mut out) {
+            Ok(()) => next += 1000,
+            Err(refusal) => break (refusal, before),
+        }
+    };
+    assert_eq!(refusal, (Full, out.len()));
+    // 16,384 slots of 8 bytes and 8,191 ids of 8 bytes are 196,600 bytes; the next doubling is not
+    // allowed.
+    assert_eq!(renumber.len(), 8191);
+    out.clear();
+    renumber.number_batch(&[5, 8190], &mut out).expect("known ids always have their number");
+    assert_eq!(out, [5, 8190]);
+    assert_eq!(renumber.number_batch(&[8191], &mut out), Err(Full));
+    assert_eq!(out, [5, 8190]);
+}
+
+#[test]
+fn nothing_in_nothing_out() {
+    let (numbers, renumber) = numbered(&[], 10);
+    assert!(numbers.is_empty());
+    assert!(renumber.is_empty());
+}
