@@ -3,4 +3,9 @@
 //! A policy has no clock, no I/O and no threads; it owns no pages and counts nothing. The driver
 //! (a simulator, or a live pager) keeps the map of where each page is, asks, acts and counts.
 
+pub mod admission;
 pub mod eviction;
+mod page_set;
+pub mod placement;
+
+pub use page_set::PageSet;

@@ -1,0 +1,130 @@
+//! Two equal swap devices with the access-bit filter: first swap-out to the slow one, promotion of
+//! pages whose bit was already set, CLOCK demotion.
+//!
+//! Source: specs S1.3 P1-P7 of the multi-swap paper.
+
+use super::clock::Clock;
+use super::{PageIn, PageOut, Placement, PromoteAt, SlotOnSwapIn, Tier};
+use crate::admission::AccessBit;
+use crate::page_set::PageSet;
+use types::PageId;
+
+/// What the paper leaves open.
+#[derive(Clone, Copy, Debug)]
+pub struct HybridOptions {
+    /// The access bit of a page at its first swap-out.
+    pub entry_bit: bool,
+    /// The access bit of a page at its promotion.
+    pub inserted_bit: bool,
+    /// When a promoted page is written to the fast tier.
+    pub promote_at: PromoteAt,
+    /// What a swap-in does to the slot. With `Free` promotion waits for the next swap-out.
+    pub slot_on_swapin: SlotOnSwapIn,
+    /// Bits of pages outside the fast tier are cleared after this many swap-ins; none: never.
+    pub bit_epoch: Option<u64>,
+}
+
+/// Access-bit admission and CLOCK demotion.
+#[derive(Clone, Debug)]
+pub struct Hybrid {
+    options: HybridOptions,
+    filter: AccessBit,
+    clock: Clock,
+    resident: PageSet,
+    /// Pages promoted by a fault that wait for their swap-out.
+    is_due: PageSet,
+    /// Pages whose fast slot was freed at their swap-in and that belong to the fast tier still.
+    is_away: PageSet,
+    swap_ins: u64,
+}
+
+impl Hybrid {
+    /// An empty pair of devices.
+    pub fn new(options: HybridOptions) -> Hybrid {
+        Hybrid {
+            options,
+            filter: AccessBit::new(options.entry_bit),
+            clock: Clock::default(),
+            resident: PageSet::default(),
+            is_due: PageSet::default(),
+            is_away: PageSet::default(),
+            swap_ins: 0,
+        }
+    }
+
+    fn age_bits(&mut self) {
+        self.swap_ins += 1;
+        if self.options.bit_epoch.is_some_and(|epoch| self.swap_ins.is_multiple_of(epoch)) {
+            self.filter.bits_mut().intersect(&self.resident);
+        }
+    }
+}
+
+impl Placement for Hybrid {
+    fn grow(&mut self, pages: usize) {
+        self.filter.grow(pages);
+        self.clock.grow(pages);
+        self.resident.grow(pages);
+        self.is_due.grow(pages);
+        self.is_away.grow(pages);
+    }
+
+    fn place_out(&mut self, out: PageOut) -> Tier {
+        if out.is_resident {
+            return Tier::Fast;
+        }
+        self.filter.leaves_memory(out.page);
+        if self.is_due.contains(out.page) || self.is_away.contains(out.page) {
+            Tier::Fast
+        } else {
+            Tier::Slow
+        }
+    }
+
+    fn place_in(&mut self, read: PageIn) -> Tier {
+        self.age_bits();
+        let frees_slot = self.options.slot_on_swapin == SlotOnSwapIn::Free;
+        let has_earned = self.filter.admits(read.page);
+        match read.from {
+            Tier::Fast if frees_slot => {
+                self.clock.remove(read.page);
+                self.resident.remove(read.page);
+                self.is_away.insert(read.page);
+                Tier::Slow
+            }
+            Tier::Fast => Tier::Fast,
+            Tier::Slow if !has_earned => Tier::Slow,
+            Tier::Slow if frees_slot || self.options.promote_at == PromoteAt::SwapOut => {
+                self.is_due.insert(read.page);
+                Tier::Slow
+            }
+            Tier::Slow => Tier::Fast,
+        }
+    }
+
+    fn victim(&mut self) -> PageId {
+        let victim =
+            self.clock.victim(self.filter.bits_mut()).expect("a full fast tier holds a page");
+        self.resident.remove(victim);
+        victim
+    }
+
+    fn insert(&mut self, page: PageId) {
+        self.clock.insert(page);
+        self.resident.insert(page);
+        self.is_due.remove(page);
+        if !self.is_away.remove(page) {
+            self.filter.bits_mut().set(page, self.options.inserted_bit);
+        }
+    }
+
+    fn forget(&mut self, page: PageId) {
+        if self.clock.contains(page) {
+            self.clock.remove(page);
+        }
+        self.resident.remove(page);
+        self.is_due.remove(page);
+        self.is_away.remove(page);
+        self.filter.forget(page);
+    }
+}

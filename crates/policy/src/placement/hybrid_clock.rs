@@ -1,0 +1,94 @@
+//! Two equal swap devices without a filter: a swap-out goes straight to the fast one, CLOCK demotes.
+//!
+//! Source: specs S1.3, baseline C ("plain CLOCK on the parallel structure").
+
+use super::clock::Clock;
+use super::{PageIn, PageOut, Placement, SlotOnSwapIn, Tier};
+use crate::page_set::PageSet;
+use types::PageId;
+
+/// When a demoted page re-enters the fast tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reinsertion {
+    /// At the page fault that reads it.
+    Fault,
+    /// At the next swap-out that writes it.
+    SwapOut,
+}
+
+/// What the paper leaves open about the unfiltered scheme.
+#[derive(Clone, Copy, Debug)]
+pub struct HybridClockOptions {
+    /// When a demoted page re-enters.
+    pub clock_reinsert: Reinsertion,
+    /// A clean page that only the slow tier holds enters the fast tier when it leaves memory.
+    pub admit_clean: bool,
+    /// The access bit a page enters with.
+    pub inserted_bit: bool,
+    /// What a swap-in does to the slot. With `Free` nothing re-enters at the fault.
+    pub slot_on_swapin: SlotOnSwapIn,
+}
+
+/// Fast device first for every swap-out, CLOCK demotion.
+#[derive(Clone, Debug)]
+pub struct HybridClock {
+    options: HybridClockOptions,
+    clock: Clock,
+    bits: PageSet,
+}
+
+impl HybridClock {
+    /// An empty pair of devices.
+    pub fn new(options: HybridClockOptions) -> HybridClock {
+        HybridClock { options, clock: Clock::default(), bits: PageSet::default() }
+    }
+}
+
+impl Placement for HybridClock {
+    fn grow(&mut self, pages: usize) {
+        self.clock.grow(pages);
+        self.bits.grow(pages);
+    }
+
+    fn place_out(&mut self, out: PageOut) -> Tier {
+        if out.is_resident || out.must_write || self.options.admit_clean {
+            Tier::Fast
+        } else {
+            Tier::Slow
+        }
+    }
+
+    fn place_in(&mut self, read: PageIn) -> Tier {
+        let frees_slot = self.options.slot_on_swapin == SlotOnSwapIn::Free;
+        match read.from {
+            Tier::Fast if frees_slot => {
+                self.clock.remove(read.page);
+                Tier::Slow
+            }
+            Tier::Fast => {
+                self.bits.insert(read.page);
+                Tier::Fast
+            }
+            Tier::Slow if self.options.clock_reinsert == Reinsertion::Fault && !frees_slot => {
+                Tier::Fast
+            }
+            Tier::Slow => Tier::Slow,
+        }
+    }
+
+    fn victim(&mut self) -> PageId {
+        self.clock.victim(&mut self.bits).expect("a full fast tier holds a page")
+    }
+
+    fn insert(&mut self, page: PageId) {
+        self.clock.insert(page);
+        self.bits.set(page, self.options.inserted_bit);
+    }
+
+    fn forget(&mut self, page: PageId) {
+        if self.clock.contains(page) {
+            self.clock.remove(page);
+        }
+        self.bits.remove(page);
+    }
+}

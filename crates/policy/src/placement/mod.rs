@@ -1,0 +1,98 @@
+//! In which of two tiers a page's copy belongs, and which page makes room.
+//!
+//! A placement answers questions about single pages. It does not know what anything costs to move,
+//! whether a copy is valid, or how often it was asked: residency and counting are the driver's.
+
+mod clock;
+mod flash;
+mod hierarchical;
+mod hybrid;
+mod hybrid_clock;
+mod nvm_cache;
+mod priority;
+mod request_order;
+mod ring;
+
+pub use flash::Flash;
+pub use hierarchical::{Hierarchical, HierarchicalOptions, Replacement};
+pub use hybrid::{Hybrid, HybridOptions};
+pub use hybrid_clock::{HybridClock, HybridClockOptions, Reinsertion};
+pub use nvm_cache::{NvmCache, NvmCacheOptions, RequestTime};
+pub use priority::Priority;
+pub(crate) use ring::Ring;
+
+use types::PageId;
+
+/// One of the two places below memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Tier {
+    /// The small, quick tier: NVM, compressed memory.
+    Fast,
+    /// The large, slow tier: flash, disk.
+    Slow,
+}
+
+/// What happens to the swap copy of a page when the page comes back to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotOnSwapIn {
+    /// The copy stays valid until the page is written out again, as in Linux's swap cache.
+    Keep,
+    /// The slot is freed at once, so every later swap-out writes.
+    Free,
+}
+
+/// When a page that earned the fast tier is written there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromoteAt {
+    /// At the page fault that decided it.
+    Fault,
+    /// At the page's next swap-out.
+    SwapOut,
+}
+
+/// A page leaves memory.
+#[derive(Clone, Copy, Debug)]
+pub struct PageOut {
+    /// The page.
+    pub page: PageId,
+    /// No tier holds a valid copy, so the page must be written somewhere.
+    pub must_write: bool,
+    /// The page has a frame in the fast tier.
+    pub is_resident: bool,
+    /// The fast tier has a free frame.
+    pub has_room: bool,
+}
+
+/// A page was read back into memory.
+#[derive(Clone, Copy, Debug)]
+pub struct PageIn {
+    /// The page.
+    pub page: PageId,
+    /// The tier that was read; `Fast` exactly if the page has a frame there.
+    pub from: Tier,
+    /// The fast tier has a free frame.
+    pub has_room: bool,
+}
+
+/// Decides where pages go.
+///
+/// The driver's contract: `grow` comes before any page it covers. The tier that `place_out` or
+/// `place_in` answers is where the page's copy belongs afterwards. If that is `Fast` for a page that
+/// had no frame, the driver asks for `victim` while no frame is free, then calls `insert`. If it is
+/// `Slow` for a page that had one, the placement has forgotten it as resident. A driver without any
+/// fast frame may put a page into the slow tier whatever the answer.
+pub trait Placement {
+    /// Makes room for the state of pages below `pages`.
+    fn grow(&mut self, pages: usize);
+    /// Where the copy of a page that leaves memory belongs.
+    fn place_out(&mut self, out: PageOut) -> Tier;
+    /// Where the copy of a page that came back to memory belongs from now on.
+    fn place_in(&mut self, read: PageIn) -> Tier;
+    /// The page that must leave the fast tier, already forgotten as resident; only asked when the
+    /// fast tier is full.
+    fn victim(&mut self) -> PageId;
+    /// `page` has a frame in the fast tier from now on.
+    fn insert(&mut self, page: PageId);
+    /// `page` ceased to exist, wherever it was.
+    fn forget(&mut self, page: PageId);
+}
