@@ -1,0 +1,437 @@
+//! Storage devices as two latencies and a rating: the built-in ones, a user's own, a bare pair.
+//!
+//! Times are per 4 KiB page at queue depth 1. Every figure has a low, a typical and a high value;
+//! runs use the typical one, which is the geometric mean of the range unless the file gives it.
+//! `devices/*.toml` is the list of built-in devices; docs/devices.md describes the file format.
+
+use crate::error::{Error, ErrorKind};
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// The files of the folder `devices`, by name.
+const BUILTIN: [(&str, &str); 13] = [
+    ("dram", include_str!("../../../devices/dram.toml")),
+    ("zram-lz4", include_str!("../../../devices/zram-lz4.toml")),
+    ("stt-mram", include_str!("../../../devices/stt-mram.toml")),
+    ("pcm", include_str!("../../../devices/pcm.toml")),
+    ("optane-pmem", include_str!("../../../devices/optane-pmem.toml")),
+    ("optane-ssd", include_str!("../../../devices/optane-ssd.toml")),
+    ("ufs-2.1", include_str!("../../../devices/ufs-2.1.toml")),
+    ("ufs-3.1", include_str!("../../../devices/ufs-3.1.toml")),
+    ("ufs-4.0", include_str!("../../../devices/ufs-4.0.toml")),
+    ("emmc-5.1", include_str!("../../../devices/emmc-5.1.toml")),
+    ("sd-a1", include_str!("../../../devices/sd-a1.toml")),
+    ("sd-a2", include_str!("../../../devices/sd-a2.toml")),
+    ("hdd", include_str!("../../../devices/hdd.toml")),
+];
+
+/// Longest latency accepted, in microseconds: 1000 s. Keeps every product of counts inside `u128`
+/// and catches a unit taken for another.
+const LATENCY_US_MAX: f64 = 1e9;
+
+/// Where a number comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Provenance {
+    /// Who measured or stated it.
+    pub source: String,
+    /// When it was measured or read, as an ISO date.
+    pub date: String,
+    /// False where the number was recalled or assumed and nobody checked it.
+    pub verified: bool,
+}
+
+/// The time one operation on one page takes, in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Latency {
+    /// The best the source gives.
+    #[serde(rename = "low")]
+    pub low_ns: u64,
+    /// What runs use.
+    #[serde(rename = "typical")]
+    pub typical_ns: u64,
+    /// The worst the source gives.
+    #[serde(rename = "high")]
+    pub high_ns: u64,
+    /// Where the figures come from.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+}
+
+/// How large the device is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Capacity {
+    /// Bytes.
+    pub bytes: u64,
+    /// Where the figure comes from.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+}
+
+/// How often every byte of the device may be written.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RatedCycles {
+    /// The worst the source gives.
+    pub low: f64,
+    /// What runs use.
+    pub typical: f64,
+    /// The best the source gives.
+    pub high: f64,
+    /// Where the figures come from.
+    #[serde(flatten)]
+    pub provenance: Provenance,
+}
+
+/// A storage device.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Device {
+    /// Its name in the catalog, or the text that described it.
+    pub name: String,
+    /// What it is, in a line.
+    pub summary: String,
+    /// What else the reader of the figures should know; may be empty.
+    pub note: String,
+    /// Reading one page.
+    #[serde(rename = "read_ns")]
+    pub read: Latency,
+    /// Writing one page.
+    #[serde(rename = "write_ns")]
+    pub write: Latency,
+    /// Its size, where it has one of its own.
+    pub capacity: Option<Capacity>,
+    /// Its endurance, where writing wears it and the figure is known.
+    pub rated_cycles: Option<RatedCycles>,
+}
+
+impl Device {
+    /// The device that `text` names: one of `names()`, a pair `READ/WRITE` such as `90/40us` or
+    /// `4us/1.5ms` (units ns, us, ms, s; the read takes the write's unit where it has none), or the
+    /// path of a TOML file.
+    ///
+    /// # Errors
+    /// `Usage` with the list of names, or `Device` with what the file lacks.
+    pub fn resolve(text: &str) -> Result<Device, Error> {
+        if let Some(device) = builtin().find(|device| device.name == text) {
+            return Ok(device);
+        }
+        if text.starts_with(|first: char| first.is_ascii_digit() || first == '.')
+            && let Some(device) = parse_pair(text)?
+        {
+            return Ok(device);
+        }
+        if Path::new(text).extension().is_some_and(|extension| extension == "toml") {
+            let content = std::fs::read_to_string(text).map_err(|error| {
+                Error::new(ErrorKind::Device, format!("{text}: cannot be read: {error}"))
+            })?;
+            return Device::from_toml(&content, text);
+        }
+        Err(Error::usage(format!(
+            "no device is called '{text}'; known are {}; or give READ/WRITE such as 90/40us, \
+             or the path of a .toml file",
+            names().collect::<Vec<_>>().join(", ")
+        )))
+    }
+
+    /// The device a TOML text describes; `origin` names the text in errors.
+    ///
+    /// # Errors
+    /// `Device`, with the field that is missing or makes no sense.
+    pub fn from_toml(text: &str, origin: &str) -> Result<Device, Error> {
+        let refuse = |reason: String| Error::new(ErrorKind::Device, format!("{origin}: {reason}"));
+        let file: DeviceFile = toml::from_str(text).map_err(|error| refuse(error.to_string()))?;
+        Ok(Device {
+            read: file.read.latency().map_err(|reason| refuse(format!("[read] {reason}")))?,
+            write: file.write.latency().map_err(|reason| refuse(format!("[write] {reason}")))?,
+            rated_cycles: file
+                .rated_cycles
+                .map(|cycles| cycles.rated_cycles())
+                .transpose()
+                .map_err(|reason| refuse(format!("[rated_cycles] {reason}")))?,
+            capacity: file.capacity.map(CapacityFile::capacity),
+            name: file.name,
+            summary: file.summary,
+            note: file.note,
+        })
+    }
+
+    /// A device of exactly these latencies, without range or rating.
+    pub fn exact(name: impl Into<String>, read_ns: u64, write_ns: u64) -> Device {
+        let latency = |ns| Latency {
+            low_ns: ns,
+            typical_ns: ns,
+            high_ns: ns,
+            provenance: Provenance {
+                source: "given by the caller".to_owned(),
+                date: String::new(),
+                verified: true,
+            },
+        };
+        Device {
+            name: name.into(),
+            summary: "latencies given by the caller".to_owned(),
+            note: String::new(),
+            read: latency(read_ns),
+            write: latency(write_ns),
+            capacity: None,
+            rated_cycles: None,
+        }
+    }
+
+    /// The fast device of a latency-ratio sweep: `ratio.slow_to_fast_read` times as quick to read as
+    /// this one, and `ratio.write_to_read` times as slow to write as to read.
+    pub fn faster_by(&self, ratio: LatencyRatio) -> Device {
+        let read_ns = self.read.typical_ns as f64 / ratio.slow_to_fast_read;
+        let name =
+            format!("{} read/{} write*{}", self.name, ratio.slow_to_fast_read, ratio.write_to_read);
+        Device::exact(name, read_ns.round() as u64, (read_ns * ratio.write_to_read).round() as u64)
+    }
+}
+
+/// One point of a latency-ratio sweep.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LatencyRatio {
+    /// How many times longer a read of the slow tier takes than one of the fast tier.
+    pub slow_to_fast_read: f64,
+    /// How many times longer a write of the fast tier takes than a read of it.
+    pub write_to_read: f64,
+}
+
+/// The sweep over which a conclusion must hold (anchors, section 2.2): read ratios 5, 15, 50 and
+/// write-to-read ratios 1, 2, 8 (the last for the literature's 6-10).
+pub fn latency_ratios() -> Vec<LatencyRatio> {
+    [5.0, 15.0, 50.0]
+        .into_iter()
+        .flat_map(|slow_to_fast_read| {
+            [1.0, 2.0, 8.0].map(|write_to_read| LatencyRatio { slow_to_fast_read, write_to_read })
+        })
+        .collect()
+}
+
+/// The names of the built-in devices, quickest first.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
+}
+
+/// The built-in devices, quickest first.
+pub fn builtin() -> impl Iterator<Item = Device> {
+    BUILTIN.iter().map(|(name, text)| {
+        Device::from_toml(text, name).expect("a test parses every file of the folder devices")
+    })
+}
+
+/// `READ/WRITE`; none if `text` does not have that shape at all.
+fn parse_pair(text: &str) -> Result<Option<Device>, Error> {
+    let Some((read, write)) = text.split_once('/') else { return Ok(None) };
+    let refuse = || {
+        Error::usage(format!(
+            "'{text}' is not READ/WRITE: expected two times of at most 1000 s such as 90/40us or \
+             4us/1.5ms (units ns, us, ms, s)"
+        ))
+    };
+    let (write_number, unit) = split_unit(write);
+    let (read_number, read_unit) = split_unit(read);
+    let read_unit = if read_unit.is_empty() { unit } else { read_unit };
+    let read_ns = time_ns(read_number, read_unit).ok_or_else(refuse)?;
+    let write_ns = time_ns(write_number, unit).ok_or_else(refuse)?;
+    Ok(Some(Device::exact(text, read_ns, write_ns)))
+}
+
+fn split_unit(text: &str) -> (&str, &str) {
+    let end =
+        text.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.').unwrap_or(text.len());
+    (&text[..end], text[end..].trim())
+}
+
+fn time_ns(number: &str, unit: &str) -> Option<u64> {
+    let us_per_unit = match unit {
+        "ns" => 1e-3,
+        "us" | "\u{b5}s" | "\u{3bc}s" => 1.0,
+        "ms" => 1e3,
+        "s" => 1e6,
+        _ => return None,
+    };
+    us_to_ns(number.parse::<f64>().ok()? * us_per_unit)
+}
+
+/// Whole nanoseconds, where the time is one a device can have.
+fn us_to_ns(us: f64) -> Option<u64> {
+    (us.is_finite() && (0.0..=LATENCY_US_MAX).contains(&us)).then(|| (us * 1e3).round() as u64)
+}
+
+/// The TOML file as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeviceFile {
+    name: String,
+    #[serde(default)]
+    summary: String,
+    #[serde(default)]
+    note: String,
+    read: LatencyFile,
+    write: LatencyFile,
+    capacity: Option<CapacityFile>,
+    rated_cycles: Option<RatedCyclesFile>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LatencyFile {
+    low_us: f64,
+    typical_us: Option<f64>,
+    high_us: f64,
+    source: String,
+    date: String,
+    verified: bool,
+}
+
+impl LatencyFile {
+    fn latency(self) -> Result<Latency, String> {
+        let typical_us = self.typical_us.unwrap_or((self.low_us * self.high_us).sqrt());
+        let [low_ns, typical_ns, high_ns] =
+            [("low_us", self.low_us), ("typical_us", typical_us), ("high_us", self.high_us)].map(
+                |(field, us)| {
+                    us_to_ns(us).ok_or(format!("{field} must be between 0 and {LATENCY_US_MAX}"))
+                },
+            );
+        let (low_ns, typical_ns, high_ns) = (low_ns?, typical_ns?, high_ns?);
+        if low_ns > typical_ns || typical_ns > high_ns {
+            return Err("must have low_us <= typical_us <= high_us".to_owned());
+        }
+        let provenance =
+            Provenance { source: self.source, date: self.date, verified: self.verified };
+        Ok(Latency { low_ns, typical_ns, high_ns, provenance })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CapacityFile {
+    bytes: u64,
+    source: String,
+    date: String,
+    verified: bool,
+}
+
+impl CapacityFile {
+    fn capacity(self) -> Capacity {
+        let provenance =
+            Provenance { source: self.source, date: self.date, verified: self.verified };
+        Capacity { bytes: self.bytes, provenance }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RatedCyclesFile {
+    low: f64,
+    typical: Option<f64>,
+    high: f64,
+    source: String,
+    date: String,
+    verified: bool,
+}
+
+impl RatedCyclesFile {
+    fn rated_cycles(self) -> Result<RatedCycles, String> {
+        let typical = self.typical.unwrap_or((self.low * self.high).sqrt());
+        let is_ordered = self.low > 0.0 && self.low <= typical && typical <= self.high;
+        if !is_ordered || !self.high.is_finite() {
+            return Err("must have 0 < low <= typical <= high".to_owned());
+        }
+        let provenance =
+            Provenance { source: self.source, date: self.date, verified: self.verified };
+        Ok(RatedCycles { low: self.low, typical, high: self.high, provenance })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_and_the_list_are_the_same() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .expect("the folder devices exists")
+            .map(|entry| entry.expect("its entries can be read").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+            .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let mut listed: Vec<&str> = names().collect();
+        listed.sort_unstable();
+        assert_eq!(files, listed);
+    }
+
+    #[test]
+    fn every_builtin_device_is_called_like_its_file_and_says_where_its_figures_come_from() {
+        for ((file, _), device) in BUILTIN.iter().zip(builtin()) {
+            assert_eq!(*file, device.name);
+            assert!(!device.summary.is_empty());
+            for latency in [&device.read, &device.write] {
+                assert!(!latency.provenance.source.is_empty(), "{file}");
+                assert_eq!(latency.provenance.date.len(), "2026-11-20".len(), "{file}");
+                if latency.provenance.source.contains("recalled") {
+                    assert!(!latency.provenance.verified, "{file}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn typical_is_the_geometric_mean_of_the_range() {
+        let ufs = Device::resolve("ufs-3.1").unwrap();
+        assert_eq!(ufs.read.typical_ns, 89_443);
+        assert_eq!((ufs.read.low_ns, ufs.read.high_ns), (80_000, 100_000));
+    }
+
+    #[test]
+    fn a_pair_takes_its_unit_from_the_write() {
+        for (text, read_ns, write_ns) in [
+            ("90/40us", 90_000, 40_000),
+            ("4us/5us", 4_000, 5_000),
+            ("500ns/1.5ms", 500, 1_500_000),
+            ("1/0us", 1_000, 0),
+            ("2/1s", 2_000_000_000, 1_000_000_000),
+        ] {
+            let device = Device::resolve(text).unwrap();
+            assert_eq!((device.read.typical_ns, device.write.typical_ns), (read_ns, write_ns));
+            assert_eq!(device.name, text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_device_is_refused_with_what_there_is() {
+        let unknown = Device::resolve("flsh").unwrap_err();
+        assert_eq!(unknown.kind(), ErrorKind::Usage);
+        assert!(unknown.to_string().contains("ufs-3.1"), "{unknown}");
+        for text in ["90/40", "90us/40", "90/40 parsecs", "1e99/1us", "90/-4us", "2000s/2000s"] {
+            assert_eq!(Device::resolve(text).unwrap_err().kind(), ErrorKind::Usage, "{text}");
+        }
+        let absent = Device::resolve("no-such-file.toml").unwrap_err();
+        assert_eq!(absent.kind(), ErrorKind::Device);
+    }
+
+    #[test]
+    fn a_file_that_contradicts_itself_is_refused() {
+        let text = |low: &str| {
+            format!(
+                "name='x'\n[read]\nlow_us={low}\nhigh_us=2\nsource='s'\ndate='d'\nverified=true\n\
+                 [write]\nlow_us=1\nhigh_us=2\nsource='s'\ndate='d'\nverified=true\n"
+            )
+        };
+        assert!(Device::from_toml(&text("1"), "mine").is_ok());
+        for low in ["3", "-1", "nan"] {
+            let error = Device::from_toml(&text(low), "mine").unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Device);
+            assert!(error.to_string().starts_with("mine: [read]"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_ratio_makes_a_device_that_much_faster() {
+        let slow = Device::resolve("90/40us").unwrap();
+        let fast = slow.faster_by(LatencyRatio { slow_to_fast_read: 15.0, write_to_read: 2.0 });
+        assert_eq!((fast.read.typical_ns, fast.write.typical_ns), (6_000, 12_000));
+        assert_eq!(latency_ratios().len(), 9);
+    }
+}

@@ -1,0 +1,225 @@
+//! Replays events against a placement: keeps where every page is, moves pages, counts.
+//!
+//! A copy stays valid until the page's next page-out; a page-out after a page-out overwrites. A page
+//! without a valid copy must be written when it leaves memory, modified or not. Costs follow from
+//! the counts; the placement never sees them.
+
+use super::residency::{PageState, Residency};
+use super::tally::Tally;
+use policy::placement::{PageIn, PageOut, Placement, SlotOnSwapIn, Tier};
+use types::{EventFlags, EventKind, Events, PageId, ProcessId};
+
+/// One run in progress: fed the trace batch by batch, then asked for its counts.
+pub trait Cell: Send {
+    /// Replays the next events of the trace.
+    fn replay(&mut self, events: &Events);
+    /// Ends the run.
+    fn finish(self: Box<Self>) -> Tally;
+}
+
+/// What holds for a run whatever its placement decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    /// Frames of the fast tier.
+    pub capacity: u64,
+    /// Recorded reads of pages other than the faulting one count.
+    pub counts_readahead: bool,
+    /// A swap-in that follows a swap-in implies a clean page-out between them.
+    pub infers_clean: bool,
+    /// A page that enters the fast tier keeps its valid copy on the slow tier.
+    pub keeps_slow_copy: bool,
+    /// What a swap-in does to the page's copies.
+    pub slot_on_swapin: SlotOnSwapIn,
+}
+
+/// What kind of page an event names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Ends with its process and has no copy until it is written.
+    Anonymous,
+    /// Has a copy on the slow tier from the start and outlives every process.
+    Stored,
+}
+
+/// A placement at work.
+///
+/// Invariant: `used` pages have the state `FAST`, and `used <= rules.capacity`.
+pub struct Driver<P> {
+    placement: P,
+    rules: Rules,
+    residency: Residency,
+    used: u64,
+    tally: Tally,
+}
+
+impl<P: Placement> Driver<P> {
+    /// A run that starts with both tiers empty.
+    pub fn new(placement: P, rules: Rules) -> Driver<P> {
+        let (residency, tally) = (Residency::default(), Tally::default());
+        Driver { placement, rules, residency, used: 0, tally }
+    }
+
+    fn grow(&mut self, events: &Events) {
+        let named =
+            events.page.iter().zip(&events.kind).filter(|(_, kind)| **kind != EventKind::Exit);
+        let pages = named.map(|(page, _)| page.index() + 1).max().unwrap_or(0);
+        let processes = events.process.iter().max().map_or(0, |process| process.index() + 1);
+        self.residency.grow(pages, processes);
+        self.tally.grow(processes);
+        self.placement.grow(pages);
+    }
+
+    fn page_out(&mut self, page: PageId, process: ProcessId, is_dirty: bool, origin: Origin) {
+        let before = self.residency.state(page);
+        let is_known = before.has(PageState::KNOWN);
+        let mut state = if is_known { before } else { self.adopt(page, process, origin) };
+        self.tally.clean_page_outs += u64::from(!is_dirty);
+
+        let is_resident = state.has(PageState::FAST);
+        let must_write = is_dirty || !state.has_copy();
+        let has_room = self.used < self.rules.capacity;
+        let tier = self.placement.place_out(PageOut { page, must_write, is_resident, has_room });
+        state = state.without(PageState::IN_MEMORY);
+        match tier {
+            Tier::Fast if is_resident => {
+                if must_write {
+                    self.tally.of(process).fast_writes += 1;
+                    state = state.without(PageState::SLOW);
+                }
+            }
+            Tier::Fast if self.rules.capacity > 0 => {
+                self.make_room();
+                self.tally.of(process).fast_writes += 1;
+                self.tally.of(process).promotions += u64::from(is_known);
+                state = state.with(PageState::FAST);
+                if must_write || !self.rules.keeps_slow_copy {
+                    state = state.without(PageState::SLOW);
+                }
+                self.placement.insert(page);
+            }
+            Tier::Fast | Tier::Slow => {
+                if is_resident {
+                    self.used -= 1;
+                    self.tally.of(process).demotions += 1;
+                    state = state.without(PageState::FAST);
+                }
+                if must_write || !state.has(PageState::SLOW) {
+                    self.tally.of(process).slow_writes += 1;
+                    state = state.with(PageState::SLOW);
+                }
+            }
+        }
+        self.residency.set_state(page, state);
+    }
+
+    fn page_in(&mut self, page: PageId, process: ProcessId, origin: Origin) {
+        let mut state = self.residency.state(page);
+        if !state.has(PageState::KNOWN) {
+            // Whoever wrote it did so before the recording began.
+            state = self.adopt(page, process, origin).with(PageState::SLOW);
+            self.residency.set_state(page, state);
+        } else if !state.has_copy() || (self.rules.infers_clean && state.has(PageState::IN_MEMORY))
+        {
+            // It was in memory, so it left unseen. Without a copy it was written in leaving.
+            self.page_out(page, process, false, origin);
+            state = self.residency.state(page);
+        }
+        let from = if state.has(PageState::FAST) { Tier::Fast } else { Tier::Slow };
+        let has_room = self.used < self.rules.capacity;
+        match from {
+            Tier::Fast => self.tally.of(process).fast_reads += 1,
+            Tier::Slow => self.tally.of(process).slow_reads += 1,
+        }
+        let tier = self.placement.place_in(PageIn { page, from, has_room });
+        state = match (from, tier) {
+            (Tier::Slow, Tier::Fast) if self.rules.capacity > 0 => {
+                self.promote(page, process, state)
+            }
+            (Tier::Fast, Tier::Slow) => {
+                self.used -= 1;
+                state.without(PageState::FAST)
+            }
+            _ => state,
+        };
+        if self.rules.slot_on_swapin == SlotOnSwapIn::Free {
+            state = state.without(PageState::SLOW);
+        }
+        self.residency.set_state(page, state.with(PageState::IN_MEMORY));
+    }
+
+    /// Copies a page that was just read from the slow tier to the fast one, while its fault waits.
+    fn promote(&mut self, page: PageId, process: ProcessId, state: PageState) -> PageState {
+        self.tally.slow_writes_stalling += self.make_room();
+        self.tally.fast_writes_stalling += 1;
+        let account = self.tally.of(process);
+        account.fast_writes += 1;
+        account.promotions += 1;
+        self.placement.insert(page);
+        let state = state.with(PageState::FAST);
+        if self.rules.keeps_slow_copy { state } else { state.without(PageState::SLOW) }
+    }
+
+    /// Takes a frame, demoting the placement's victim if none is free. Returns the slow writes done.
+    fn make_room(&mut self) -> u64 {
+        if self.used < self.rules.capacity {
+            self.used += 1;
+            return 0;
+        }
+        let victim = self.placement.victim();
+        let state = self.residency.state(victim);
+        debug_assert!(state.has(PageState::FAST), "victim {} holds no frame", victim.0);
+        let account = self.tally.of(self.residency.owner(victim));
+        account.demotions += 1;
+        let must_write = !state.has(PageState::SLOW);
+        account.slow_writes += u64::from(must_write);
+        let state = state.without(PageState::FAST).with(PageState::SLOW);
+        self.residency.set_state(victim, state);
+        u64::from(must_write)
+    }
+
+    fn adopt(&mut self, page: PageId, process: ProcessId, origin: Origin) -> PageState {
+        self.residency.adopt(page, process, origin == Origin::Anonymous);
+        match origin {
+            Origin::Anonymous => PageState::KNOWN,
+            Origin::Stored => PageState::KNOWN.with(PageState::SLOW),
+        }
+    }
+
+    fn exit(&mut self, process: ProcessId) {
+        while let Some((page, state)) = self.residency.orphan_one(process) {
+            self.used -= u64::from(state.has(PageState::FAST));
+            self.placement.forget(page);
+        }
+    }
+}
+
+impl<P: Placement + Send> Cell for Driver<P> {
+    fn replay(&mut self, events: &Events) {
+        self.grow(events);
+        for index in 0..events.len() {
+            let event = events.get(index);
+            let (page, process) = (event.page, event.process);
+            let is_dirty = event.flags.contains(EventFlags::DIRTY);
+            match event.kind {
+                EventKind::SwapOut => self.page_out(page, process, is_dirty, Origin::Anonymous),
+                EventKind::SwapIn => self.page_in(page, process, Origin::Anonymous),
+                EventKind::Evict => self.page_out(page, process, is_dirty, Origin::Stored),
+                EventKind::Request | EventKind::Read => {
+                    self.page_in(page, process, Origin::Stored);
+                }
+                EventKind::Write => self.page_out(page, process, true, Origin::Stored),
+                EventKind::Exit => self.exit(process),
+                EventKind::DeviceRead => {
+                    let reads = u64::from(self.rules.counts_readahead);
+                    self.tally.of(process).slow_reads += reads;
+                    self.tally.readahead_reads += reads;
+                }
+                EventKind::DeviceWrite => {}
+            }
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Tally {
+        self.tally
+    }
+}

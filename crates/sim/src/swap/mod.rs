@@ -1,0 +1,194 @@
+//! Swap architectures: what a trace of page-outs and page-ins costs on two tiers.
+//!
+//! An architecture is one file here and one row of `CATALOG`. Its decisions are a
+//! `policy::placement` object; `driver` keeps residency and counts.
+
+mod driver;
+mod flash;
+mod hierarchical;
+mod hybrid;
+mod hybrid_clock;
+mod nvm_cache;
+mod options;
+mod outcome;
+mod priority;
+mod request;
+mod residency;
+mod tally;
+
+pub use options::{OptionSpec, Profile, Settings, Values};
+pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
+pub use request::{CleanEvictions, Readahead, SimulateRequest};
+pub use tally::Counts;
+
+use crate::error::Error;
+use driver::{Cell, Driver, Rules};
+use options::Effective;
+use outcome::TraceFacts;
+use policy::placement::{Placement, SlotOnSwapIn};
+use rayon::prelude::*;
+use std::collections::BTreeMap;
+use types::{Bytes, Events, Nanos, Progress};
+
+/// One row of the catalog.
+pub struct Architecture {
+    /// Name on the command line, in Python and in results.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// What may be set.
+    pub options: &'static [OptionSpec],
+    /// Options under one name.
+    pub profiles: &'static [Profile],
+    build: fn(&Setup<'_>) -> Box<dyn Cell>,
+}
+
+/// Every architecture.
+pub const CATALOG: &[Architecture] = &[
+    flash::ARCHITECTURE,
+    priority::ARCHITECTURE,
+    hierarchical::ARCHITECTURE,
+    hybrid_clock::ARCHITECTURE,
+    hybrid::ARCHITECTURE,
+    nvm_cache::ARCHITECTURE,
+];
+
+/// The row of this name.
+///
+/// # Errors
+/// `Usage`, with the names that exist.
+pub fn find(name: &str) -> Result<&'static Architecture, Error> {
+    CATALOG.iter().find(|architecture| architecture.name == name).ok_or_else(|| {
+        let names: Vec<&str> = CATALOG.iter().map(|architecture| architecture.name).collect();
+        Error::usage(format!("no architecture '{name}'; known are {}", names.join(", ")))
+    })
+}
+
+/// What an architecture is built from.
+struct Setup<'a> {
+    request: &'a SimulateRequest,
+    options: &'a Effective,
+}
+
+impl Setup<'_> {
+    /// Frames of the fast tier.
+    fn capacity(&self) -> u64 {
+        Bytes(self.request.fast_bytes).pages()
+    }
+
+    fn slot_on_swapin(&self) -> SlotOnSwapIn {
+        if self.options.is("slot_on_swapin", "free") {
+            SlotOnSwapIn::Free
+        } else {
+            SlotOnSwapIn::Keep
+        }
+    }
+
+    /// The rules of an architecture without options of its own about copies.
+    fn rules(&self) -> Rules {
+        Rules {
+            capacity: self.capacity(),
+            counts_readahead: self.request.readahead == Readahead::Recorded,
+            infers_clean: self.request.clean_evictions == CleanEvictions::Inferred,
+            keeps_slow_copy: true,
+            slot_on_swapin: SlotOnSwapIn::Keep,
+        }
+    }
+
+    fn drive<P: Placement + Send + 'static>(&self, placement: P, rules: Rules) -> Box<dyn Cell> {
+        Box::new(Driver::new(placement, rules))
+    }
+}
+
+/// Replays the whole trace against one architecture.
+///
+/// # Errors
+/// `Usage` for an unknown architecture, option, value or profile; what reading the trace gives;
+/// `Cancelled` where `progress` says so.
+pub fn simulate(
+    source: &mut dyn trace::Source,
+    request: &SimulateRequest,
+    progress: &dyn Progress,
+) -> Result<Outcome, Error> {
+    let mut outcomes = simulate_many(source, std::slice::from_ref(request), progress);
+    outcomes.pop().expect("one request has one result")
+}
+
+/// Replays the trace once against many architectures, on all cores. Results are in the order of the
+/// requests and do not depend on the number of cores. A request that makes no sense fails alone; a
+/// trace that cannot be read fails them all.
+pub fn simulate_many(
+    source: &mut dyn trace::Source,
+    requests: &[SimulateRequest],
+    progress: &dyn Progress,
+) -> Vec<Result<Outcome, Error>> {
+    let mut runs: Vec<Result<Run, Error>> = requests.iter().map(Run::start).collect();
+    let mut cells: Vec<&mut Run> = runs.iter_mut().filter_map(|run| run.as_mut().ok()).collect();
+    let duration = match replay(source, &mut cells, progress) {
+        Ok(duration) => duration,
+        Err(error) => return share_failure(error, runs),
+    };
+    let facts = TraceFacts { header: source.header(), duration };
+    let finish = |(run, request): (Result<Run, Error>, &SimulateRequest)| {
+        let run = run?;
+        Ok(Outcome::new(request, run.options, run.cell.finish(), &facts))
+    };
+    runs.into_par_iter().zip(requests.par_iter()).map(finish).collect()
+}
+
+struct Run {
+    options: BTreeMap<&'static str, String>,
+    cell: Box<dyn Cell>,
+}
+
+impl Run {
+    fn start(request: &SimulateRequest) -> Result<Run, Error> {
+        let architecture = find(&request.architecture)?;
+        let options = Effective::resolve(
+            architecture.name,
+            architecture.options,
+            architecture.profiles,
+            request.profile.as_deref(),
+            &request.options,
+        )?;
+        let cell = (architecture.build)(&Setup { request, options: &options });
+        Ok(Run { options: options.into_values(), cell })
+    }
+}
+
+/// Feeds every batch to every cell. Returns the time from the first event to the last.
+fn replay(
+    source: &mut dyn trace::Source,
+    cells: &mut [&mut Run],
+    progress: &dyn Progress,
+) -> Result<Option<Nanos>, Error> {
+    let total = source.header().events;
+    let mut events = Events::default();
+    let mut done = 0;
+    let (mut first, mut last) = (None, None);
+    while source.next_batch(&mut events)? {
+        if let [only] = cells {
+            only.cell.replay(&events);
+        } else {
+            cells.par_iter_mut().for_each(|run| run.cell.replay(&events));
+        }
+        first = first.or(events.time_ns.first().copied());
+        last = events.time_ns.last().copied().or(last);
+        done += events.len() as u64;
+        progress.advance(done, total)?;
+    }
+    Ok(first.zip(last).map(|(first, last)| Nanos(last - first)))
+}
+
+/// The first sound request carries the error itself, the others its text; requests that failed on
+/// their own keep their reason.
+fn share_failure(error: Error, runs: Vec<Result<Run, Error>>) -> Vec<Result<Outcome, Error>> {
+    let (kind, text) = (error.kind(), error.to_string());
+    let mut original = Some(error);
+    runs.into_iter()
+        .map(|run| match run {
+            Err(own) => Err(own),
+            Ok(_) => Err(original.take().unwrap_or_else(|| Error::new(kind, text.clone()))),
+        })
+        .collect()
+}

@@ -1,0 +1,81 @@
+//! `nvm-cache`: a small cache between memory and storage that takes pages from their second eviction
+//! on (specs S0.4).
+
+use super::Architecture;
+use super::options::{OptionSpec, Profile, Settings, Values, YES_NO};
+use policy::placement::{NvmCache, NvmCacheOptions, RequestTime};
+
+const REQUEST_TIME: Values = Values::Words(&[
+    ("last", "that of the page's last request: an eviction is not a request"),
+    ("now", "now: an eviction counts as a request"),
+]);
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    name: "nvm-cache",
+    summary: "cache that admits from the second eviction on and drops the page requested longest \
+              ago",
+    options: &[
+        OptionSpec {
+            name: "admit_clean",
+            default: "yes",
+            meaning: "whether clean pages are admitted like dirty ones",
+            values: YES_NO,
+        },
+        OptionSpec {
+            name: "ghost",
+            default: "unbounded",
+            meaning: "how many evicted pages are remembered, the oldest memory lost first",
+            values: Values::WordOrNumber(
+                ("unbounded", "all of them"),
+                "as a multiple of the fast tier's pages",
+            ),
+        },
+        OptionSpec {
+            name: "admitted_time",
+            default: "last",
+            meaning: "the request time of a page that is admitted",
+            values: REQUEST_TIME,
+        },
+        OptionSpec {
+            name: "overwritten_time",
+            default: "last",
+            meaning: "the request time of a page evicted from memory while the cache holds it",
+            values: REQUEST_TIME,
+        },
+        OptionSpec {
+            name: "on_hit",
+            default: "keep",
+            meaning: "what becomes of the copy that a request found",
+            values: Values::Words(&[
+                ("keep", "it stays: a later clean eviction costs nothing"),
+                ("move", "its frame is freed"),
+            ]),
+        },
+        OptionSpec {
+            name: "remember_victims",
+            default: "yes",
+            meaning: "whether a page that leaves the cache is admitted again at its next eviction",
+            values: YES_NO,
+        },
+    ],
+    profiles: &[
+        Profile { name: "faithful", settings: Settings::Fixed(&[]) },
+        Profile { name: "practical", settings: Settings::Fixed(&[("ghost", "1")]) },
+    ],
+    build: |setup| {
+        let options = setup.options;
+        let time = |name| {
+            if options.is(name, "now") { RequestTime::Now } else { RequestTime::Last }
+        };
+        let capacity = setup.capacity() as f64;
+        let placement = NvmCache::new(NvmCacheOptions {
+            admit_clean: options.is("admit_clean", "yes"),
+            ghost_pages: options.number("ghost").map(|multiple| (multiple * capacity) as u64),
+            admitted_time: time("admitted_time"),
+            overwritten_time: time("overwritten_time"),
+            keeps_hit: options.is("on_hit", "keep"),
+            remembers_victims: options.is("remember_victims", "yes"),
+        });
+        setup.drive(placement, setup.rules())
+    },
+};

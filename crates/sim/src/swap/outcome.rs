@@ -1,0 +1,271 @@
+//! The result of one run, as it leaves in JSON.
+
+use super::request::SimulateRequest;
+use super::tally::{Counts, Tally};
+use crate::devices::{Device, Latency};
+use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+use types::{Nanos, PAGE_BYTES};
+
+/// Version of the JSON object.
+const SCHEMA: &str = "pagewise.simulate/1";
+
+const NANOS_PER_DAY: f64 = 86_400e9;
+
+/// Page operations of one tier.
+#[derive(Clone, Debug, Serialize)]
+pub struct TierCounts {
+    /// Pages read.
+    pub reads: u64,
+    /// Pages written.
+    pub writes: u64,
+    /// Bytes written.
+    pub bytes_written: u64,
+}
+
+/// Share of the tier's rated life that a day of this trace uses up; absent without a clock in the
+/// trace or a rating of the device.
+#[derive(Clone, Debug, Serialize)]
+pub struct Wear {
+    /// The fast tier; its capacity is the simulated size.
+    pub fast: Option<f64>,
+    /// The slow tier; its capacity is the device's.
+    pub slow: Option<f64>,
+}
+
+/// The same quantity with every latency at its low and at its high figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct TimeRange {
+    /// Seconds with low latencies.
+    pub low: f64,
+    /// Seconds with high latencies.
+    pub high: f64,
+}
+
+/// Times over the range of the devices' latencies.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ranges {
+    /// `io_time_s` over the range.
+    pub io_time_s: TimeRange,
+    /// `stall_time_s` over the range.
+    pub stall_time_s: TimeRange,
+}
+
+/// What one process did.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProcessCounts {
+    /// The kernel's number for it.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Its operations.
+    #[serde(flatten)]
+    pub counts: Counts,
+}
+
+/// The result of one run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Version of this object.
+    pub schema: &'static str,
+    /// The architecture's name in the catalog.
+    pub architecture: String,
+    /// The profile that was asked for.
+    pub profile: Option<String>,
+    /// Every option with the value in effect.
+    #[serde(serialize_with = "serialize_options")]
+    pub options: BTreeMap<&'static str, String>,
+    /// How recorded readahead was treated.
+    pub readahead: &'static str,
+    /// How clean evictions, which leave no event, were treated.
+    pub clean_evictions: &'static str,
+    /// Size of the fast tier in bytes.
+    pub fast_bytes: u64,
+    /// Name of the fast device.
+    pub fast_device: String,
+    /// Name of the slow device.
+    pub slow_device: String,
+    /// Operations of the fast tier.
+    pub fast: TierCounts,
+    /// Operations of the slow tier.
+    pub slow: TierCounts,
+    /// Known pages that entered the fast tier.
+    pub promotions: u64,
+    /// Pages that lost their frame in the fast tier to another page.
+    pub demotions: u64,
+    /// Counts times latencies over both devices.
+    pub io_time_s: f64,
+    /// The part between a swap-in and its completion: its read and the writes it forced.
+    pub stall_time_s: f64,
+    /// Wear of both devices.
+    pub wear: Wear,
+    /// Times over the range of the devices' latencies.
+    pub ranges: Ranges,
+    /// Operations by process, for processes that did any.
+    pub processes: Vec<ProcessCounts>,
+    /// What the reader must know beside the numbers.
+    pub notes: Vec<String>,
+}
+
+fn serialize_options<S: Serializer>(
+    options: &BTreeMap<&'static str, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(options)
+}
+
+/// What the trace contributes to a result beside its events.
+pub struct TraceFacts<'a> {
+    /// The trace's header.
+    pub header: &'a trace::Header,
+    /// From the first event to the last; absent without a clock.
+    pub duration: Option<Nanos>,
+}
+
+/// Page operations whose times add up.
+#[derive(Clone, Copy)]
+struct Operations {
+    fast_reads: u64,
+    fast_writes: u64,
+    slow_reads: u64,
+    slow_writes: u64,
+}
+
+impl Operations {
+    fn time_ns(&self, request: &SimulateRequest, figure: fn(&Latency) -> u64) -> u128 {
+        let (fast, slow) = (&request.fast, &request.slow);
+        [
+            (self.fast_reads, &fast.read),
+            (self.fast_writes, &fast.write),
+            (self.slow_reads, &slow.read),
+            (self.slow_writes, &slow.write),
+        ]
+        .into_iter()
+        .map(|(count, latency)| u128::from(count) * u128::from(figure(latency)))
+        .sum()
+    }
+
+    fn range(&self, request: &SimulateRequest) -> TimeRange {
+        TimeRange {
+            low: seconds(self.time_ns(request, |latency| latency.low_ns)),
+            high: seconds(self.time_ns(request, |latency| latency.high_ns)),
+        }
+    }
+}
+
+impl Outcome {
+    /// Puts a run's counts beside its inputs.
+    pub(super) fn new(
+        request: &SimulateRequest,
+        options: BTreeMap<&'static str, String>,
+        tally: Tally,
+        facts: &TraceFacts<'_>,
+    ) -> Outcome {
+        let total = tally.total();
+        let all = Operations {
+            fast_reads: total.fast_reads,
+            fast_writes: total.fast_writes,
+            slow_reads: total.slow_reads,
+            slow_writes: total.slow_writes,
+        };
+        let stalling = Operations {
+            fast_reads: total.fast_reads,
+            fast_writes: tally.fast_writes_stalling,
+            slow_reads: total.slow_reads - tally.readahead_reads,
+            slow_writes: tally.slow_writes_stalling,
+        };
+        Outcome {
+            schema: SCHEMA,
+            architecture: request.architecture.clone(),
+            profile: request.profile.clone(),
+            readahead: request.readahead.name(),
+            clean_evictions: request.clean_evictions.name(),
+            fast_bytes: request.fast_bytes,
+            fast_device: request.fast.name.clone(),
+            slow_device: request.slow.name.clone(),
+            fast: tier_counts(total.fast_reads, total.fast_writes),
+            slow: tier_counts(total.slow_reads, total.slow_writes),
+            promotions: total.promotions,
+            demotions: total.demotions,
+            io_time_s: seconds(all.time_ns(request, |latency| latency.typical_ns)),
+            stall_time_s: seconds(stalling.time_ns(request, |latency| latency.typical_ns)),
+            wear: Wear {
+                fast: wear_per_day(
+                    &request.fast,
+                    Some(request.fast_bytes),
+                    total.fast_writes,
+                    facts,
+                ),
+                slow: wear_per_day(&request.slow, None, total.slow_writes, facts),
+            },
+            ranges: Ranges { io_time_s: all.range(request), stall_time_s: stalling.range(request) },
+            processes: process_counts(&tally, facts.header),
+            notes: notes(&options, &tally, facts.header),
+            options,
+        }
+    }
+}
+
+fn tier_counts(reads: u64, writes: u64) -> TierCounts {
+    TierCounts { reads, writes, bytes_written: writes * PAGE_BYTES }
+}
+
+fn seconds(time_ns: u128) -> f64 {
+    time_ns as f64 / 1e9
+}
+
+/// `capacity_bytes` stands in for the device's own capacity where it is given.
+fn wear_per_day(
+    device: &Device,
+    capacity_bytes: Option<u64>,
+    writes: u64,
+    facts: &TraceFacts<'_>,
+) -> Option<f64> {
+    let cycles = device.rated_cycles.as_ref()?.typical;
+    let capacity = capacity_bytes.or(device.capacity.as_ref().map(|capacity| capacity.bytes))?;
+    let duration = facts.duration.filter(|duration| duration.0 > 0)?;
+    if capacity == 0 {
+        return None;
+    }
+    let lives = (writes * PAGE_BYTES) as f64 / (capacity as f64 * cycles);
+    Some(lives * NANOS_PER_DAY / duration.0 as f64)
+}
+
+fn process_counts(tally: &Tally, header: &trace::Header) -> Vec<ProcessCounts> {
+    let named =
+        tally.processes.iter().enumerate().filter(|(_, counts)| **counts != Counts::default());
+    named
+        .map(|(index, counts)| {
+            let process = header.processes.get(index);
+            ProcessCounts {
+                pid: process.map_or(0, |process| process.pid),
+                name: process.map_or_else(String::new, |process| process.name.clone()),
+                counts: *counts,
+            }
+        })
+        .collect()
+}
+
+fn notes(
+    options: &BTreeMap<&'static str, String>,
+    tally: &Tally,
+    header: &trace::Header,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if header.kind != trace::TraceKind::Swap {
+        notes.push(
+            "not a swap trace, replayed by pagewise's mapping: a read is a swap-in, a write a \
+             dirty swap-out"
+                .to_owned(),
+        );
+    }
+    if options.contains_key("admit_clean") && tally.clean_page_outs == 0 {
+        notes.push(
+            "admit_clean has no effect: the replay has no clean page-out (a dropped clean page \
+             leaves no event; clean_evictions=inferred assumes them)"
+                .to_owned(),
+        );
+    }
+    notes.extend(tally.notes.iter().cloned());
+    notes
+}

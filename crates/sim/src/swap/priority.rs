@@ -1,0 +1,19 @@
+//! `priority`: what stock Linux does with two swap areas of different priority.
+
+use super::options::{Profile, SLOT_ON_SWAPIN, Settings};
+use super::{Architecture, Rules};
+use policy::placement::Priority;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    name: "priority",
+    summary: "stock Linux with two areas: fast until full, then slow, no demotion",
+    options: &[SLOT_ON_SWAPIN],
+    profiles: &[
+        Profile { name: "faithful", settings: Settings::Fixed(&[]) },
+        Profile { name: "practical", settings: Settings::Fixed(&[]) },
+    ],
+    build: |setup| {
+        let slot_on_swapin = setup.slot_on_swapin();
+        setup.drive(Priority::new(slot_on_swapin), Rules { slot_on_swapin, ..setup.rules() })
+    },
+};

@@ -1,0 +1,113 @@
+//! What a caller asks of the simulator.
+
+use crate::devices::Device;
+use crate::error::Error;
+use std::collections::BTreeMap;
+
+/// How reads of pages other than the faulting one are treated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Readahead {
+    /// They are left out.
+    #[default]
+    Off,
+    /// Recorded ones count as slow reads, without access bit, request time or admission.
+    Recorded,
+}
+
+impl Readahead {
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Readahead::Off => "off",
+            Readahead::Recorded => "recorded",
+        }
+    }
+}
+
+impl std::str::FromStr for Readahead {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Readahead, Error> {
+        match text {
+            "off" => Ok(Readahead::Off),
+            "recorded" => Ok(Readahead::Recorded),
+            _ => Err(Error::usage(format!("readahead cannot be '{text}'; it is off or recorded"))),
+        }
+    }
+}
+
+/// How clean pages that were dropped, which leaves no event, are treated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CleanEvictions {
+    /// The replay knows only recorded page-outs.
+    #[default]
+    None,
+    /// A clean page-out is assumed just before a swap-in that follows a swap-in of the page.
+    Inferred,
+}
+
+impl CleanEvictions {
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            CleanEvictions::None => "none",
+            CleanEvictions::Inferred => "inferred",
+        }
+    }
+}
+
+impl std::str::FromStr for CleanEvictions {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<CleanEvictions, Error> {
+        match text {
+            "none" => Ok(CleanEvictions::None),
+            "inferred" => Ok(CleanEvictions::Inferred),
+            _ => Err(Error::usage(format!(
+                "clean_evictions cannot be '{text}'; it is none or inferred"
+            ))),
+        }
+    }
+}
+
+/// One cell of a grid: an architecture with its options on two devices.
+#[derive(Clone, Debug)]
+pub struct SimulateRequest {
+    /// Name in the catalog.
+    pub architecture: String,
+    /// Size of the fast tier in bytes; whole pages of it are used.
+    pub fast_bytes: u64,
+    /// The small, quick device.
+    pub fast: Device,
+    /// The large, slow device.
+    pub slow: Device,
+    /// Options set by hand, by name.
+    pub options: BTreeMap<String, String>,
+    /// Options set together, before those set by hand.
+    pub profile: Option<String>,
+    /// How recorded readahead is treated.
+    pub readahead: Readahead,
+    /// How dropped clean pages are treated.
+    pub clean_evictions: CleanEvictions,
+}
+
+impl SimulateRequest {
+    /// An architecture with its defaults.
+    pub fn new(
+        architecture: impl Into<String>,
+        fast_bytes: u64,
+        fast: Device,
+        slow: Device,
+    ) -> SimulateRequest {
+        SimulateRequest {
+            architecture: architecture.into(),
+            fast_bytes,
+            fast,
+            slow,
+            options: BTreeMap::new(),
+            profile: None,
+            readahead: Readahead::default(),
+            clean_evictions: CleanEvictions::default(),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a replay counts. The driver alone counts; a placement cannot misreport.
+
+use serde::Serialize;
+use types::ProcessId;
+
+/// Page operations of one process, or of a whole run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Pages read from the fast tier.
+    pub fast_reads: u64,
+    /// Pages written to the fast tier.
+    pub fast_writes: u64,
+    /// Pages read from the slow tier.
+    pub slow_reads: u64,
+    /// Pages written to the slow tier.
+    pub slow_writes: u64,
+    /// Known pages that entered the fast tier.
+    pub promotions: u64,
+    /// Pages that lost their frame in the fast tier to another page, written out or not.
+    pub demotions: u64,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        self.fast_reads += other.fast_reads;
+        self.fast_writes += other.fast_writes;
+        self.slow_reads += other.slow_reads;
+        self.slow_writes += other.slow_writes;
+        self.promotions += other.promotions;
+        self.demotions += other.demotions;
+    }
+}
+
+/// Everything one run counted.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Operations by `ProcessId`, each on account of the owner of the page that moved.
+    pub processes: Vec<Counts>,
+    /// Slow reads that no page fault waited for; part of the slow reads.
+    pub readahead_reads: u64,
+    /// Fast writes done while a page fault waited.
+    pub fast_writes_stalling: u64,
+    /// Slow writes done while a page fault waited.
+    pub slow_writes_stalling: u64,
+    /// Page-outs of unmodified pages.
+    pub clean_page_outs: u64,
+    /// What the reader of the result must know.
+    pub notes: Vec<String>,
+}
+
+impl Tally {
+    /// Makes room for processes below `processes`.
+    pub fn grow(&mut self, processes: usize) {
+        if self.processes.len() < processes {
+            self.processes.resize(processes, Counts::default());
+        }
+    }
+
+    /// The account of one process.
+    #[inline(always)]
+    pub fn of(&mut self, process: ProcessId) -> &mut Counts {
+        &mut self.processes[process.index()]
+    }
+
+    /// The sum over all processes.
+    pub fn total(&self) -> Counts {
+        let mut total = Counts::default();
+        for counts in &self.processes {
+            total.add(counts);
+        }
+        total
+    }
+}
