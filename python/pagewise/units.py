@@ -40,6 +40,8 @@ TIME_UNITS_NS = {
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
 }
+SHARE_SHOWN = 0.0005
+"""Below this a share would be written as nothing."""
 QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Zµ]*)\s*")
 
 
@@ -116,7 +118,11 @@ def format_seconds(seconds: float | None) -> str:
 
 def format_share(share: float | None) -> str:
     """A fraction as a percentage with one decimal: ``28.4 %``."""
-    return "unknown" if share is None else f"{share * 100:.1f} %"
+    if share is None:
+        return "unknown"
+    if 0 < share < SHARE_SHOWN:
+        return "under 0.1 %"
+    return f"{share * 100:.1f} %"
 
 
 def format_count(count: int) -> str:

@@ -106,6 +106,10 @@ pub fn read(path: &Path) -> Result<Table, Error> {
         .map(|entry| (entry.key.clone(), entry.value.clone().unwrap_or_default()))
         .collect();
     let schema = builder.schema().clone();
+    // A file of another kind, such as a long trace, is refused before it is read.
+    if let Some(field) = schema.fields().iter().find(|field| !is_value(field.data_type())) {
+        return Err(corrupt(&format!("column {} is {}", field.name(), field.data_type())));
+    }
     let reader = builder.build().map_err(|error| corrupt(&error))?;
     let batches: Vec<RecordBatch> =
         reader.collect::<Result<_, _>>().map_err(|error| corrupt(&error))?;
@@ -139,6 +143,10 @@ fn to_batch(table: &Table) -> Result<RecordBatch, arrow::error::ArrowError> {
         arrays.push(array);
     }
     RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+}
+
+fn is_value(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::Int64 | DataType::Float64 | DataType::Boolean)
 }
 
 fn from_array(array: &ArrayRef) -> Option<Values> {

@@ -56,7 +56,6 @@ def run(
     Counts are pages of 4 KiB; wear is the share of the rated life used per day.
     """
     source = opened(trace, format, as_, map_)
-    choices = {"fast": fast, "slow": slow}
     with watched("simulating") as progress:
         result = questions.simulate(
             source,
@@ -64,15 +63,16 @@ def run(
             fast_tier=fast_tier,
             option=name_values(option),
             profile=profile,
+            fast=fast,
+            slow=slow,
             progress=progress,
-            **choices,
         )
     if json:
         show_json(result)
         return
     with watched("flash only") as progress:
         alone = questions.simulate(
-            source, architecture="flash", fast_tier=0, progress=progress, **choices
+            source, architecture="flash", fast_tier=0, fast=fast, slow=slow, progress=progress
         )
     show(*described(result, alone, parse_size(fast_tier)))
 

@@ -1,4 +1,4 @@
-"""Puts the panels into one HTML file that loads nothing and runs only the scripts it was made with."""
+"""Puts the panels into one HTML file that loads nothing and runs only its own scripts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from pagewise.report.style import styles
 from pagewise.report.verdict import verdict
 
 HERE = Path(__file__).parent
+SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")
 ROWS_SHOWN = 200
 """Rows of a table on the page; the embedded JSON and the CSV file hold all."""
 
@@ -70,7 +72,9 @@ def subtitle(inputs: Inputs) -> str:
     accesses = sum(analysis["accesses"] for analysis in inputs.analyses.values())
     parts = []
     if inputs.analyses:
-        parts.append(f"{len(inputs.analyses)} recordings with {accesses:,} accesses to pages of 4 KiB")
+        parts.append(
+            f"{len(inputs.analyses)} recordings with {accesses:,} accesses to pages of 4 KiB"
+        )
     if inputs.cells:
         parts.append(f"{len(inputs.cells):,} simulated cells")
     return ", ".join(parts) + ("." if parts else "")
@@ -81,14 +85,8 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(embed=embed, written=written, grouped=grouped)
-    names = [
-        series.name
-        for panel in panels
-        for chart in panel.charts
-        for view in chart.views
-        for series in view.series
-    ]
+    environment.finalize = unbroken
+    environment.filters.update(embed=embed, written=written, grouped=grouped, look_of=look_of)
     echarts = (HERE / "vendor" / "echarts.common.min.js").read_text()
     script = (HERE / "page" / "charts.js").read_text()
     template = environment.from_string((HERE / "page" / "page.html.j2").read_text())
@@ -98,7 +96,6 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
         version=_core.version(),
         verdict=verdict(inputs, {panel.identifier for panel in panels}),
         panels=panels,
-        styles=styles(names),
         policy=Markup(content_policy([echarts, script])),
         css=Markup((HERE / "page" / "page.css").read_text()),
         echarts=Markup(echarts),
@@ -120,12 +117,18 @@ def content_policy(scripts: Iterable[str]) -> str:
     )
 
 
-def embed(value: Any) -> Markup:
+def embed(value: Chart | Table | dict[str, Any]) -> Markup:
     """Data as JSON that cannot end its script element, whatever names it holds."""
-    if isinstance(value, (Chart, Table)):
-        value = asdict(value)
-    text = json.dumps(value, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    data = value if isinstance(value, dict) else asdict(value)
+    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def unbroken(value: Any) -> Any:
+    """Text in which no figure is torn from its unit at the end of a line."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return SPACE_BEFORE_UNIT.sub("\u00a0", value)
+    return value
 
 
 def written(cell: Cell, unit: str) -> str:
@@ -162,6 +165,12 @@ def grouped(charts: Sequence[Chart]) -> list[list[Chart]]:
     return [list(group) for _, group in keyed]
 
 
+def look_of(charts: Sequence[Chart]) -> dict[str, Any]:
+    """The style of every series in a group of charts, by name."""
+    series = (one for chart in charts for view in chart.views for one in view.series)
+    return {**styles(one.name for one in series if not one.is_reference)}
+
+
 def write_aside(target: Path, page: str) -> None:
     """Writes beside the target and renames, so that the file is whole or absent."""
     try:
@@ -178,6 +187,4 @@ def write_aside(target: Path, page: str) -> None:
                 aside.unlink(missing_ok=True)
                 raise
     except OSError as error:
-        raise UnwritableOutput(
-            f"{target}: {error.strerror}", path=str(target)
-        ) from error
+        raise UnwritableOutput(f"{target}: {error.strerror}", path=str(target)) from error

@@ -17,6 +17,7 @@ from pagewise.recording import PathLike, Progress, read
 
 Result: TypeAlias = dict[str, Any]
 
+PARQUET_MAGIC = b"PAR1"
 HASHED_BLOCK = 1 << 20
 
 
@@ -73,15 +74,27 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
         except ValueError as error:
             raise UnreadableInput(f"{path}: not JSON: {error}", path=path) from error
         add(inputs, result, Path(path).stem, digest)
-    elif _core.is_table(path):
-        columns: dict[str, list[Any]] = json.loads(_core.table_columns(path))
-        rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
-        add(inputs, {"schema": "pagewise.sweep/1", "cells": rows}, Path(path).stem, digest)
+    elif head.startswith(PARQUET_MAGIC) and (columns := sweep_columns(path)):
+        cells = [
+            dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)
+        ]
+        add(inputs, {"schema": "pagewise.sweep/1", "cells": cells}, Path(path).stem, digest)
     else:
         trace = read(path)
         result = analyze(trace, by="process", progress=progress)
         result["header"] = trace.header
         add(inputs, result, recording_name(path), digest)
+
+
+def sweep_columns(path: str) -> dict[str, list[Any]] | None:
+    """The columns of a sweep's results by name; None for a trace, which is Parquet too."""
+    try:
+        table = json.loads(_core.read_table(path))
+    except UnreadableInput:
+        return None
+    if dict(table["metadata"]).get("schema") != "pagewise.sweep/1":
+        return None
+    return {column["name"]: column["values"] for column in table["columns"]}
 
 
 def add(inputs: Inputs, result: Result, name: str, digest: str) -> None:

@@ -93,7 +93,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Finding:
-    """One of the three answers at the top: a figure, what it says, how sure it is, and the proof."""
+    """One of the three answers at the top: a figure, what it says, how sure it is, its proof."""
 
     figure: str
     statement: str

@@ -13,10 +13,10 @@ COLORS = 8
 """Number of colours in the page's style sheet, ``--series-0`` and on."""
 
 SYMBOLS = ("circle", "triangle", "rect", "diamond")
-DASHES: tuple[tuple[int, ...], ...] = ((), (7, 4), (2, 3), (9, 3, 2, 3), (14, 4), (5, 2, 1, 2, 1, 2))
+DASHES: tuple[tuple[int, ...], ...] = ((), (7, 4), (2, 3), (9, 3, 2, 3), (14, 4))
 
-LEADING = ("adaptive", "hierarchical", "hybrid", "nvm-cache", "priority", "clairvoyant", "flash")
-"""Names that always come first, so that their colours are the same in every report."""
+ARCHITECTURES = ("adaptive", "hierarchical", "hybrid", "nvm-cache", "priority", "clairvoyant")
+"""These have their colours by name, so that they are the same in every report."""
 
 
 class SeriesStyle(TypedDict):
@@ -28,15 +28,22 @@ class SeriesStyle(TypedDict):
 
 
 def styles(names: Iterable[str]) -> dict[str, SeriesStyle]:
-    """A style for each name; the leading names first, the others in order of appearance."""
+    """A style for each name of one group of charts.
+
+    An architecture has the same rank wherever it appears; a variant of it (other options) and every
+    other name take the free ranks in order of appearance.
+    """
     given = list(dict.fromkeys(names))
-    ordered = [name for name in LEADING if name in given]
-    ordered += [name for name in given if name not in ordered]
-    return {name: style(rank) for rank, name in enumerate(ordered)}
+    ranks = {name: ARCHITECTURES.index(name) for name in given if name in ARCHITECTURES}
+    free = iter(rank for rank in range(len(given) + COLORS) if rank not in ranks.values())
+    for name in given:
+        rank = ranks.get(name)
+        ranks[name] = next(free) if rank is None else rank
+    return {name: style(rank) for name, rank in ranks.items()}
 
 
 def style(rank: int) -> SeriesStyle:
-    """The style of the series with this rank; after eight colours the dashes shift."""
+    """The style of the series with this rank; every lap of colours shifts symbols and dashes."""
     lap = rank // COLORS
     return {
         "color": rank % COLORS,

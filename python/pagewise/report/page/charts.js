@@ -16,7 +16,7 @@ function format(value, unit, isShort) {
   if (unit === "text" || typeof value === "string") return String(value);
   if (unit === "share") return trimmed(value * 100, isShort ? 1 : 2) + " %";
   if (unit === "bytes") return scaled(value, 1024, UNITS, isShort ? "" : " ");
-  if (unit === "seconds") return value >= 120 ? trimmed(value / 60, 1) + " min" : trimmed(value, 3) + " s";
+  if (unit === "seconds") return value >= 600 ? trimmed(value / 60, 1) + " min" : trimmed(value, 3) + " s";
   if (unit === "ratio") return Number(value.toPrecision(isShort ? 2 : 3)).toString();
   if (isShort) return scaled(value, 1000, ["", "k", "M", "G", "T"], "");
   return Math.round(value).toLocaleString("en-US");
@@ -50,27 +50,34 @@ function theme() {
   };
 }
 
-const STYLES = embedded("styles");
-
 /** Colour, symbol and dash of a series; references are grey. */
-function look(series, colors) {
-  const style = STYLES[series.name] || { color: 0, symbol: "circle", dash: [] };
-  if (series.is_reference) return { color: colors.soft, symbol: style.symbol, dash: [4, 4], width: 1.5 };
+function look(series, styles, colors) {
+  if (series.is_reference) return { color: colors.soft, symbol: "rect", dash: [3, 4], width: 1.5 };
+  const style = styles[series.name];
   return { color: colors.series[style.color], symbol: style.symbol, dash: style.dash, width: 2 };
 }
 
-function axis(spec, colors, isX, isNarrow) {
+/** The distance of marks on a linear axis of bytes: a power of two, so that labels are round. */
+function byteInterval(series, side) {
+  const highest = Math.max(1, ...series.flatMap((one) => one.points.map((point) => point[side])));
+  return 2 ** Math.ceil(Math.log2(highest / 5));
+}
+
+function axis(spec, shown, colors, isX, isNarrow) {
   const isCategory = spec.scale === "category";
+  const isWholeShare = spec.unit === "share" && spec.high === 1;
+  const isLinearBytes = spec.unit === "bytes" && spec.scale === "linear";
   return {
     type: isCategory ? "category" : spec.scale === "log" ? "log" : "value",
-    logBase: spec.unit === "bytes" ? 2 : 10,
+    logBase: spec.unit === "bytes" ? 16 : 10,
+    interval: isLinearBytes ? byteInterval(shown, isX ? 0 : 1) : isWholeShare ? (isNarrow ? 0.25 : 0.2) : undefined,
     name: spec.label,
     nameLocation: isX ? "middle" : "end",
     nameGap: isX ? 30 : 14,
-    nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -34] },
+    nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -28] },
     min: spec.low === null ? undefined : spec.low,
     max: spec.high === null ? undefined : spec.high,
-    axisLine: { show: isX, lineStyle: { color: colors.line } },
+    axisLine: { show: isX, onZero: false, lineStyle: { color: colors.line } },
     axisTick: { show: false },
     splitNumber: isNarrow ? 3 : 5,
     splitLine: { show: !isX, lineStyle: { color: colors.line } },
@@ -116,8 +123,8 @@ function tooltip(spec) {
   };
 }
 
-function drawn(series, spec, colors, isOn) {
-  const { color, symbol, dash, width } = look(series, colors);
+function drawn(series, spec, styles, colors) {
+  const { color, symbol, dash, width } = look(series, styles, colors);
   const isDense = series.points.length > 24;
   return {
     type: spec.kind,
@@ -126,19 +133,17 @@ function drawn(series, spec, colors, isOn) {
     color,
     symbol,
     symbolSize: spec.kind === "scatter" ? 10 : 7,
-    showSymbol: !isDense,
+    showSymbol: !isDense && !series.is_reference,
     stack: spec.is_stacked ? "all" : undefined,
     barMaxWidth: 44,
     lineStyle: { color, width, type: dash.length ? dash : "solid" },
     itemStyle: { color, borderColor: colors.ground, borderWidth: spec.kind === "bar" ? 1 : 0.5 },
     emphasis: { focus: "series" },
-    silent: !isOn,
-    connectNulls: false,
   };
 }
 
 /** The options of echarts for one chart in its current state. */
-function options(spec, view, off) {
+function options(spec, styles, view, off) {
   const colors = theme();
   const isNarrow = window.innerWidth < 640;
   const shown = spec.views[Math.min(view, spec.views.length - 1)].series;
@@ -160,18 +165,20 @@ function options(spec, view, off) {
       axisPointer: { type: spec.kind === "bar" ? "shadow" : "line", lineStyle: { color: colors.soft } },
       formatter: tooltip(spec),
     },
-    xAxis: axis(spec.x, colors, true, isNarrow),
-    yAxis: axis(spec.y, colors, false, isNarrow),
+    xAxis: axis(spec.x, shown, colors, true, isNarrow),
+    yAxis: axis(spec.y, shown, colors, false, isNarrow),
     dataZoom: canZoom
       ? [
           {
             type: "slider",
-            height: 14,
-            bottom: 4,
+            height: 4,
+            bottom: 8,
             borderColor: "transparent",
             backgroundColor: colors.line,
-            fillerColor: colors.soft + "33",
-            handleSize: 18,
+            fillerColor: colors.line,
+            handleIcon: "circle",
+            handleSize: 12,
+            handleStyle: { color: colors.ground, borderColor: colors.soft, borderWidth: 1.5 },
             moveHandleSize: 0,
             showDataShadow: false,
             brushSelect: false,
@@ -180,7 +187,7 @@ function options(spec, view, off) {
           },
         ]
       : [],
-    series: shown.map((series) => drawn(series, spec, colors, !off.has(series.name))),
+    series: shown.map((series) => drawn(series, spec, styles, colors)),
   };
 }
 
@@ -189,6 +196,7 @@ class Group {
   constructor(element) {
     this.off = new Set();
     this.view = 0;
+    this.styles = embedded(element.dataset.styles);
     this.charts = Array.from(element.querySelectorAll(".chart"), (node) => ({
       node,
       spec: embedded(`chart-${node.id}`),
@@ -208,7 +216,7 @@ class Group {
   }
 
   draw() {
-    for (const { chart, spec } of this.charts) chart.setOption(options(spec, this.view, this.off), true);
+    for (const { chart, spec } of this.charts) chart.setOption(options(spec, this.styles, this.view, this.off), true);
   }
 
   toggle(button, name) {
@@ -230,7 +238,7 @@ class Group {
         button.type = "button";
         button.setAttribute("aria-pressed", String(!this.off.has(one.name)));
         button.title = "Switch this series on or off";
-        button.append(swatch(look(one, colors), this.charts[0].spec.kind), one.name);
+        button.append(swatch(look(one, this.styles, colors), this.charts[0].spec.kind), one.name);
         button.addEventListener("click", () => this.toggle(button, one.name));
         return button;
       }),

@@ -1,0 +1,31 @@
+"""The catalog of panels, in the order of the page: one module and one row each.
+
+A panel is a function of the inputs that returns a Panel, or None where the inputs hold nothing for
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pagewise.report.inputs import Inputs
+from pagewise.report.model import Panel
+from pagewise.report.panels import (
+    architectures,
+    data_quality,
+    method,
+    papers,
+    pareto,
+    reuse,
+    skew,
+)
+
+PANELS: list[Callable[[Inputs], Panel | None]] = [
+    data_quality.panel,
+    skew.panel,
+    reuse.panel,
+    architectures.panel,
+    pareto.panel,
+    papers.panel,
+    method.panel,
+]

@@ -1,0 +1,106 @@
+"""Every swap architecture over the size of the fast tier: time, flash accesses, writes, wear."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from pagewise.report.cells import (
+    COLUMNS,
+    Setting,
+    label,
+    settings,
+    sorted_cells,
+    yearly_wear,
+)
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Axis, Chart, Panel, Series, Table, Unit, View
+from pagewise.units import format_share, format_size
+
+Measure: TypeAlias = Callable[[Result], float | None]
+
+MEASURES: tuple[tuple[str, str, Unit, Measure], ...] = (
+    ("io-time", "I/O time", "seconds", lambda cell: cell["io_time_s"]),
+    (
+        "slow-accesses",
+        "Accesses to the slow device",
+        "count",
+        lambda cell: cell["slow_reads"] + cell["slow_writes"],
+    ),
+    ("fast-writes", "Pages written to the fast tier", "count", lambda cell: cell["fast_writes"]),
+    ("wear", "Rated life used per year, by the device that wears faster", "share", yearly_wear),
+)
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """Connected charts with one legend; one view per recording and pair of devices."""
+    if not inputs.cells:
+        return None
+    by_setting = settings(inputs.cells)
+    charts = [
+        Chart(
+            f"architectures-{identifier}",
+            title,
+            Axis("fast tier", "bytes", low=0),
+            Axis("", unit, low=0),
+            [View(str(setting), lines(cells, measure)) for setting, cells in by_setting.items()],
+            group="architectures",
+        )
+        for identifier, title, unit, measure in MEASURES
+        if any(measure(cell) is not None for cell in inputs.cells)
+    ]
+    rows = [[cell.get(column.name) for column in COLUMNS] for cell in sorted_cells(inputs.cells)]
+    notes = []
+    if not any(yearly_wear(cell) is not None for cell in inputs.cells):
+        notes.append("Wear is unknown: it needs a clock in the recording and a rated device.")
+    return Panel(
+        "architectures",
+        "Architectures over the size of the fast tier",
+        finding(by_setting),
+        charts,
+        [Table("architectures", "Every simulated cell", COLUMNS, rows)],
+        notes,
+    )
+
+
+def lines(cells: list[Result], measure: Measure) -> list[Series]:
+    """One line per architecture and option set; flash has no fast tier and is a reference."""
+    by_label: dict[str, dict[float, float | None]] = {}
+    for cell in sorted_cells(cells):
+        by_label.setdefault(label(cell), {})[cell["fast_tier_bytes"]] = measure(cell)
+    sizes = sorted({cell["fast_tier_bytes"] for cell in cells})
+    series = []
+    for name, points in by_label.items():
+        if name == "flash":
+            level = next(iter(points.values()))
+            series.append(Series(name, [(size, level) for size in sizes], is_reference=True))
+        else:
+            series.append(Series(name, sorted(points.items())))
+    return series
+
+
+def finding(by_setting: dict[Setting, list[Result]]) -> str:
+    """The best architecture of the first setting, at the size in the middle of the range."""
+    setting, cells = next(iter(by_setting.items()))
+    contenders = [cell for cell in cells if cell["architecture"] not in ("flash", "clairvoyant")]
+    sizes = sorted({cell["fast_tier_bytes"] for cell in contenders})
+    if not sizes:
+        return f"On {setting} only the slow device alone was simulated."
+    size = sizes[len(sizes) // 2]
+    ranked = sorted(
+        (cell for cell in contenders if cell["fast_tier_bytes"] == size),
+        key=lambda cell: cell["io_time_s"],
+    )
+    best = ranked[0]
+    text = (
+        f"With {format_size(size)} of fast tier on {setting}, "
+        f"{label(best)} needs the least I/O time"
+    )
+    flash = next((cell for cell in cells if cell["architecture"] == "flash"), None)
+    if flash and flash["io_time_s"]:
+        share = format_share(best["io_time_s"] / flash["io_time_s"])
+        text += f", {share} of the slow device alone"
+    if len(ranked) > 1 and best["io_time_s"]:
+        more = format_share(ranked[1]["io_time_s"] / best["io_time_s"] - 1)
+        text += f"; the next, {label(ranked[1])}, needs {more} more"
+    return f"{text}."

@@ -1,0 +1,77 @@
+"""What the recordings hold, lack and lost: how far the rest of the page can be trusted."""
+
+from __future__ import annotations
+
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Cell, Column, Panel, Table
+from pagewise.units import format_count, format_share
+
+COLUMNS = (
+    Column("recording", "recording"),
+    Column("kind", "kind"),
+    Column("events", "events", "count"),
+    Column("pages", "pages", "count"),
+    Column("processes", "processes", "count"),
+    Column("lost", "lost records", "count"),
+    Column("absent", "not recorded"),
+)
+LOSSES = (
+    Column("recording", "recording"),
+    Column("what", "what"),
+    Column("count", "count", "count"),
+)
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """A table of the recordings, and of what each lost."""
+    if not inputs.headers:
+        return None
+    rows = [row(name, header, inputs) for name, header in inputs.headers.items()]
+    losses = [
+        (name, loss["what"], loss["count"])
+        for name, header in inputs.headers.items()
+        for loss in header["losses"]
+    ]
+    tables = [Table("recordings", "Recordings", COLUMNS, rows, is_open=True)]
+    if losses:
+        tables.append(Table("losses", "What was lost or skipped", LOSSES, losses))
+    return Panel("data-quality", "Data quality", finding(inputs), tables=tables)
+
+
+def row(name: str, header: Result, inputs: Inputs) -> list[Cell]:
+    """One recording in the columns of the table."""
+    columns = (
+        ("time", "has_clock"),
+        ("reads apart from writes", "has_operations"),
+        ("sizes", "has_sizes"),
+        ("fault times", "has_durations"),
+    )
+    absent = [what for what, flag in columns if not header[flag]]
+    pages = header["pages"]
+    return [
+        name,
+        f"{header['kind']} ({header['format']})",
+        header["events"],
+        pages if pages is not None else inputs.analyses[name]["pages"],
+        len(header["processes"]),
+        lost(header),
+        ", ".join(absent) or "nothing",
+    ]
+
+
+def lost(header: Result) -> int:
+    """Records lost or unreadable."""
+    return sum(loss["count"] for loss in header["losses"])
+
+
+def finding(inputs: Inputs) -> str:
+    """Whether the recordings can carry the conclusions."""
+    events = sum(header["events"] for header in inputs.headers.values())
+    missing = sum(lost(header) for header in inputs.headers.values())
+    if missing == 0:
+        return f"Nothing was lost: all {format_count(events)} recorded events are used."
+    share = format_share(missing / (events + missing))
+    return (
+        f"{format_count(missing)} records, {share} of all, were lost or could not be read; "
+        f"{format_count(events)} events are used."
+    )

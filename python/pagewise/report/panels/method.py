@@ -1,0 +1,52 @@
+"""How this page was made, so that it can be made again."""
+
+from __future__ import annotations
+
+import platform
+
+from pagewise import _core
+from pagewise.report.inputs import Inputs
+from pagewise.report.model import Cell, Column, Panel, Table
+
+FACTS = (Column("what", "what"), Column("value", "value"))
+HASHES = (Column("name", "input"), Column("what", "what"), Column("sha256", "sha256"))
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """Versions, seeds, the command line, and the sha256 of every input."""
+    facts: list[list[Cell]] = [
+        ["pagewise", _core.version()],
+        ["Python", platform.python_version()],
+        ["machine", f"{platform.system()} {platform.machine()}"],
+        ["command line", inputs.command or "called from Python"],
+        ["seeds", seeds(inputs)],
+    ]
+    sources = [[source.name, source.what, source.sha256] for source in inputs.sources]
+    sources += [
+        [f"{name}: {file}", "source of the recording", digest]
+        for name, header in inputs.headers.items()
+        for file, digest in header["sources"]
+    ]
+    return Panel(
+        "method",
+        "Method",
+        "Counts are exact replays of the recordings. Times are counts multiplied by the devices' "
+        "typical time for one 4 KiB page, without queueing.",
+        tables=[
+            Table("method-facts", "How this page was made", FACTS, facts, is_open=True),
+            Table("inputs", "Inputs and their sha256", HASHES, sources, is_open=True),
+        ],
+    )
+
+
+def seeds(inputs: Inputs) -> str:
+    """Every seed that the results name."""
+    found = {str(cell["seed"]) for cell in inputs.cells if cell.get("seed") is not None}
+    found |= {
+        str(row["seed"])
+        for study in inputs.studies
+        for figure in study["figures"]
+        for row in figure["rows"]
+        if row.get("seed") is not None
+    }
+    return ", ".join(sorted(found)) or "none used"

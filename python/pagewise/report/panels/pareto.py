@@ -1,0 +1,102 @@
+"""What less waiting costs in wear: each architecture and size as one point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pagewise.report.cells import label, settings, sorted_cells, yearly_wear
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, Unit, View
+from pagewise.units import format_size
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """A scatter of time against wear; the table holds the points that no other beats in both."""
+    cells = [cell for cell in inputs.cells if cell["architecture"] != "clairvoyant"]
+    if len(cells) < 2:
+        return None
+    is_worn = all(yearly_wear(cell) is not None for cell in cells)
+    cost_label = "rated life used per year" if is_worn else "pages written to both"
+    unit: Unit = "share" if is_worn else "count"
+    views = []
+    rows: list[Sequence[Cell]] = []
+    for setting, group in settings(cells).items():
+        views.append(View(str(setting), points(group, is_worn)))
+        rows += [
+            (
+                str(setting),
+                label(cell),
+                cell["fast_tier_bytes"],
+                cell["io_time_s"],
+                cost(cell, is_worn),
+            )
+            for cell in frontier(group, is_worn)
+        ]
+    chart = Chart(
+        "pareto-plane",
+        "I/O time against wear; lower left is better",
+        Axis(cost_label, unit),
+        Axis("I/O time", "seconds", low=0),
+        views,
+        "scatter",
+    )
+    table = Table("pareto", "Choices that no other beats in both", columns(cost_label, unit), rows)
+    return Panel("pareto", "Latency against wear", finding(rows), [chart], [table])
+
+
+def columns(cost_label: str, unit: Unit) -> tuple[Column, ...]:
+    """The columns of the frontier."""
+    return (
+        Column("setting", "recording and devices"),
+        Column("architecture", "architecture"),
+        Column("fast_tier_bytes", "fast tier", "bytes"),
+        Column("io_time_s", "I/O time", "seconds"),
+        Column("cost", cost_label, unit),
+    )
+
+
+def cost(cell: Result, is_worn: bool) -> float:
+    """Wear per year, or pages written where wear is not known."""
+    wear = yearly_wear(cell)
+    if is_worn and wear is not None:
+        return wear
+    return float(cell["fast_writes"] + cell["slow_writes"])
+
+
+def points(cells: list[Result], is_worn: bool) -> list[Series]:
+    """One set of points per architecture, each labelled with its size."""
+    by_label: dict[str, list[Result]] = {}
+    for cell in sorted_cells(cells):
+        by_label.setdefault(label(cell), []).append(cell)
+    return [
+        Series(
+            name,
+            [(cost(cell, is_worn), cell["io_time_s"]) for cell in group],
+            [f"fast tier {format_size(cell['fast_tier_bytes'])}" for cell in group],
+            is_reference=name == "flash",
+        )
+        for name, group in by_label.items()
+    ]
+
+
+def frontier(cells: list[Result], is_worn: bool) -> list[Result]:
+    """The cells that no other beats in both time and wear, by time."""
+    best: list[Result] = []
+    lowest = float("inf")
+    for cell in sorted(cells, key=lambda cell: (cell["io_time_s"], cost(cell, is_worn))):
+        if cost(cell, is_worn) < lowest:
+            best.append(cell)
+            lowest = cost(cell, is_worn)
+    return best
+
+
+def finding(rows: Sequence[Sequence[Cell]]) -> str:
+    """Which architectures are worth considering at all."""
+    setting = rows[0][0]
+    names = list(dict.fromkeys(str(row[1]) for row in rows if row[0] == setting))
+    if len(names) == 1:
+        return f"On {setting}, no other choice beats {names[0]} in waiting or in wear."
+    return (
+        f"On {setting}, every sensible compromise between waiting and wear is one of: "
+        f"{', '.join(names)}."
+    )

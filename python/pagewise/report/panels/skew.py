@@ -1,0 +1,83 @@
+"""How unevenly the accesses fall on the pages, and how many pages are used only once."""
+
+from __future__ import annotations
+
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
+from pagewise.report.thin import thin
+from pagewise.units import format_share
+
+SHARES = ("0.01", "0.05", "0.1", "0.25", "0.5")
+COLUMNS = (
+    Column("recording", "recording"),
+    Column("accesses", "accesses", "count"),
+    Column("pages", "pages", "count"),
+    *(Column(f"top_{share}", f"top {float(share) * 100:g} %", "share") for share in SHARES),
+    Column("pages_for_80_percent", "pages for 80 %", "share"),
+    Column("single_pages", "once, of pages", "share"),
+    Column("single_accesses", "once, of accesses", "share"),
+)
+EVEN = Series("evenly spread", ((0, 0), (1, 1)), is_reference=True)
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """The skew curve of each recording, and its shares in a table."""
+    if not inputs.analyses:
+        return None
+    curves = [
+        Series(name, thin(skew_points(analysis))) for name, analysis in inputs.analyses.items()
+    ]
+    chart = Chart(
+        "skew-curve",
+        "Share of accesses that the busiest pages take",
+        Axis("share of pages, busiest first", "share", low=0, high=1),
+        Axis("share of accesses", "share", low=0, high=1),
+        [View("all recordings", [*curves, EVEN])],
+    )
+    rows = [row(name, analysis) for name, analysis in inputs.analyses.items()]
+    tables = [Table("skew", "Skew and single accesses", COLUMNS, rows, is_open=True)]
+    processes = by_process(inputs)
+    if processes:
+        tables.append(processes)
+    return Panel("skew", "Skew and single access", finding(inputs), [chart], tables)
+
+
+def row(name: str, analysis: Result) -> list[Cell]:
+    """One recording or process in the columns of the table."""
+    single = analysis["single_access"]
+    return [
+        name,
+        analysis["accesses"],
+        analysis["pages"],
+        *(analysis["top_share"].get(share) for share in SHARES),
+        analysis["pages_for_80_percent"],
+        single["pages"],
+        single["accesses"],
+    ]
+
+
+def by_process(inputs: Inputs) -> Table | None:
+    """The same shares per process, where the analyses hold them."""
+    rows = [
+        [f"{name}: {process['name'] or process['pid']}", *row("", process)[1:]]
+        for name, analysis in inputs.analyses.items()
+        for process in analysis.get("processes") or []
+    ]
+    return Table("skew-by-process", "By process", COLUMNS, rows) if rows else None
+
+
+def finding(inputs: Inputs) -> str:
+    """The two shares, recording by recording."""
+    parts = [
+        f"on {name} the busiest tenth of pages takes "
+        f"{format_share(analysis['top_share']['0.1'])} of accesses, and "
+        f"{format_share(analysis['single_access']['pages'])} of pages are used exactly once"
+        for name, analysis in list(inputs.analyses.items())[:3]
+    ]
+    text = "; ".join(parts)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def skew_points(analysis: Result) -> list[tuple[float, float]]:
+    """Share of pages against share of accesses, from the origin."""
+    return [(0.0, 0.0), *((pages, accesses) for pages, accesses in analysis["skew_curve"])]

@@ -1,0 +1,115 @@
+"""The report as a file: whole, self-contained, and deaf to hostile names."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from report_results import EVIL, everything
+
+import pagewise as pw
+from pagewise.errors import UnreadableInput, UsageError
+from pagewise.report.panels import PANELS
+from pagewise.report.style import COLORS, styles
+
+BYTES_MAX = 3 * 2**20
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page and the text of its JSON blocks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.blocks: dict[str, str] = {}
+        self.block: str | None = None
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        self.elements.append((tag, attributes))
+        is_json = tag == "script" and attributes.get("type") == "application/json"
+        self.block = attributes.get("id") if is_json else None
+
+    def handle_data(self, data: str) -> None:
+        if self.block:
+            self.blocks[self.block] = self.blocks.get(self.block, "") + data
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Elements:
+    output = tmp_path_factory.mktemp("report") / "report.html"
+    result = pw.report(everything(), output, command="pagewise report")
+    assert result["bytes"] == output.stat().st_size < BYTES_MAX
+    assert len(result["panels"]) == len(PANELS)
+    parser = Elements()
+    parser.feed(output.read_text())
+    return parser
+
+
+def test_nothing_is_loaded(page: Elements) -> None:
+    for tag, attributes in page.elements:
+        assert tag not in ("iframe", "object", "embed", "base", "form", "img")
+        for name in ("src", "href", "srcset", "action"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("#", "data:,")), (tag, name, value)
+        assert not any(name.startswith("on") for name in attributes)
+
+
+def test_the_policy_names_only_the_scripts_of_the_page(page: Elements) -> None:
+    policy = next(
+        attributes["content"]
+        for tag, attributes in page.elements
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None and policy.startswith("default-src 'none'; script-src 'sha256-")
+    runnable = [a for tag, a in page.elements if tag == "script" and "type" not in a]
+    assert len(re.findall("'sha256-", policy)) == len(runnable) == 2
+
+
+def test_every_block_is_json_and_every_table_is_embedded(page: Elements) -> None:
+    blocks = {name: json.loads(text) for name, text in page.blocks.items()}
+    buttons = [a["data-table"] for tag, a in page.elements if tag == "button" and "data-table" in a]
+    assert buttons
+    assert all(f"table-{name}" in blocks for name in buttons)
+    cells = blocks["table-architectures"]
+    assert len(cells["rows"]) == 60
+    assert {len(row) for row in cells["rows"]} == {len(cells["columns"])}
+
+
+def test_hostile_names_stay_text(page: Elements) -> None:
+    names = json.dumps([json.loads(text) for text in page.blocks.values()])
+    assert json.dumps(EVIL)[1:-1] in names
+    assert all(EVIL not in text for text in page.blocks.values())
+
+
+def test_evidence_exists(page: Elements) -> None:
+    identifiers = {attributes.get("id") for _, attributes in page.elements}
+    links = [a["href"] for tag, a in page.elements if tag == "a"]
+    assert all(link and link[1:] in identifiers for link in links)
+
+
+def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
+    output = tmp_path / "report.html"
+    with pytest.raises(UnreadableInput, match="no result of pagewise"):
+        pw.report([{"schema": "other/1"}], output)
+    broken = tmp_path / "broken.json"
+    broken.write_text("{")
+    with pytest.raises(UnreadableInput, match="not JSON"):
+        pw.report([broken], output)
+    with pytest.raises(UnreadableInput, match="absent"):
+        pw.report([tmp_path / "absent"], output)
+    with pytest.raises(UsageError, match="at least one"):
+        pw.report([], output)
+    assert not output.exists()
+    output.write_text("precious")
+    with pytest.raises(UsageError, match="exists"):
+        pw.report(everything(), output)
+    assert output.read_text() == "precious"
+
+
+def test_series_differ_without_colour() -> None:
+    drawn = styles(f"series {number}" for number in range(2 * COLORS))
+    looks = [(style["color"], style["symbol"], tuple(style["dash"])) for style in drawn.values()]
+    assert len(set(looks)) == len(looks)
+    assert styles(["x", "adaptive"])["adaptive"] == styles(["adaptive"])["adaptive"]

@@ -1,0 +1,123 @@
+"""The report in a real browser: quiet, working, readable at every width."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from report_results import everything
+
+import pagewise as pw
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed"),
+]
+
+WIDE, PHONE = 1440, 390
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    output = tmp_path_factory.mktemp("report") / "report.html"
+    pw.report(everything(), output, command="pagewise report")
+    return output
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator["sync_api.Browser"]:
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """The report in a window, with everything it complained about or asked for."""
+
+    def __init__(self, browser: "sync_api.Browser", report: Path, width: int, scheme: str) -> None:
+        self.context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, accept_downloads=True
+        )
+        self.page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.goto(report.as_uri())
+        self.page.wait_for_selector("html[data-ready]")
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "scheme"),
+    [("wide", WIDE, "light"), ("phone", PHONE, "light"), ("dark", WIDE, "dark")],
+)
+def test_it_opens_quietly_and_fits(
+    browser: "sync_api.Browser", report: Path, name: str, width: int, scheme: str
+) -> None:
+    opened = Opened(browser, report, width, scheme)
+    page = opened.page
+    assert page.locator(".chart svg").count() == page.locator(".chart").count() > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    dark_ground = (
+        page.evaluate("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    )
+    assert dark_ground == (scheme == "dark")
+    picture = report.with_name(f"{name}.png")
+    page.screenshot(path=picture, full_page=True)
+    assert picture.stat().st_size > 50_000
+    assert opened.complaints == []
+    assert [url for url in opened.requests if not url.startswith(("file:", "data:"))] == []
+    opened.context.close()
+
+
+def test_a_series_can_be_switched_off(browser: "sync_api.Browser", report: Path) -> None:
+    opened = Opened(browser, report, WIDE, "light")
+    page = opened.page
+    group = page.locator(".chart-group", has=page.locator("#architectures-io-time"))
+    entry = group.get_by_role("button", name="adaptive")
+    charts = "#architectures-io-time, #architectures-wear"
+
+    def strokes(color: str) -> list[int]:
+        return page.eval_on_selector_all(
+            charts,
+            "(nodes, color) => nodes.map("
+            "(node) => node.querySelectorAll(`svg path[stroke='${color}']`).length)",
+            color,
+        )
+
+    color = entry.locator("svg path").first.get_attribute("stroke")
+    assert color and min(strokes(color)) > 0
+    entry.focus()
+    page.keyboard.press("Enter")
+    assert entry.get_attribute("aria-pressed") == "false"
+    page.wait_for_function(
+        "(color) => !document.querySelector(`#architectures-wear svg path[stroke='${color}']`)",
+        arg=color,
+    )
+    assert max(strokes(color)) == 0
+    entry.click()
+    assert entry.get_attribute("aria-pressed") == "true"
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_tables_download_and_views_switch(browser: "sync_api.Browser", report: Path) -> None:
+    opened = Opened(browser, report, WIDE, "light")
+    page = opened.page
+    page.get_by_text("By process").first.click()
+    with page.expect_download() as download:
+        page.locator("button[data-table='skew-by-process']").click()
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert lines[0].startswith("recording,accesses,pages,top_0.01")
+    assert len(lines) == 5
+    page.locator("#architectures select").select_option("1")
+    page.emulate_media(media="print")
+    assert page.locator("nav").is_hidden()
+    assert opened.complaints == []
+    opened.context.close()
