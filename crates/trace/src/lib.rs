@@ -1,13 +1,25 @@
 //! Bytes to events: foreign recordings, and the pagewise trace file.
 
 mod error;
+pub mod formats;
 mod header;
+pub mod input;
+mod ledger;
+mod lines;
+mod mapping;
+mod merge;
+pub mod pipeline;
+mod record;
 pub mod renumber;
 mod rows;
+mod stage;
 pub mod table;
+mod text;
 
 pub use error::{Error, ErrorKind, Position};
 pub use header::{Header, Loss, Process, TraceKind};
+pub use ledger::{Ledger, Reject};
+pub use record::{AddressUnit, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 
 use types::Events;

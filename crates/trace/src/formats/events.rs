@@ -1,0 +1,176 @@
+//! `events`: our own CSV for swap traces written by hand or by scripts,
+//! `time_s,event,process,page,state,kind`. Events are out, in, evict, request and exit; process and
+//! page are decimal or 0x; state is D (dirty), C (clean) or empty; kind is anon, file or empty.
+//! Lines that begin with # are comments. Without a state a page-out is dirty, an eviction clean; a
+//! line without a time happens when the one before it did.
+
+use types::EventFlags;
+
+use super::{Confidence, Format, ReadOptions, head_lines};
+use crate::Error;
+use crate::input::Input;
+use crate::ledger::Ledger;
+use crate::lines::{Expected, LineParser, Lines, TextReader};
+use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::text::{SECOND_NS, decimal_or_hex, time};
+
+/// The row of this format.
+pub const FORMAT: Format = Format {
+    name: "events",
+    summary: "our CSV of page-outs, page-ins, evictions, requests and exits",
+    has_columns: false,
+    sniff,
+    open,
+};
+
+const COLUMNS: [&[u8]; 6] = [b"time_s", b"event", b"process", b"page", b"state", b"kind"];
+
+fn sniff(head: &[u8]) -> Confidence {
+    Confidence::Certain.when(head_lines(head, 1).first().is_some_and(|line| is_header(line)))
+}
+
+fn is_header(line: &[u8]) -> bool {
+    line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).eq(COLUMNS)
+}
+
+fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
+    Ok(Box::new(TextReader::new(Lines::new(input), Events { time_ns: 0 })))
+}
+
+struct Events {
+    /// Time of the last line that had one.
+    time_ns: i64,
+}
+
+impl LineParser for Events {
+    fn line(
+        &mut self,
+        line: &[u8],
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) -> Result<(), Expected> {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") || is_header(line) {
+            return Ok(());
+        }
+        let mut fields = [&b""[..]; 6];
+        let mut count = 0;
+        for field in line.split(|&byte| byte == b',') {
+            *fields.get_mut(count).ok_or(Expected("six fields"))? = field.trim_ascii();
+            count += 1;
+        }
+        // Editors drop empty fields at the end of a line.
+        if count < 3 {
+            return Err(Expected("`time_s,event,process,page,state,kind`"));
+        }
+        let [when, event, process, page, state, kind] = fields;
+        let (operation, is_file) = operation(event, kind)?;
+        if !when.is_empty() {
+            self.time_ns = time(when, SECOND_NS).ok_or(Expected("seconds as time_s"))?;
+        }
+        let pid = decimal_or_hex(process).and_then(|pid| u32::try_from(pid).ok());
+        let pid = pid.ok_or(Expected("a process number"))?;
+        let is_exit = operation == Operation::Exit;
+        let page = if is_exit && page.is_empty() { Some(0) } else { decimal_or_hex(page) };
+        let page = page.ok_or(Expected("a page number, decimal or 0x"))?;
+        let is_dirty = match state {
+            b"D" => true,
+            b"C" => false,
+            b"" => operation == Operation::SwapOut,
+            _ => return Err(Expected("state D, C or nothing")),
+        };
+        ledger.see(event, 1);
+        let mut flags = EventFlags::default();
+        if is_dirty {
+            flags = flags.with(EventFlags::DIRTY);
+        }
+        if is_file {
+            flags = flags.with(EventFlags::FILE);
+        }
+        let process = ledger.process(pid);
+        if is_exit {
+            ledger.end_process(pid);
+        }
+        records.push(Record {
+            time_ns: self.time_ns,
+            process,
+            flags,
+            ..Record::new(operation, page)
+        });
+        Ok(())
+    }
+
+    fn traits(&self) -> Traits {
+        Traits {
+            address: AddressUnit::Page,
+            mapping: Mapping::Swap,
+            has_clock: true,
+            has_operations: true,
+            has_sizes: false,
+            has_durations: false,
+        }
+    }
+}
+
+/// What an event does, and whether to a file page.
+fn operation(event: &[u8], kind: &[u8]) -> Result<(Operation, bool), Expected> {
+    let (operation, is_file) = match event {
+        b"out" => (Operation::SwapOut, false),
+        b"in" => (Operation::SwapIn, false),
+        b"evict" => (Operation::Evict, true),
+        b"request" => (Operation::Request, true),
+        b"exit" => return Ok((Operation::Exit, false)),
+        _ => return Err(Expected("event out, in, evict, request or exit")),
+    };
+    match kind {
+        b"" => Ok((operation, is_file)),
+        b"anon" if !is_file => Ok((operation, is_file)),
+        b"file" if is_file => Ok((operation, is_file)),
+        _ => Err(Expected("kind anon with out and in, file with evict and request")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::tests::read_text;
+
+    #[test]
+    fn every_event_is_read() {
+        let text = "# worked by hand
+time_s,event,process,page,state,kind
+0.5,out,1,0x10,D,anon
+,in,1,16,,
+1,out,0x1,16
+2,evict,1,7,D,file
+2,request,2,7,,
+3,exit,1,,,
+4,in,1,16,,
+5,out,1,16,X,
+6,in,1,16,,file
+7,jump,1,16,,
+8,in,1,,,
+9,in,1,1,,,,
+";
+        let (records, ledger) = read_text(&FORMAT, text);
+        let brief: Vec<_> = records
+            .iter()
+            .map(|record| (record.operation, record.address, record.flags.0, record.process.0))
+            .collect();
+        assert_eq!(
+            brief,
+            [
+                (Operation::SwapOut, 16, 1, 0),
+                (Operation::SwapIn, 16, 0, 0),
+                (Operation::SwapOut, 16, 1, 0),
+                (Operation::Evict, 7, 3, 0),
+                (Operation::Request, 7, 2, 1),
+                (Operation::Exit, 0, 0, 0),
+                (Operation::SwapIn, 16, 0, 2),
+            ]
+        );
+        assert_eq!(records[1].time_ns, 500_000_000);
+        let lines: Vec<u64> = ledger.rejects().1.iter().map(|reject| reject.line).collect();
+        assert_eq!(lines, [10, 11, 12, 13, 14]);
+    }
+}

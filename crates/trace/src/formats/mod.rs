@@ -1,0 +1,180 @@
+//! Foreign formats: one file and one row each. A row is all that the command line, the docs table,
+//! the conformance test and the fuzz targets need to know.
+
+mod arc;
+mod blkparse;
+mod blktrace;
+mod blockcsv;
+mod events;
+mod ftrace;
+mod ids;
+mod msr;
+mod oracle;
+mod pgw;
+mod requests;
+mod vscsi;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::input::Input;
+use crate::record::{Mapping, RecordReader};
+use crate::{Error, ErrorKind, Position};
+
+/// How sure a format is that a recording is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// It is not.
+    No,
+    /// Nothing speaks against it; formats with more structure come first.
+    Possible,
+    /// Its structure fits wherever it was looked at.
+    Likely,
+    /// It carries this format's own mark.
+    Certain,
+}
+
+impl Confidence {
+    /// `self` where `holds`, else `No`.
+    pub const fn when(self, holds: bool) -> Confidence {
+        if holds { self } else { Confidence::No }
+    }
+}
+
+/// What a column of a CSV file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// When, in seconds unless the column's name ends in `_ms`, `_us` or `_ns`.
+    Time,
+    /// What was done.
+    Op,
+    /// Name of the object.
+    Id,
+    /// First 512-byte sector.
+    Sector,
+    /// Length in 512-byte sectors.
+    Sectors,
+    /// Length in bytes.
+    Size,
+    /// Who asked.
+    Process,
+    /// Which device was asked.
+    Device,
+}
+
+impl Role {
+    /// Every role with its name on the command line.
+    pub const ALL: [(&'static str, Role); 8] = [
+        ("time", Role::Time),
+        ("op", Role::Op),
+        ("id", Role::Id),
+        ("sector", Role::Sector),
+        ("sectors", Role::Sectors),
+        ("size", Role::Size),
+        ("process", Role::Process),
+        ("device", Role::Device),
+    ];
+}
+
+/// What the caller says about a recording, beyond what it says itself.
+#[derive(Clone, Debug, Default)]
+pub struct ReadOptions {
+    /// How records become events; none = as the format usually does.
+    pub mapping: Option<Mapping>,
+    /// Which column holds what, for formats with named columns.
+    pub columns: Vec<(Role, String)>,
+}
+
+/// The records of one file.
+type Reader = Box<dyn RecordReader>;
+
+/// One foreign format.
+pub struct Format {
+    /// Its name everywhere.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Whether the caller may say which column holds what.
+    pub has_columns: bool,
+    /// How surely a recording that begins with these bytes (decompressed) has this format.
+    pub sniff: fn(head: &[u8]) -> Confidence,
+    /// Starts reading; nothing of the input is consumed yet.
+    pub open: fn(Input, &ReadOptions) -> Result<Reader, Error>,
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Format").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Every format. The order matters where two are equally sure: the more specific comes first.
+pub const CATALOG: &[Format] = &[
+    pgw::FORMAT,
+    blktrace::FORMAT,
+    events::FORMAT,
+    ftrace::FORMAT,
+    blkparse::FORMAT,
+    msr::FORMAT,
+    vscsi::FORMAT,
+    oracle::FORMAT,
+    blockcsv::FORMAT,
+    arc::FORMAT,
+    ids::FORMAT,
+];
+
+/// The format with this name.
+pub fn by_name(name: &str) -> Option<&'static Format> {
+    CATALOG.iter().find(|format| format.name == name)
+}
+
+/// The format of a recording, by its content.
+///
+/// # Errors
+/// `UnknownFormat` where no format recognises it.
+pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
+    input.fill()?;
+    let head = input.held();
+    let mut best = (Confidence::No, None);
+    for format in CATALOG {
+        let confidence = (format.sniff)(head);
+        if confidence > best.0 {
+            best = (confidence, Some(format));
+        }
+    }
+    best.1.ok_or_else(|| {
+        let hint = FOREIGN_MARKS.iter().find(|(mark, _)| head.starts_with(mark));
+        let hint = hint.map_or("no known format", |&(_, hint)| hint);
+        let names: Vec<&str> = CATALOG.iter().map(|format| format.name).collect();
+        let message = format!("{hint}; formats are {}", names.join(", "));
+        Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))
+    })
+}
+
+/// Files that are no recordings of ours but that people try, and what to do with them.
+const FOREIGN_MARKS: [(&[u8], &str); 5] = [
+    (b"PK\x03\x04", "a zip archive: unpack it first"),
+    (b"\xfd7zXZ", "an xz file: unpack it first"),
+    (b"BZh", "a bzip2 file: unpack it first"),
+    (b"\x17\x08\x44tracing", "a trace.dat file: run `trace-cmd report` on it first"),
+    (b"PAR1", "a Parquet file: if pagewise wrote it, it needs no import"),
+];
+
+/// The whole lines that a recording begins with, without comments and empty lines, at most `limit`.
+fn head_lines(head: &[u8], limit: usize) -> Vec<&[u8]> {
+    let whole = match memchr::memrchr(b'\n', head) {
+        Some(line_end) => &head[..line_end],
+        None => head,
+    };
+    whole
+        .split(|&byte| byte == b'\n')
+        .map(|line| line.trim_ascii())
+        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
+        .take(limit)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

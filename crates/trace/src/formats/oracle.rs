@@ -1,0 +1,140 @@
+//! `oracle`: libCacheSim's oracleGeneral, records of 24 bytes, little endian: u32 seconds, u64
+//! object id, u32 size, i64 index of the object's next request or -1. There is no mark and no
+//! operation; the last field is what a look at the file can check.
+
+use super::{Confidence, Format, ReadOptions};
+use crate::Error;
+use crate::input::Input;
+use crate::ledger::Ledger;
+use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::text::SECOND_NS;
+
+/// The row of this format.
+pub const FORMAT: Format = Format {
+    name: "oracle",
+    summary: "libCacheSim oracleGeneral: object requests without operations",
+    has_columns: false,
+    sniff,
+    open,
+};
+
+const RECORD_BYTES: usize = 24;
+
+/// Records per call.
+const RECORDS_PER_READ: usize = 4096;
+
+/// Records that recognition looks at.
+const RECORDS_SNIFFED: usize = 1000;
+
+struct Fields {
+    seconds: u32,
+    id: u64,
+    bytes: u32,
+    next: i64,
+}
+
+impl Fields {
+    /// `record` has exactly `RECORD_BYTES`.
+    #[inline(always)]
+    fn decode(record: &[u8; RECORD_BYTES]) -> Fields {
+        let [t0, t1, t2, t3, i0, i1, i2, i3, i4, i5, i6, i7, rest @ ..] = *record;
+        let [b0, b1, b2, b3, n0, n1, n2, n3, n4, n5, n6, n7] = rest;
+        Fields {
+            seconds: u32::from_le_bytes([t0, t1, t2, t3]),
+            id: u64::from_le_bytes([i0, i1, i2, i3, i4, i5, i6, i7]),
+            bytes: u32::from_le_bytes([b0, b1, b2, b3]),
+            next: i64::from_le_bytes([n0, n1, n2, n3, n4, n5, n6, n7]),
+        }
+    }
+}
+
+fn sniff(head: &[u8]) -> Confidence {
+    let (records, _) = head.as_chunks::<RECORD_BYTES>();
+    let mut seconds = 0;
+    // Text has no zero byte; a size below 16 MiB has one.
+    let is_binary = records.first().is_some_and(|record| record.contains(&0));
+    let fits = records.iter().take(RECORDS_SNIFFED).enumerate().all(|(index, record)| {
+        let fields = Fields::decode(record);
+        let is_ordered = fields.seconds >= seconds;
+        seconds = fields.seconds;
+        // Writers differ in how they say "never again": -1, or the largest number.
+        let is_next = fields.next == -1 || fields.next > index as i64;
+        is_ordered && is_next
+    });
+    Confidence::Likely.when(is_binary && fits)
+}
+
+fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
+    Ok(Box::new(Oracle { input }))
+}
+
+struct Oracle {
+    input: Input,
+}
+
+impl RecordReader for Oracle {
+    fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
+        let Some(held) = self.input.need(RECORD_BYTES)? else {
+            return Ok(false);
+        };
+        let (whole, _) = held.as_chunks::<RECORD_BYTES>();
+        let whole = &whole[..whole.len().min(RECORDS_PER_READ)];
+        records.extend(whole.iter().map(|record| {
+            let fields = Fields::decode(record);
+            Record {
+                time_ns: i64::from(fields.seconds) * SECOND_NS as i64,
+                bytes: u64::from(fields.bytes),
+                ..Record::new(Operation::Read, fields.id)
+            }
+        }));
+        let count = whole.len();
+        ledger.see(b"request", count as u64);
+        self.input.consume(count * RECORD_BYTES);
+        Ok(true)
+    }
+
+    fn traits(&self) -> Traits {
+        Traits {
+            address: AddressUnit::Id,
+            mapping: Mapping::Objects,
+            has_clock: true,
+            has_operations: false,
+            has_sizes: true,
+            has_durations: false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::tests::read_bytes;
+
+    fn encode(seconds: u32, id: u64, bytes: u32, next: i64) -> Vec<u8> {
+        let mut record = seconds.to_le_bytes().to_vec();
+        record.extend(id.to_le_bytes());
+        record.extend(bytes.to_le_bytes());
+        record.extend(next.to_le_bytes());
+        record
+    }
+
+    #[test]
+    fn records_are_read_and_a_torn_one_is_refused() {
+        let bytes = [encode(5, u64::MAX, 512, 1), encode(6, u64::MAX, 512, -1)].concat();
+        assert_eq!(sniff(&bytes), Confidence::Likely);
+        let (records, _) = read_bytes(&FORMAT, &bytes).unwrap();
+        assert_eq!(records[1].time_ns, 6_000_000_000);
+        assert_eq!((records[1].address, records[1].bytes), (u64::MAX, 512));
+        let error = read_bytes(&FORMAT, &bytes[..30]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "sample at byte 24: ends within a record: 6 bytes of at least 24"
+        );
+    }
+
+    #[test]
+    fn time_going_back_or_a_next_request_in_the_past_is_not_ours() {
+        assert_eq!(sniff(&[encode(5, 1, 1, -1), encode(4, 1, 1, -1)].concat()), Confidence::No);
+        assert_eq!(sniff(&encode(5, 1, 1, 0)), Confidence::No);
+    }
+}

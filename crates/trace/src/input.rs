@@ -1,0 +1,394 @@
+//! A recording as a stream of bytes: plain, gzip or zstd by its first bytes, from a file, standard
+//! input or memory, with its offset, and the sha256 of the file as it lies on disk.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sha2::{Digest, Sha256};
+
+use crate::{Error, ErrorKind, Position};
+
+/// Bytes held of one input. A line or a group of records that is longer does not fit.
+pub const BUFFER_BYTES: usize = 256 * 1024;
+
+/// Bytes asked of a file at once.
+const READ_BYTES: usize = 128 * 1024;
+
+/// What a running import tells about one input from outside: how far it is, and what it was.
+#[derive(Debug, Default)]
+pub struct Meter {
+    bytes: AtomicU64,
+    hash: Mutex<Option<Sha256>>,
+}
+
+impl Meter {
+    /// Bytes of the file read so far, before decompression.
+    pub fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// sha256 of what was read, in hexadecimal, where it was asked for.
+    pub fn sha256(&self) -> Option<String> {
+        let hash = self.hash.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    fn take(&self, bytes: &[u8]) {
+        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        if let Some(hash) = self.hash.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            hash.update(bytes);
+        }
+    }
+}
+
+/// Passes bytes on and meters them.
+struct Metered<R> {
+    reader: R,
+    meter: Arc<Meter>,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        self.meter.take(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// Where the bytes come from, so that they can be read again.
+#[derive(Clone)]
+enum Origin {
+    File(Arc<File>),
+    Stream,
+    Memory(Arc<[u8]>),
+}
+
+/// A recording as a stream of bytes.
+pub struct Input {
+    path: PathBuf,
+    origin: Origin,
+    meter: Arc<Meter>,
+    reader: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    offset: u64,
+    is_at_end: bool,
+}
+
+impl Input {
+    /// Opens `path`, or standard input if it is `-`.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be read, `Corrupt` if it is empty.
+    pub fn open(path: &Path, is_hashed: bool) -> Result<Input, Error> {
+        let refused = |error| Error::new(ErrorKind::Io, path, format!("cannot open: {error}"));
+        let (origin, raw): (Origin, Box<dyn Read + Send>) = if path.as_os_str() == "-" {
+            (Origin::Stream, Box::new(std::io::stdin()))
+        } else {
+            let file = File::open(path).map_err(refused)?;
+            let metadata = file.metadata().map_err(refused)?;
+            if metadata.is_dir() {
+                return Err(Error::new(ErrorKind::Io, path, "is a folder, not a recording"));
+            }
+            let again = file.try_clone().map_err(refused)?;
+            let origin =
+                if metadata.is_file() { Origin::File(Arc::new(again)) } else { Origin::Stream };
+            (origin, Box::new(file))
+        };
+        let meter = Arc::new(Meter::default());
+        if is_hashed {
+            *meter.hash.lock().unwrap_or_else(PoisonError::into_inner) = Some(Sha256::new());
+        }
+        Input::start(path, origin, raw, meter)
+    }
+
+    /// A recording that already lies in memory; `name` stands for its path.
+    ///
+    /// # Errors
+    /// `Corrupt` if it is empty.
+    pub fn from_bytes(name: &str, bytes: impl Into<Arc<[u8]>>) -> Result<Input, Error> {
+        let bytes = bytes.into();
+        let raw = std::io::Cursor::new(Arc::clone(&bytes));
+        Input::start(Path::new(name), Origin::Memory(bytes), Box::new(raw), Arc::default())
+    }
+
+    fn start(
+        path: &Path,
+        origin: Origin,
+        raw: Box<dyn Read + Send>,
+        meter: Arc<Meter>,
+    ) -> Result<Input, Error> {
+        let failed = |error| Error::new(ErrorKind::Io, path, format!("cannot read: {error}"));
+        let mut raw = Metered { reader: raw, meter: Arc::clone(&meter) };
+        let mut head = Vec::with_capacity(4);
+        raw.by_ref().take(4).read_to_end(&mut head).map_err(failed)?;
+        if head.is_empty() {
+            return Err(Error::new(ErrorKind::Corrupt, path, "is empty").at(Position::Byte(0)));
+        }
+        let is_gzip = head.starts_with(&[0x1f, 0x8b]);
+        let is_zstd = head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+        let whole = std::io::Cursor::new(head).chain(raw);
+        let reader: Box<dyn Read + Send> = if is_gzip {
+            let buffered = BufReader::with_capacity(READ_BYTES, whole);
+            Box::new(flate2::bufread::MultiGzDecoder::new(buffered))
+        } else if is_zstd {
+            let buffered = BufReader::with_capacity(READ_BYTES, whole);
+            Box::new(zstd::Decoder::with_buffer(buffered).map_err(failed)?)
+        } else {
+            Box::new(whole)
+        };
+        let mut input = Input {
+            path: path.to_owned(),
+            origin,
+            meter,
+            reader,
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            offset: 0,
+            is_at_end: false,
+        };
+        if input.fill()?.is_empty() {
+            return Err(Error::new(ErrorKind::Corrupt, path, "is empty").at(Position::Byte(0)));
+        }
+        Ok(input)
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its progress and hash, for whoever watches.
+    pub fn meter(&self) -> Arc<Meter> {
+        Arc::clone(&self.meter)
+    }
+
+    /// Offset of the first byte that was not consumed, in the decompressed recording.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// The bytes held at present, none consumed.
+    pub fn held(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Reads until the buffer is full or the recording ends, and shows what is held.
+    ///
+    /// # Errors
+    /// `Io` if the system refuses, `Corrupt` if compressed data is damaged or ends too early.
+    pub fn fill(&mut self) -> Result<&[u8], Error> {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        while !self.is_at_end && self.end < BUFFER_BYTES {
+            let wanted = (self.end + READ_BYTES).min(BUFFER_BYTES);
+            match self.reader.read(&mut self.buffer[self.end..wanted]) {
+                Ok(0) => self.is_at_end = true,
+                Ok(count) => self.end += count,
+                Err(error) if error.kind() == IoKind::Interrupted => {}
+                Err(error) => return Err(self.unreadable(&error)),
+            }
+        }
+        Ok(self.held())
+    }
+
+    fn unreadable(&self, error: &std::io::Error) -> Error {
+        let position = Position::Byte(self.offset + (self.end - self.start) as u64);
+        // A kernel's refusal has a number; a decompressor's verdict on the data has none.
+        let (kind, what) = match (error.raw_os_error(), error.kind()) {
+            (Some(_), _) => (ErrorKind::Io, format!("cannot read: {error}")),
+            (None, IoKind::UnexpectedEof) => {
+                (ErrorKind::Corrupt, "compressed data ends too early".to_owned())
+            }
+            (None, _) => (ErrorKind::Corrupt, format!("compressed data is damaged: {error}")),
+        };
+        Error::new(kind, &self.path, what).at(position)
+    }
+
+    /// Whether everything was read; held bytes may remain.
+    pub fn is_at_end(&self) -> bool {
+        self.is_at_end
+    }
+
+    /// Drops the first `count` held bytes.
+    pub fn consume(&mut self, count: usize) {
+        let count = count.min(self.end - self.start);
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Consumes `count` bytes, held or not.
+    ///
+    /// # Errors
+    /// As `fill`; `Corrupt` if the recording ends before.
+    pub fn skip(&mut self, count: u64) -> Result<(), Error> {
+        let goal = self.offset.saturating_add(count);
+        while self.offset < goal {
+            if self.held().is_empty() && self.fill()?.is_empty() {
+                return Err(self.corrupt(&format!("ends {} bytes too early", goal - self.offset)));
+            }
+            let missing = usize::try_from(goal - self.offset).unwrap_or(usize::MAX);
+            self.consume(missing.min(self.end - self.start));
+        }
+        Ok(())
+    }
+
+    /// At least `count` held bytes, at most `BUFFER_BYTES`; none at the end of the recording.
+    ///
+    /// # Errors
+    /// As `fill`; `Corrupt` if the recording ends within them.
+    pub fn need(&mut self, count: usize) -> Result<Option<&[u8]>, Error> {
+        if self.end - self.start < count {
+            let held = self.fill()?.len();
+            if held == 0 {
+                return Ok(None);
+            }
+            if held < count {
+                return Err(self
+                    .corrupt(&format!("ends within a record: {held} bytes of at least {count}")));
+            }
+        }
+        Ok(Some(self.held()))
+    }
+
+    /// An error at the first byte that was not consumed.
+    pub fn corrupt(&self, message: &str) -> Error {
+        Error::new(ErrorKind::Corrupt, &self.path, message).at(Position::Byte(self.offset))
+    }
+
+    /// The same recording from its beginning, independent of this one. What cannot be read twice
+    /// is first copied to a temporary file, whole; nothing may be consumed before.
+    ///
+    /// # Errors
+    /// `Io` if it cannot be read again or copied.
+    pub fn again(&mut self) -> Result<Input, Error> {
+        let path = self.path.clone();
+        let failed =
+            |error| Error::new(ErrorKind::Io, &path, format!("cannot read twice: {error}"));
+        if matches!(self.origin, Origin::Stream) {
+            let mut copy = tempfile::tempfile().map_err(failed)?;
+            while !self.fill()?.is_empty() {
+                copy.write_all(self.held()).map_err(failed)?;
+                self.consume(usize::MAX);
+            }
+            copy.seek(SeekFrom::Start(0)).map_err(failed)?;
+            let copy = Arc::new(copy);
+            self.origin = Origin::File(Arc::clone(&copy));
+            let reread = FileAt { file: copy, offset: 0 };
+            let meter = Arc::clone(&self.meter);
+            *self = Input::start(&path, self.origin.clone(), Box::new(reread), Arc::default())?;
+            self.meter = meter;
+        }
+        let reader: Box<dyn Read + Send> = match &self.origin {
+            Origin::File(file) => Box::new(FileAt { file: Arc::clone(file), offset: 0 }),
+            Origin::Memory(bytes) => Box::new(std::io::Cursor::new(Arc::clone(bytes))),
+            Origin::Stream => unreachable!("a stream was copied to a file above"),
+        };
+        Input::start(&path, self.origin.clone(), reader, Arc::default())
+    }
+}
+
+/// A file read by position, so that several readers share it without moving each other.
+struct FileAt {
+    file: Arc<File>,
+    offset: u64,
+}
+
+impl Read for FileAt {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = std::os::unix::fs::FileExt::read_at(&*self.file, buffer, self.offset)?;
+        self.offset += count as u64;
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all(mut input: Input) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::new();
+        while !input.fill()?.is_empty() {
+            bytes.extend_from_slice(input.held());
+            input.consume(usize::MAX);
+        }
+        Ok(bytes)
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn several_members_and_frames_read_as_one() {
+        let text = vec![b'x'; 3 * BUFFER_BYTES + 7];
+        let (left, right) = text.split_at(BUFFER_BYTES + 1);
+        let gzipped = [gzip(left), gzip(right)].concat();
+        assert_eq!(read_all(Input::from_bytes("a", gzipped).unwrap()).unwrap(), text);
+        let frames =
+            [zstd::encode_all(left, 1).unwrap(), zstd::encode_all(right, 1).unwrap()].concat();
+        assert_eq!(read_all(Input::from_bytes("a", frames).unwrap()).unwrap(), text);
+        assert_eq!(read_all(Input::from_bytes("a", text.clone()).unwrap()).unwrap(), text);
+    }
+
+    #[test]
+    fn truncation_and_damage_have_a_place() {
+        let text: Vec<u8> =
+            (0..900_000u32).flat_map(|n| n.wrapping_mul(97).to_le_bytes()).collect();
+        for packed in [gzip(&text), zstd::encode_all(&text[..], 1).unwrap()] {
+            let cut = packed[..packed.len() / 2].to_vec();
+            let error = Input::from_bytes("cut", cut).and_then(read_all).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert!(error.to_string().starts_with("cut at byte "), "{error}");
+        }
+        let empty = Input::from_bytes("none", Vec::new()).err().unwrap();
+        assert_eq!(empty.to_string(), "none at byte 0: is empty");
+        let empty = Input::from_bytes("none", gzip(b"")).err().unwrap();
+        assert_eq!(empty.kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_file_as_it_lies_there() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(&gzip(b"abc")).unwrap();
+        let input = Input::open(file.path(), true).unwrap();
+        let meter = input.meter();
+        assert_eq!(read_all(input).unwrap(), b"abc");
+        let whole = Sha256::digest(std::fs::read(file.path()).unwrap());
+        let hex: String = whole.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(meter.sha256(), Some(hex));
+    }
+
+    #[test]
+    fn records_are_whole_or_refused() {
+        let mut input = Input::from_bytes("short", vec![1; 10]).unwrap();
+        assert_eq!(input.need(8).unwrap().unwrap().len(), 10);
+        input.consume(8);
+        let error = input.need(8).unwrap_err();
+        let wanted = "short at byte 8: ends within a record: 2 bytes of at least 8";
+        assert_eq!(error.to_string(), wanted);
+        let mut input = Input::from_bytes("short", vec![1; 10]).unwrap();
+        assert_eq!(
+            input.skip(12).unwrap_err().to_string(),
+            "short at byte 10: ends 2 bytes too early"
+        );
+    }
+
+    #[test]
+    fn an_input_can_be_read_again() {
+        let mut input = Input::from_bytes("a", b"hello".to_vec()).unwrap();
+        let again = input.again().unwrap();
+        assert_eq!(read_all(again).unwrap(), b"hello");
+        assert_eq!(read_all(input).unwrap(), b"hello");
+    }
+}

@@ -1,0 +1,257 @@
+//! What an import learns beside the events: names, and everything that it could not use.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use serde::Serialize;
+use types::ProcessId;
+
+use crate::text::readable;
+use crate::{Error, ErrorKind, Loss, Position, Process, SPACES_MAX};
+
+/// How many bad lines are kept word for word.
+const REJECTS_KEPT: usize = 10;
+
+/// Processes, and devices, that are told apart: what the name space of a page key has room for.
+/// A phone has hundreds; a damaged recording may name one per line.
+const NAMES_MAX: usize = SPACES_MAX as usize - 1;
+
+/// Kinds of events that are counted one by one.
+const SEEN_MAX: usize = 4096;
+
+/// A line of a text recording that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Reject {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u64,
+    /// What a good line has there.
+    pub expected: String,
+}
+
+/// Books kept while records are read. One ledger serves all files of an import, so that the same
+/// process or device has the same number in each of them.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    is_strict: bool,
+    processes: Vec<Process>,
+    /// The process that last used each pid.
+    process_by_pid: HashMap<u32, ProcessId>,
+    /// Every process whose recording names its threads one by one.
+    process_by_name: HashMap<(u32, Vec<u8>), ProcessId>,
+    devices: Vec<String>,
+    device_by_name: HashMap<Vec<u8>, u32>,
+    rejected: u64,
+    rejects: Vec<Reject>,
+    skipped: BTreeMap<&'static str, u64>,
+    losses: BTreeMap<&'static str, u64>,
+    seen: BTreeMap<Vec<u8>, u64>,
+    /// Events come in runs: the last one seen, and how many of it are not in `seen` yet.
+    seen_last: (Vec<u8>, u64),
+}
+
+impl Ledger {
+    /// Empty books; a strict ledger turns the first bad line into an error.
+    pub fn new(is_strict: bool) -> Ledger {
+        Ledger { is_strict, ..Ledger::default() }
+    }
+
+    /// The process that has this pid now, whatever its name.
+    pub fn process(&mut self, pid: u32) -> ProcessId {
+        match self.process_by_pid.get(&pid) {
+            Some(&process) => process,
+            None => self.add_process(pid, b""),
+        }
+    }
+
+    /// The process with this pid and name; a pid that goes on under another name is another
+    /// process, since its memory was replaced. Without a name (`<...>`), the last one with the pid.
+    pub fn named_process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
+        let last = self.process_by_pid.get(&pid).copied();
+        if name.is_empty() || name == b"<...>" {
+            return last.unwrap_or_else(|| self.add_process(pid, b""));
+        }
+        match last {
+            Some(process) if self.processes[process.index()].name.as_bytes() == name => process,
+            Some(process) if self.processes[process.index()].name.is_empty() => {
+                self.name_process(process, name);
+                self.process_by_name.insert((pid, name.to_vec()), process);
+                process
+            }
+            _ => {
+                let known = self.process_by_name.get(&(pid, name.to_vec())).copied();
+                let process = known.unwrap_or_else(|| self.add_process(pid, name));
+                self.process_by_pid.insert(pid, process);
+                self.process_by_name.insert((pid, name.to_vec()), process);
+                process
+            }
+        }
+    }
+
+    /// Gives a process its name.
+    pub fn name_process(&mut self, process: ProcessId, name: &[u8]) {
+        self.processes[process.index()].name = readable(name);
+    }
+
+    /// The process ended: its pid may come back as another process.
+    pub fn end_process(&mut self, pid: u32) {
+        self.process_by_pid.remove(&pid);
+    }
+
+    fn add_process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
+        if self.processes.len() == NAMES_MAX {
+            self.lose("processes beyond the first million, counted as the last one", 1);
+            return ProcessId(NAMES_MAX as u32 - 1);
+        }
+        let process = ProcessId(self.processes.len() as u32);
+        self.processes.push(Process { pid, name: readable(name) });
+        self.process_by_pid.insert(pid, process);
+        process
+    }
+
+    /// Number of the device with this name.
+    pub fn device(&mut self, name: &[u8]) -> u32 {
+        if let Some(&number) = self.device_by_name.get(name) {
+            return number;
+        }
+        if self.devices.len() == NAMES_MAX {
+            self.lose("devices beyond the first million, counted as the last one", 1);
+            return NAMES_MAX as u32 - 1;
+        }
+        let number = self.devices.len() as u32;
+        self.devices.push(readable(name));
+        self.device_by_name.insert(name.to_vec(), number);
+        number
+    }
+
+    /// Books a bad line, or refuses it if the caller asked for strictness.
+    ///
+    /// # Errors
+    /// `Corrupt` with the line, from a strict ledger.
+    pub fn reject(&mut self, path: &Path, line: u64, expected: &str) -> Result<(), Error> {
+        if self.is_strict {
+            let message = format!("expected {expected}");
+            return Err(Error::new(ErrorKind::Corrupt, path, message).at(Position::Line(line)));
+        }
+        self.rejected += 1;
+        if self.rejects.len() < REJECTS_KEPT {
+            let file = path.display().to_string();
+            self.rejects.push(Reject { file, line, expected: expected.to_owned() });
+        }
+        Ok(())
+    }
+
+    /// Books a record that is understood but is no access.
+    pub fn skip(&mut self, why: &'static str) {
+        *self.skipped.entry(why).or_default() += 1;
+    }
+
+    /// Books what the recorder or the import lost.
+    pub fn lose(&mut self, what: &'static str, count: u64) {
+        if count > 0 {
+            let total = self.losses.entry(what).or_default();
+            *total = total.saturating_add(count);
+        }
+    }
+
+    /// Books `count` events by the recording's own name for them.
+    #[inline]
+    pub fn see(&mut self, event: &[u8], count: u64) {
+        if self.seen_last.0 != event {
+            self.settle_seen();
+            self.seen_last.0.clear();
+            self.seen_last.0.extend_from_slice(event);
+        }
+        self.seen_last.1 = self.seen_last.1.saturating_add(count);
+    }
+
+    fn settle_seen(&mut self) {
+        let count = std::mem::take(&mut self.seen_last.1);
+        if count == 0 {
+            return;
+        }
+        let is_known = self.seen.len() < SEEN_MAX || self.seen.contains_key(&self.seen_last.0);
+        let event = if is_known { self.seen_last.0.clone() } else { b"others".to_vec() };
+        let total = self.seen.entry(event).or_default();
+        *total = total.saturating_add(count);
+    }
+
+    /// Processes by `ProcessId`.
+    pub fn processes(&self) -> &[Process] {
+        &self.processes
+    }
+
+    /// Devices by number.
+    pub fn devices(&self) -> &[String] {
+        &self.devices
+    }
+
+    /// How many lines were bad, and the first ten of them.
+    pub fn rejects(&self) -> (u64, &[Reject]) {
+        (self.rejected, &self.rejects)
+    }
+
+    /// Records that are no accesses, by reason.
+    pub fn skipped(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.skipped.iter().map(|(&why, &count)| (why, count))
+    }
+
+    /// Everything lost, bad lines included.
+    pub fn losses(&self) -> Vec<Loss> {
+        let unread = ("lines that could not be read", self.rejected);
+        self.losses
+            .iter()
+            .map(|(&what, &count)| (what, count))
+            .chain((self.rejected > 0).then_some(unread))
+            .map(|(what, count)| Loss { what: what.to_owned(), count })
+            .collect()
+    }
+
+    /// Events by the recording's own names, with counts.
+    pub fn seen(&mut self) -> Vec<(String, u64)> {
+        self.settle_seen();
+        self.seen.iter().map(|(event, &count)| (readable(event), count)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_under_a_new_name_is_a_new_process() {
+        let mut ledger = Ledger::new(false);
+        let unnamed = ledger.named_process(7, b"<...>");
+        assert_eq!(ledger.named_process(7, b"sh"), unnamed);
+        let cat = ledger.named_process(7, b"cat");
+        assert_ne!(cat, unnamed);
+        assert_eq!(ledger.named_process(7, b"<...>"), cat);
+        assert_eq!(ledger.named_process(7, b"sh"), unnamed);
+        assert_eq!(ledger.processes()[0], Process { pid: 7, name: "sh".into() });
+        ledger.end_process(7);
+        assert_ne!(ledger.process(7), cat);
+    }
+
+    #[test]
+    fn hostile_names_are_kept_readable() {
+        let mut ledger = Ledger::new(false);
+        ledger.named_process(1, b"\") Z (\"\n\xff");
+        assert_eq!(ledger.processes()[0].name, "\") Z (\"\u{fffd}");
+        assert_eq!(ledger.device(b""), 0);
+        assert_eq!(ledger.device(b"8,0"), 1);
+        assert_eq!(ledger.device(b""), 0);
+    }
+
+    #[test]
+    fn the_first_ten_rejects_are_kept_and_all_are_counted() {
+        let mut ledger = Ledger::new(false);
+        for line in 1..=12 {
+            ledger.reject(Path::new("a"), line, "x").unwrap();
+        }
+        assert_eq!(ledger.rejects().0, 12);
+        assert_eq!(ledger.rejects().1.len(), REJECTS_KEPT);
+        let error = Ledger::new(true).reject(Path::new("a"), 3, "x").unwrap_err();
+        assert_eq!(error.to_string(), "a:3: expected x");
+    }
+}

@@ -1,0 +1,220 @@
+//! Text recordings: whole lines out of an input, each handed to the parser of its format. A bad
+//! line is booked and passed over; it never ends the import unless strictness was asked for.
+
+use memchr::{memchr, memrchr};
+
+use crate::Error;
+use crate::input::{BUFFER_BYTES, Input};
+use crate::ledger::Ledger;
+use crate::record::{Record, RecordReader, Traits};
+
+/// What a good line would have had, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Expected(pub &'static str);
+
+/// The rules of one text format.
+pub trait LineParser: Send {
+    /// Reads one line, without its line end, and appends what it records.
+    ///
+    /// # Errors
+    /// What was expected instead.
+    fn line(
+        &mut self,
+        line: &[u8],
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) -> Result<(), Expected>;
+
+    /// What holds for every record.
+    fn traits(&self) -> Traits;
+}
+
+/// The lines of an input, in blocks that fit into memory.
+pub struct Lines {
+    input: Input,
+    /// Lines delivered so far.
+    count: u64,
+    /// The rest of an overlong line is being passed over.
+    is_inside_overlong: bool,
+}
+
+impl Lines {
+    /// The lines of `input`, a byte order mark at its start passed over.
+    pub fn new(mut input: Input) -> Lines {
+        if input.held().starts_with(b"\xef\xbb\xbf") {
+            input.consume(3);
+        }
+        Lines { input, count: 0, is_inside_overlong: false }
+    }
+
+    /// The next lines, whole, with the number of the first of them, and how many bytes to consume.
+    /// A line longer than the buffer is cut to it.
+    fn block(&mut self) -> Result<Option<(&[u8], u64)>, Error> {
+        if self.is_inside_overlong {
+            self.pass_over_line()?;
+        }
+        let is_at_end = {
+            self.input.fill()?;
+            self.input.is_at_end()
+        };
+        let held = self.input.held();
+        if held.is_empty() {
+            return Ok(None);
+        }
+        let length = match memrchr(b'\n', held) {
+            _ if is_at_end => held.len(),
+            Some(line_end) => line_end + 1,
+            None => {
+                self.is_inside_overlong = true;
+                held.len()
+            }
+        };
+        Ok(Some((&self.input.held()[..length], self.count + 1)))
+    }
+
+    fn pass_over_line(&mut self) -> Result<(), Error> {
+        loop {
+            let held = self.input.fill()?;
+            if held.is_empty() {
+                break;
+            }
+            let line_end = memchr(b'\n', held);
+            self.input.consume(line_end.map_or(BUFFER_BYTES, |line_end| line_end + 1));
+            if line_end.is_some() {
+                break;
+            }
+        }
+        self.is_inside_overlong = false;
+        Ok(())
+    }
+
+    /// Takes the first line alone, as formats with a header line need.
+    ///
+    /// # Errors
+    /// What the input cannot deliver.
+    pub fn first(&mut self) -> Result<Vec<u8>, Error> {
+        let held = self.input.fill()?;
+        let line_end = memchr(b'\n', held);
+        let line = trimmed(&held[..line_end.unwrap_or(held.len())]).to_vec();
+        self.is_inside_overlong = line_end.is_none();
+        self.input.consume(line_end.map_or(BUFFER_BYTES, |line_end| line_end + 1));
+        self.count += 1;
+        Ok(line)
+    }
+
+    /// The file they come from.
+    pub fn input(&self) -> &Input {
+        &self.input
+    }
+}
+
+/// A line without the carriage return that some systems end it with.
+fn trimmed(line: &[u8]) -> &[u8] {
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Reads a text recording by the rules of its format.
+pub struct TextReader<P> {
+    lines: Lines,
+    parser: P,
+}
+
+impl<P: LineParser> TextReader<P> {
+    /// A reader of the remaining `lines`.
+    pub fn new(lines: Lines, parser: P) -> TextReader<P> {
+        TextReader { lines, parser }
+    }
+}
+
+impl<P: LineParser> RecordReader for TextReader<P> {
+    fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
+        let path = self.lines.input.path().to_owned();
+        let Some((block, first)) = self.lines.block()? else {
+            return Ok(false);
+        };
+        let (mut rest, mut number) = (block, first);
+        while !rest.is_empty() {
+            let line_end = memchr(b'\n', rest).unwrap_or(rest.len());
+            let line = trimmed(&rest[..line_end]);
+            if let Err(Expected(what)) = self.parser.line(line, records, ledger) {
+                ledger.reject(&path, number, what)?;
+            }
+            rest = rest.get(line_end + 1..).unwrap_or_default();
+            number += 1;
+        }
+        let length = block.len();
+        self.lines.count = number - 1;
+        self.lines.input.consume(length);
+        Ok(true)
+    }
+
+    fn traits(&self) -> Traits {
+        self.parser.traits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{AddressUnit, Mapping, Operation};
+
+    /// Takes lines of digits and refuses the others.
+    struct Digits;
+
+    impl LineParser for Digits {
+        fn line(
+            &mut self,
+            line: &[u8],
+            records: &mut Vec<Record>,
+            _ledger: &mut Ledger,
+        ) -> Result<(), Expected> {
+            let number = crate::text::decimal(line).ok_or(Expected("a number"))?;
+            records.push(Record::new(Operation::Read, number));
+            Ok(())
+        }
+
+        fn traits(&self) -> Traits {
+            Traits {
+                address: AddressUnit::Id,
+                mapping: Mapping::Objects,
+                has_clock: false,
+                has_operations: false,
+                has_sizes: false,
+                has_durations: false,
+            }
+        }
+    }
+
+    fn read(text: &[u8]) -> (Vec<u64>, Ledger) {
+        let lines = Lines::new(Input::from_bytes("t", text.to_vec()).unwrap());
+        let mut reader = TextReader::new(lines, Digits);
+        let (mut records, mut ledger) = (Vec::new(), Ledger::new(false));
+        while reader.read(&mut records, &mut ledger).unwrap() {}
+        (records.iter().map(|record| record.address).collect(), ledger)
+    }
+
+    #[test]
+    fn line_ends_of_every_kind_are_understood() {
+        assert_eq!(read(b"\xef\xbb\xbf1\r\n2\n3").0, [1, 2, 3]);
+        assert_eq!(read(b"1\n").0, [1]);
+    }
+
+    #[test]
+    fn a_bad_line_has_its_number_whatever_lies_before_it() {
+        let mut text = b"7\n".repeat(BUFFER_BYTES);
+        text.extend_from_slice(b"seven\n8");
+        let (numbers, ledger) = read(&text);
+        assert_eq!(numbers.len(), BUFFER_BYTES + 1);
+        let (count, rejects) = ledger.rejects();
+        assert_eq!((count, rejects[0].line), (1, BUFFER_BYTES as u64 + 1));
+    }
+
+    #[test]
+    fn an_overlong_line_is_one_line() {
+        let text = [b"1\n".to_vec(), vec![b'x'; 3 * BUFFER_BYTES], b"\n2\nx\n".to_vec()].concat();
+        let (numbers, ledger) = read(&text);
+        assert_eq!(numbers, [1, 2]);
+        let lines: Vec<u64> = ledger.rejects().1.iter().map(|reject| reject.line).collect();
+        assert_eq!(lines, [2, 4]);
+    }
+}

@@ -1,0 +1,176 @@
+//! Several files of one recording as one stream: by time where they have a clock, else one after
+//! the other. Each file holds one batch of records in memory, no more.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::Error;
+use crate::ledger::Ledger;
+use crate::record::{Record, RecordReader};
+
+/// Records per merged batch.
+const BATCH_RECORDS: usize = 4096;
+
+/// One file and what was read of it but not yet passed on.
+struct Lane {
+    reader: Box<dyn RecordReader>,
+    records: Vec<Record>,
+    next: usize,
+    is_done: bool,
+}
+
+impl Lane {
+    /// The next record; none at the end of the file.
+    fn peek(&mut self, ledger: &mut Ledger) -> Result<Option<&Record>, Error> {
+        while self.next == self.records.len() && !self.is_done {
+            self.records.clear();
+            self.next = 0;
+            self.is_done = !self.reader.read(&mut self.records, ledger)?;
+        }
+        Ok(self.records.get(self.next))
+    }
+}
+
+/// Files merged into one stream of records.
+pub struct Merge {
+    lanes: Vec<Lane>,
+    has_clock: bool,
+    /// Files that are read to their end, when they are read one after the other.
+    finished: usize,
+    /// The next record's time and the file it waits in, earliest first; in a tie the first file.
+    waiting: Option<BinaryHeap<Reverse<(i64, usize)>>>,
+}
+
+impl Merge {
+    /// Merges `readers`, by time if all their records have one.
+    pub fn new(readers: Vec<Box<dyn RecordReader>>) -> Merge {
+        let has_clock = readers.iter().all(|reader| reader.traits().has_clock);
+        let lane = |reader| Lane { reader, records: Vec::new(), next: 0, is_done: false };
+        Merge {
+            lanes: readers.into_iter().map(lane).collect(),
+            has_clock,
+            finished: 0,
+            waiting: None,
+        }
+    }
+
+    /// Appends the next records; false at the end of all files.
+    ///
+    /// # Errors
+    /// What a file could not deliver.
+    pub fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
+        if self.lanes.len() > 1 && self.has_clock {
+            return self.read_by_time(records, ledger);
+        }
+        while let Some(lane) = self.lanes.get_mut(self.finished) {
+            if lane.reader.read(records, ledger)? {
+                return Ok(true);
+            }
+            self.finished += 1;
+        }
+        Ok(false)
+    }
+
+    fn read_by_time(
+        &mut self,
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) -> Result<bool, Error> {
+        let mut waiting = match self.waiting.take() {
+            Some(waiting) => waiting,
+            None => {
+                let mut waiting = BinaryHeap::with_capacity(self.lanes.len());
+                for (index, lane) in self.lanes.iter_mut().enumerate() {
+                    if let Some(record) = lane.peek(ledger)? {
+                        waiting.push(Reverse((record.time_ns, index)));
+                    }
+                }
+                waiting
+            }
+        };
+        let goal = records.len() + BATCH_RECORDS;
+        while records.len() < goal
+            && let Some(Reverse((_, index))) = waiting.pop()
+        {
+            let lane = &mut self.lanes[index];
+            records.push(lane.records[lane.next]);
+            lane.next += 1;
+            if let Some(record) = lane.peek(ledger)? {
+                waiting.push(Reverse((record.time_ns, index)));
+            }
+        }
+        let is_more = !waiting.is_empty();
+        self.waiting = Some(waiting);
+        Ok(is_more || records.len() == goal)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{AddressUnit, Mapping, Operation, Traits};
+    use proptest::prelude::*;
+
+    /// Yields given times in batches of three, each with its file as address.
+    struct Times {
+        times: Vec<i64>,
+        file: u64,
+        has_clock: bool,
+    }
+
+    impl RecordReader for Times {
+        fn read(&mut self, records: &mut Vec<Record>, _: &mut Ledger) -> Result<bool, Error> {
+            if self.times.is_empty() {
+                return Ok(false);
+            }
+            let count = self.times.len().min(3);
+            records.extend(
+                self.times
+                    .drain(..count)
+                    .map(|time_ns| Record { time_ns, ..Record::new(Operation::Read, self.file) }),
+            );
+            Ok(true)
+        }
+
+        fn traits(&self) -> Traits {
+            Traits {
+                address: AddressUnit::Id,
+                mapping: Mapping::Objects,
+                has_clock: self.has_clock,
+                has_operations: false,
+                has_sizes: false,
+                has_durations: false,
+            }
+        }
+    }
+
+    fn merged(files: &[Vec<i64>], has_clock: bool) -> Vec<(i64, u64)> {
+        let reader = |(file, times): (usize, &Vec<i64>)| -> Box<dyn RecordReader> {
+            Box::new(Times { times: times.clone(), file: file as u64, has_clock })
+        };
+        let mut merge = Merge::new(files.iter().enumerate().map(reader).collect());
+        let (mut records, mut ledger) = (Vec::new(), Ledger::new(false));
+        while merge.read(&mut records, &mut ledger).unwrap() {}
+        records.iter().map(|record| (record.time_ns, record.address)).collect()
+    }
+
+    #[test]
+    fn files_without_a_clock_follow_one_another() {
+        let files = [vec![5, 6, 7, 8], vec![], vec![1]];
+        assert_eq!(merged(&files, false), [(5, 0), (6, 0), (7, 0), (8, 0), (1, 2)]);
+    }
+
+    proptest! {
+        #[test]
+        fn ordered_files_merge_like_a_stable_sort(mut files: Vec<Vec<i64>>) {
+            files.iter_mut().for_each(|times| times.sort_unstable());
+            let mut expected: Vec<(i64, u64)> = files
+                .iter()
+                .enumerate()
+                .flat_map(|(file, times)| times.iter().map(move |&time| (time, file as u64)))
+                .collect();
+            expected.sort_by_key(|&(time, _)| time);
+            prop_assert_eq!(merged(&files, true), expected);
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! From files to numbered rows: recognise, read, merge, choose the stage, map, number. Import and
+//! direct reading both drive this, a batch at a time.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use types::{EventKind, PAGE_BYTES, PageId};
+
+use crate::formats::{self, Format, ReadOptions};
+use crate::input::{Input, Meter};
+use crate::ledger::Ledger;
+use crate::mapping::{Mapped, Mapper};
+use crate::merge::Merge;
+use crate::record::{Record, RecordReader};
+use crate::renumber::Renumber;
+use crate::stage::StageChoice;
+use crate::{Error, ErrorKind, Header, Process, Rows};
+
+/// Version of the layout that headers describe.
+const SCHEMA: u32 = 1;
+
+/// Rows per batch, unless a single request has more.
+const BATCH_ROWS: usize = 16 * 1024;
+
+/// What the caller decides about a recording.
+#[derive(Clone, Debug, Default)]
+pub struct PipelineOptions {
+    /// Name of the format; none = by content.
+    pub format: Option<String>,
+    /// Mapping and columns.
+    pub read: ReadOptions,
+    /// A bad line is an error.
+    pub is_strict: bool,
+    /// The files' sha256 is wanted.
+    pub is_hashed: bool,
+    /// Most bytes for the numbering table; none = as many as it needs.
+    pub numbering_bytes_max: Option<usize>,
+}
+
+/// Numbered rows of one recording in one or more files.
+pub struct Pipeline {
+    merge: Merge,
+    stage: StageChoice,
+    mapper: Mapper,
+    ledger: Ledger,
+    header: Header,
+    meters: Vec<(PathBuf, Arc<Meter>)>,
+    bytes_total: u64,
+    /// None once the table was full.
+    renumber: Option<Renumber>,
+    /// Records read, and how many of them are rows already.
+    records: Vec<Record>,
+    mapped_records: usize,
+    is_read: bool,
+    batch: Mapped,
+    numbers: Vec<u32>,
+}
+
+impl Pipeline {
+    /// Opens the files and recognises what they are.
+    ///
+    /// # Errors
+    /// What cannot be read, recognised or mapped, with file and position.
+    pub fn open(paths: &[PathBuf], options: &PipelineOptions) -> Result<Pipeline, Error> {
+        let Some(first) = paths.first() else {
+            return Err(Error::new(ErrorKind::Usage, "", "expected at least one file"));
+        };
+        let mut readers: Vec<Box<dyn RecordReader>> = Vec::with_capacity(paths.len());
+        let mut meters = Vec::with_capacity(paths.len());
+        let mut chosen: Option<&'static Format> = None;
+        let mut bytes_total = Some(0u64);
+        for path in paths {
+            let mut input = Input::open(path, options.is_hashed)?;
+            let format = format_of(&mut input, options)?;
+            if let Some(other) = chosen.filter(|other| other.name != format.name) {
+                let message = format!(
+                    "is {}, but {} is {}: files that are read together need one format",
+                    format.name,
+                    first.display(),
+                    other.name
+                );
+                return Err(Error::new(ErrorKind::Usage, path, message));
+            }
+            chosen = Some(format);
+            meters.push((path.clone(), input.meter()));
+            let file_bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
+            bytes_total = bytes_total.zip(file_bytes).map(|(total, file)| total + file.len());
+            readers.push((format.open)(input, &options.read)?);
+        }
+        let name = chosen.map_or("", |format| format.name);
+        Pipeline::start(first, name, readers, meters, bytes_total.unwrap_or(0), options)
+    }
+
+    /// Reads one recording that is already open; for tests and fuzzing.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn of_input(mut input: Input, options: &PipelineOptions) -> Result<Pipeline, Error> {
+        let format = format_of(&mut input, options)?;
+        let path = input.path().to_owned();
+        let meters = vec![(path.clone(), input.meter())];
+        let readers = vec![(format.open)(input, &options.read)?];
+        Pipeline::start(&path, format.name, readers, meters, 0, options)
+    }
+
+    fn start(
+        first: &Path,
+        format: &str,
+        readers: Vec<Box<dyn RecordReader>>,
+        meters: Vec<(PathBuf, Arc<Meter>)>,
+        bytes_total: u64,
+        options: &PipelineOptions,
+    ) -> Result<Pipeline, Error> {
+        let mut traits = readers[0].traits();
+        for reader in &readers[1..] {
+            let other = reader.traits();
+            traits.has_clock &= other.has_clock;
+            traits.has_operations &= other.has_operations;
+            traits.has_sizes |= other.has_sizes;
+            traits.has_durations |= other.has_durations;
+        }
+        let mapping = options.read.mapping.unwrap_or(traits.mapping);
+        let mapper =
+            Mapper::new(mapping, traits).map_err(|why| Error::new(ErrorKind::Usage, first, why))?;
+        let header = Header {
+            schema: SCHEMA,
+            pagewise: env!("CARGO_PKG_VERSION").to_owned(),
+            kind: mapping.kind(),
+            format: format.to_owned(),
+            has_clock: traits.has_clock,
+            has_operations: traits.has_operations,
+            has_sizes: traits.has_sizes,
+            has_durations: traits.has_durations,
+            start_ns: 0,
+            page_bytes: PAGE_BYTES,
+            events: 0,
+            pages: Some(0),
+            processes: Vec::new(),
+            devices: Vec::new(),
+            losses: Vec::new(),
+            seen: Vec::new(),
+            sources: Vec::new(),
+        };
+        let renumber = match options.numbering_bytes_max {
+            Some(bytes) => Renumber::with_limit(bytes),
+            None => Renumber::unlimited(),
+        };
+        Ok(Pipeline {
+            merge: Merge::new(readers),
+            stage: StageChoice::new(),
+            mapper,
+            ledger: Ledger::new(options.is_strict),
+            header,
+            meters,
+            bytes_total,
+            renumber: Some(renumber),
+            records: Vec::new(),
+            mapped_records: 0,
+            is_read: false,
+            batch: Mapped::default(),
+            numbers: Vec::new(),
+        })
+    }
+
+    /// The next rows; none at the end, when the header is complete.
+    ///
+    /// # Errors
+    /// What could not be read, with file and position.
+    pub fn next_rows(&mut self) -> Result<Option<&mut Rows>, Error> {
+        self.batch.clear();
+        while self.batch.rows.len() < BATCH_ROWS {
+            if self.mapped_records == self.records.len() && !self.read_records()? {
+                break;
+            }
+            while self.batch.rows.len() < BATCH_ROWS
+                && let Some(record) = self.records.get(self.mapped_records)
+            {
+                self.mapper.map(record, &mut self.batch, &mut self.ledger);
+                self.mapped_records += 1;
+            }
+        }
+        if self.batch.rows.is_empty() {
+            self.complete_header();
+            return Ok(None);
+        }
+        self.number();
+        self.header.events += self.batch.rows.len() as u64;
+        self.header.start_ns = self.mapper.start_ns();
+        Ok(Some(&mut self.batch.rows))
+    }
+
+    /// Fills `records` with at least one record; false at the end of all files.
+    fn read_records(&mut self) -> Result<bool, Error> {
+        self.records.clear();
+        self.mapped_records = 0;
+        while self.records.is_empty() && !self.is_read {
+            self.is_read = !self.merge.read(&mut self.records, &mut self.ledger)?;
+            self.stage.pick(&mut self.records, self.is_read, &mut self.ledger);
+        }
+        Ok(!self.records.is_empty())
+    }
+
+    /// Numbers the pages of the batch. When the table is full it is given up for good: pages are
+    /// then known by (space, address) alone.
+    fn number(&mut self) {
+        let Some(renumber) = &mut self.renumber else { return };
+        self.numbers.clear();
+        if renumber.number_batch(&self.batch.keys, &mut self.numbers).is_err() {
+            self.renumber = None;
+            self.header.pages = None;
+            return;
+        }
+        self.header.pages = Some(renumber.len() as u32);
+        let events = &mut self.batch.rows.events;
+        if self.numbers.len() == events.kind.len() {
+            events.page.extend(self.numbers.iter().map(|&number| PageId(number)));
+        } else {
+            // Exits have no page.
+            let mut numbers = self.numbers.iter();
+            events.page.extend(events.kind.iter().map(|&kind| {
+                let number = if kind == EventKind::Exit { None } else { numbers.next() };
+                number.map_or(PageId(0), |&number| PageId(number))
+            }));
+        }
+    }
+
+    fn complete_header(&mut self) {
+        self.header.processes = self.ledger.processes().to_vec();
+        if self.header.processes.is_empty() {
+            // Every event names a process; here it is the unknown one.
+            self.header.processes.push(Process { pid: 0, name: String::new() });
+        }
+        self.header.devices = self.ledger.devices().to_vec();
+        self.header.losses = self.ledger.losses();
+        self.header.seen = self.ledger.seen();
+        let name = |path: &Path| {
+            let name = path.file_name().unwrap_or(path.as_os_str());
+            name.to_string_lossy().into_owned()
+        };
+        self.header.sources = self
+            .meters
+            .iter()
+            .filter_map(|(path, meter)| Some((meter.sha256()?, name(path))))
+            .collect();
+    }
+
+    /// What is known of the trace so far.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// What could not be used so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// Bytes read, and bytes of all files (0 where that is unknown).
+    pub fn progress(&self) -> (u64, u64) {
+        (self.meters.iter().map(|(_, meter)| meter.bytes()).sum(), self.bytes_total)
+    }
+}
+
+/// The format that the caller names, or else the one that the content shows.
+fn format_of(input: &mut Input, options: &PipelineOptions) -> Result<&'static Format, Error> {
+    let has_columns = !options.read.columns.is_empty();
+    let format = match &options.format {
+        Some(name) => formats::by_name(name).ok_or_else(|| {
+            let names: Vec<&str> = formats::CATALOG.iter().map(|format| format.name).collect();
+            let message = format!("no format is called {name:?}; formats are {}", names.join(", "));
+            Error::new(ErrorKind::Usage, input.path(), message)
+        })?,
+        // Whoever names columns has a file with columns.
+        None if has_columns => {
+            let format = formats::CATALOG.iter().find(|format| format.has_columns);
+            format.expect("a format of the catalog has named columns")
+        }
+        None => formats::recognise(input)?,
+    };
+    if has_columns && !format.has_columns {
+        let message = format!("is {}, which has no named columns to map", format.name);
+        return Err(Error::new(ErrorKind::Usage, input.path(), message));
+    }
+    Ok(format)
+}
