@@ -13,6 +13,7 @@ mod record;
 pub mod renumber;
 mod rows;
 mod stage;
+pub mod store;
 pub mod table;
 mod text;
 
@@ -22,7 +23,7 @@ pub use ledger::{Ledger, Reject};
 pub use record::{AddressUnit, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 
-use types::Events;
+use types::{EventKind, Events, PageId};
 
 /// Anything that yields the events of a trace in order, a batch at a time.
 pub trait Source {
@@ -35,4 +36,22 @@ pub trait Source {
     /// # Errors
     /// What could not be read, with file and offset.
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error>;
+    /// Replaces `pages` by the pages of the next accesses, in order and possibly none; false at the
+    /// end of the trace. A source that can read pages without the rest does. It is another way to
+    /// read the whole trace: not to be mixed with `next_batch`.
+    ///
+    /// # Errors
+    /// As `next_batch`.
+    fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
+        let mut events = Events { page: std::mem::take(pages), ..Events::default() };
+        let is_more = self.next_batch(&mut events)?;
+        *pages = events.page;
+        if !is_more {
+            pages.clear();
+        } else if !events.kind.iter().fold(true, |are_all, kind| are_all & kind.is_access()) {
+            let mut kinds = events.kind.iter();
+            pages.retain(|_| kinds.next().is_some_and(|kind: &EventKind| kind.is_access()));
+        }
+        Ok(is_more)
+    }
 }

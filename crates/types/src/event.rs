@@ -45,6 +45,21 @@ impl EventKind {
         if (number as usize) < Self::ALL.len() { Some(Self::ALL[number as usize]) } else { None }
     }
 
+    /// Its name in tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EventKind::SwapOut => "swap_out",
+            EventKind::SwapIn => "swap_in",
+            EventKind::Evict => "evict",
+            EventKind::Request => "request",
+            EventKind::Exit => "exit",
+            EventKind::DeviceRead => "device_read",
+            EventKind::DeviceWrite => "device_write",
+            EventKind::Read => "read",
+            EventKind::Write => "write",
+        }
+    }
+
     /// Whether the event is one access in the analyses: what a swap trace swaps in or out, what a
     /// block or cache trace reads or writes. Device traffic and exits are not.
     pub const fn is_access(self) -> bool {

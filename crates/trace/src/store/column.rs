@@ -1,0 +1,138 @@
+//! The columns of the file: names, types, and how each is encoded.
+
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::{ColumnPath, TypePtr};
+
+/// A column of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Time,
+    Event,
+    Flags,
+    Page,
+    Process,
+    Space,
+    Address,
+    Bytes,
+    Duration,
+}
+
+/// How the values of a column are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    /// As they are: no work to read.
+    Plain,
+    /// Differences in as many bits as the widest of a block needs.
+    Delta,
+    /// Runs of numbers into a table of distinct values.
+    Dictionary,
+}
+
+impl Column {
+    /// Every column, in the order of the file.
+    pub(super) const ALL: [Column; 9] = [
+        Column::Time,
+        Column::Event,
+        Column::Flags,
+        Column::Page,
+        Column::Process,
+        Column::Space,
+        Column::Address,
+        Column::Bytes,
+        Column::Duration,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Column::Time => "time_ns",
+            Column::Event => "event",
+            Column::Flags => "flags",
+            Column::Page => "page",
+            Column::Process => "process",
+            Column::Space => "space",
+            Column::Address => "address",
+            Column::Bytes => "bytes",
+            Column::Duration => "duration_ns",
+        }
+    }
+
+    /// Type in Parquet's own notation.
+    const fn parquet_type(self) -> (&'static str, &'static str) {
+        match self {
+            Column::Time => ("int64", ""),
+            Column::Event | Column::Flags => ("int32", " (INTEGER(8,false))"),
+            Column::Page | Column::Process | Column::Space | Column::Bytes => {
+                ("int32", " (INTEGER(32,false))")
+            }
+            Column::Address | Column::Duration => ("int64", " (INTEGER(64,false))"),
+        }
+    }
+
+    const fn coding(self) -> Coding {
+        match self {
+            Column::Page => Coding::Plain,
+            Column::Time | Column::Address | Column::Duration => Coding::Delta,
+            Column::Event | Column::Flags | Column::Process | Column::Space | Column::Bytes => {
+                Coding::Dictionary
+            }
+        }
+    }
+
+    /// Whether a file without the column is damaged.
+    pub(super) const fn is_required(self) -> bool {
+        !matches!(self, Column::Time | Column::Bytes | Column::Duration)
+    }
+
+    /// Whether row groups carry the least and the greatest value.
+    const fn has_range(self) -> bool {
+        matches!(self, Column::Time | Column::Event)
+    }
+}
+
+/// The file's schema with these columns.
+pub(super) fn schema(columns: &[Column]) -> TypePtr {
+    let fields: String = columns
+        .iter()
+        .map(|column| {
+            let (physical, logical) = column.parquet_type();
+            format!("required {physical} {}{logical};\n", column.name())
+        })
+        .collect();
+    let message = format!("message pagewise {{\n{fields}}}");
+    Arc::new(parse_message_type(&message).expect("the catalog of columns is well formed"))
+}
+
+/// How the file is written.
+pub(super) fn properties(columns: &[Column]) -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_created_by(format!("pagewise {}", env!("CARGO_PKG_VERSION")))
+        .set_compression(Compression::UNCOMPRESSED)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_offset_index_disabled(true)
+        // A page of the file is decoded while it lies in the second-level cache.
+        .set_data_page_size_limit(256 << 10)
+        .set_data_page_row_count_limit(usize::MAX)
+        .set_write_batch_size(8192);
+    for &column in columns {
+        let path = ColumnPath::from(column.name());
+        let coding = column.coding();
+        builder = builder
+            .set_column_dictionary_enabled(path.clone(), coding == Coding::Dictionary)
+            .set_column_encoding(
+                path.clone(),
+                if coding == Coding::Delta {
+                    Encoding::DELTA_BINARY_PACKED
+                } else {
+                    Encoding::PLAIN
+                },
+            );
+        if column.has_range() {
+            builder = builder.set_column_statistics_enabled(path, EnabledStatistics::Chunk);
+        }
+    }
+    builder.build()
+}

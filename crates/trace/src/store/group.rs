@@ -1,0 +1,144 @@
+//! One row group: its columns, decoded a batch at a time, and what its metadata say about them.
+
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::RowGroupMetaData;
+use parquet::file::reader::RowGroupReader;
+use parquet::file::statistics::Statistics;
+use types::EventKind;
+
+use super::column::Column;
+
+/// Where each column is in the file; by `Column`.
+pub(super) type Positions = [Option<usize>; Column::ALL.len()];
+
+/// A row group that is being read.
+pub(super) struct Group {
+    rows_left: usize,
+    columns: Vec<(Column, ColumnReader)>,
+}
+
+impl Group {
+    /// The columns `wanted` that the file has, each at its first row.
+    pub(super) fn open(
+        group: &dyn RowGroupReader,
+        positions: &Positions,
+        wanted: &[Column],
+    ) -> Result<Group, ParquetError> {
+        let rows = usize::try_from(group.metadata().num_rows());
+        let rows_left = rows.map_err(|_| invalid("a row group has a negative number of rows"))?;
+        let columns = wanted
+            .iter()
+            .filter_map(|&column| Some((column, positions[column as usize]?)))
+            .map(|(column, position)| Ok((column, group.get_column_reader(position)?)))
+            .collect::<Result<_, ParquetError>>()?;
+        Ok(Group { rows_left, columns })
+    }
+
+    /// Takes up to `rows_max` rows off the group; every open column has to be read for as many.
+    pub(super) fn take_rows(&mut self, rows_max: usize) -> usize {
+        let rows = self.rows_left.min(rows_max);
+        self.rows_left -= rows;
+        rows
+    }
+
+    /// Whether the column is open: wanted, and in the file.
+    pub(super) fn has(&self, column: Column) -> bool {
+        self.columns.iter().any(|(open, _)| *open == column)
+    }
+
+    /// Replaces `values` by the next `rows` of a 32-bit column, 0 each where it is not open.
+    pub(super) fn read_narrow(
+        &mut self,
+        column: Column,
+        rows: usize,
+        values: &mut Vec<i32>,
+    ) -> Result<(), ParquetError> {
+        match self.reader(column) {
+            Some(ColumnReader::Int32ColumnReader(reader)) => {
+                read::<Int32Type>(reader, rows, values)
+            }
+            Some(_) => Err(wrong_type(column)),
+            None => {
+                values.clear();
+                values.resize(rows, 0);
+                Ok(())
+            }
+        }
+    }
+
+    /// Replaces `values` by the next `rows` of a 64-bit column, 0 each where it is not open.
+    pub(super) fn read_wide(
+        &mut self,
+        column: Column,
+        rows: usize,
+        values: &mut Vec<i64>,
+    ) -> Result<(), ParquetError> {
+        match self.reader(column) {
+            Some(ColumnReader::Int64ColumnReader(reader)) => {
+                read::<Int64Type>(reader, rows, values)
+            }
+            Some(_) => Err(wrong_type(column)),
+            None => {
+                values.clear();
+                values.resize(rows, 0);
+                Ok(())
+            }
+        }
+    }
+
+    fn reader(&mut self, column: Column) -> Option<&mut ColumnReader> {
+        self.columns.iter_mut().find(|(open, _)| *open == column).map(|(_, reader)| reader)
+    }
+}
+
+fn read<T: DataType>(
+    reader: &mut ColumnReaderImpl<T>,
+    rows: usize,
+    values: &mut Vec<T::T>,
+) -> Result<(), ParquetError> {
+    values.clear();
+    let (read, _, _) = reader.read_records(rows, None, None, values)?;
+    if read == rows { Ok(()) } else { Err(invalid("a column is shorter than its row group")) }
+}
+
+/// Whether every row of the group is an access, as far as its metadata tell.
+pub(super) fn is_all_accesses(group: &RowGroupMetaData, positions: &Positions) -> bool {
+    let Some((least, greatest)) = range(group, positions, Column::Event) else {
+        return false;
+    };
+    (least..=greatest).all(|number| {
+        let kind = u8::try_from(number).ok().and_then(EventKind::from_u8);
+        kind.is_some_and(EventKind::is_access)
+    })
+}
+
+/// Whether rows of the group may have a time in `from..to`.
+pub(super) fn may_overlap(
+    group: &RowGroupMetaData,
+    positions: &Positions,
+    times: &std::ops::Range<i64>,
+) -> bool {
+    range(group, positions, Column::Time)
+        .is_none_or(|(least, greatest)| least < times.end && greatest >= times.start)
+}
+
+/// Least and greatest value of a column, where the metadata have them.
+fn range(group: &RowGroupMetaData, positions: &Positions, column: Column) -> Option<(i64, i64)> {
+    match group.column(positions[column as usize]?).statistics()? {
+        Statistics::Int32(values) => {
+            Some((i64::from(*values.min_opt()?), i64::from(*values.max_opt()?)))
+        }
+        Statistics::Int64(values) => Some((*values.min_opt()?, *values.max_opt()?)),
+        _ => None,
+    }
+}
+
+fn wrong_type(column: Column) -> ParquetError {
+    invalid(&format!("column {} has another type", column.name()))
+}
+
+fn invalid(why: &str) -> ParquetError {
+    ParquetError::General(why.to_owned())
+}

@@ -1,0 +1,155 @@
+//! What is inside a trace, and what cannot be learnt from it.
+
+use serde::Serialize;
+use types::{EventKind, Events, Progress};
+
+use crate::{Error, ErrorKind, Header, Source, TraceKind};
+
+/// A trace in numbers and words.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Info {
+    /// What the trace says about itself; complete, also of a foreign recording.
+    pub header: Header,
+    /// Events of each kind that occurs, by name.
+    pub kinds: Vec<(&'static str, u64)>,
+    /// Events that the analyses count as accesses.
+    pub accesses: u64,
+    /// Accesses that carry data towards storage; none where the recording does not tell.
+    pub writes: Option<u64>,
+    /// Seconds from the first event to the last; none without a clock.
+    pub duration_s: Option<f64>,
+    /// The processes with how many events each has.
+    pub processes: Vec<ProcessInfo>,
+    /// What the recording does not have, in words.
+    pub absent: Vec<String>,
+    /// What therefore cannot be analysed, in words.
+    pub ruled_out: Vec<String>,
+}
+
+/// One process of a trace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProcessInfo {
+    /// The kernel's number for it; 0 where the recording has none.
+    pub pid: u32,
+    /// Its command name; empty where the recording has none.
+    pub name: String,
+    /// Events of its pages or requests.
+    pub events: u64,
+}
+
+/// Reads `source` to its end and tells what is in it.
+///
+/// # Errors
+/// What cannot be read, or a caller that stops.
+pub fn info(source: &mut dyn Source, progress: &dyn Progress) -> Result<Info, Error> {
+    let mut counts = Counts::default();
+    let mut events = Events::default();
+    while source.next_batch(&mut events)? {
+        counts.add(&events);
+        let total = source.header().events.max(counts.events);
+        progress
+            .advance(counts.events, total)
+            .map_err(|_| Error::new(ErrorKind::Cancelled, "", "stopped by the caller"))?;
+    }
+    Ok(counts.describe(source.header().clone()))
+}
+
+#[derive(Default)]
+struct Counts {
+    events: u64,
+    kinds: [u64; EventKind::ALL.len()],
+    processes: Vec<u64>,
+    first_ns: Option<i64>,
+    last_ns: i64,
+}
+
+impl Counts {
+    fn add(&mut self, events: &Events) {
+        self.events += events.len() as u64;
+        for &kind in &events.kind {
+            self.kinds[kind as usize] += 1;
+        }
+        for process in &events.process {
+            if process.index() >= self.processes.len() {
+                self.processes.resize(process.index() + 1, 0);
+            }
+            self.processes[process.index()] += 1;
+        }
+        if let (Some(&first), Some(&last)) = (events.time_ns.first(), events.time_ns.last()) {
+            self.first_ns.get_or_insert(first);
+            self.last_ns = last;
+        }
+    }
+
+    fn of(&self, is_counted: impl Fn(EventKind) -> bool) -> u64 {
+        let counted = EventKind::ALL.iter().filter(|&&kind| is_counted(kind));
+        counted.map(|&kind| self.kinds[kind as usize]).sum()
+    }
+
+    fn describe(self, header: Header) -> Info {
+        let accesses = self.of(EventKind::is_access);
+        let writes = self.of(|kind| kind.is_access() && kind.is_write());
+        let kinds = EventKind::ALL
+            .iter()
+            .map(|&kind| (kind.name(), self.kinds[kind as usize]))
+            .filter(|&(_, count)| count > 0)
+            .collect();
+        let processes = header
+            .processes
+            .iter()
+            .enumerate()
+            .map(|(index, process)| ProcessInfo {
+                pid: process.pid,
+                name: process.name.clone(),
+                events: self.processes.get(index).copied().unwrap_or(0),
+            })
+            .collect();
+        let (absent, ruled_out) = self.gaps(&header, accesses);
+        Info {
+            kinds,
+            accesses,
+            writes: header.has_operations.then_some(writes),
+            duration_s: self.first_ns.map(|first| (self.last_ns - first) as f64 / 1e9),
+            processes,
+            absent,
+            ruled_out,
+            header,
+        }
+    }
+
+    /// What is missing, and what that rules out.
+    fn gaps(&self, header: &Header, accesses: u64) -> (Vec<String>, Vec<String>) {
+        let (mut absent, mut ruled_out) = (Vec::new(), Vec::new());
+        let mut gap = |is_missing: bool, what: &str, analyses: &str| {
+            if is_missing {
+                absent.push(what.to_owned());
+                ruled_out.push(analyses.to_owned());
+            }
+        };
+        let is_swap = header.kind == TraceKind::Swap;
+        let has = |kind: EventKind| self.kinds[kind as usize] > 0;
+        gap(accesses == 0, "accesses", "every analysis: there is nothing to count");
+        gap(!header.has_clock, "time", "re-access intervals, wear per day, slice");
+        gap(
+            !header.has_operations,
+            "operations: reads are not told from writes",
+            "written pages, dirty copies, wear by writes",
+        );
+        gap(
+            !is_swap,
+            "swap-outs and swap-ins",
+            "returns per swapped-out page, readahead; swap architectures see a mapping of reads \
+             and writes instead",
+        );
+        gap(is_swap && !has(EventKind::Exit), "ends of processes", "pages that die in swap");
+        gap(
+            is_swap && !has(EventKind::DeviceRead),
+            "device traffic",
+            "readahead and block I/O beside swap",
+        );
+        gap(!header.has_durations, "durations", "fault and request times");
+        let is_named = |process: &crate::Process| process.pid != 0 || !process.name.is_empty();
+        gap(!header.processes.iter().any(is_named), "processes", "counts by process");
+        (absent, ruled_out)
+    }
+}

@@ -1,0 +1,44 @@
+//! The pagewise trace file: Parquet, one row per event, with the [`Header`](crate::Header) as JSON
+//! under the metadata key `pagewise`.
+//!
+//! | column | type | what |
+//! |---|---|---|
+//! | `time_ns` | i64 | nanoseconds since the first event; absent where the recording has no clock |
+//! | `event` | u8 | number of the [`EventKind`](types::EventKind) |
+//! | `flags` | u8 | bits of [`EventFlags`](types::EventFlags) |
+//! | `page` | u32 | dense page number in order of first appearance; 0 and void on an exit, and in the whole file where the header's `pages` is none |
+//! | `process` | u32 | index into the header's `processes` |
+//! | `space` | u32 | name space of `address`: see [`Rows`](crate::Rows) |
+//! | `address` | u64 | page, block or object as the recording names it |
+//! | `bytes` | u32 | bytes moved; absent where the recording has no sizes |
+//! | `duration_ns` | u64 | how long it took, 0 where unknown; absent where the recording has no durations |
+//!
+//! `page` is stored plain and uncompressed, so that a simulator reads it at the speed of a copy. A
+//! column that never changes costs a few bytes per row group. Row groups have about
+//! `ROW_GROUP_ROWS` rows and carry the range of their times and events, which `slice` and the
+//! reading of pages alone use to skip what they need not look at.
+
+mod column;
+mod group;
+mod guard;
+mod info;
+mod reader;
+mod slice;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use info::{Info, ProcessInfo, info};
+pub use reader::Reader;
+pub use slice::slice;
+pub use writer::Writer;
+
+/// Version of the layout above, which headers carry as `schema`.
+pub const SCHEMA: u32 = 1;
+
+/// Metadata key of the header.
+const HEADER_KEY: &str = "pagewise";
+
+/// Rows gathered before they are written: bounds the memory of writer and reader, about 10 MB.
+const ROW_GROUP_ROWS: usize = 1 << 18;

@@ -1,0 +1,349 @@
+//! A trace file to events, or to the pages of its accesses alone.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use types::{EventFlags, EventKind, Events, PageId, ProcessId};
+
+use super::column::Column;
+use super::group::{self, Group, Positions};
+use super::guard::{damaged, decoding};
+use super::{HEADER_KEY, SCHEMA};
+use crate::renumber::Renumber;
+use crate::{Error, ErrorKind, Header, Rows, Source, TraceKind, page_key};
+
+/// Rows per batch: their columns stay in the second-level cache until they are used.
+const BATCH_ROWS: usize = 1 << 15;
+
+/// Reads a trace file from its beginning, once, in one of three ways: `next_batch` (events),
+/// `next_rows` (everything) or `next_accesses` (pages only, fastest).
+///
+/// Pages that the file has no numbers for are numbered while reading.
+pub struct Reader {
+    path: PathBuf,
+    file: SerializedFileReader<File>,
+    header: Header,
+    positions: Positions,
+    times: Range<i64>,
+    next_group: usize,
+    group: Option<Group>,
+    /// The columns of `group`, so that the ways of reading cannot be mixed.
+    wanted: &'static [Column],
+    /// Set where the file has no numbers.
+    renumber: Option<Renumber>,
+    buffers: Buffers,
+}
+
+/// Kept from batch to batch to spare allocations.
+#[derive(Default)]
+struct Buffers {
+    narrow: Vec<i32>,
+    wide: Vec<i64>,
+    keys: Vec<u64>,
+    numbers: Vec<u32>,
+    kinds: Vec<EventKind>,
+    rows: Rows,
+}
+
+/// What events need, with numbers in the file and without.
+const OF_EVENTS: &[Column] =
+    &[Column::Time, Column::Event, Column::Flags, Column::Page, Column::Process];
+const OF_RAW_EVENTS: &[Column] =
+    &[Column::Time, Column::Event, Column::Flags, Column::Process, Column::Space, Column::Address];
+
+/// What pages need: where a row group has accesses alone, and where not.
+const OF_ACCESSES: &[Column] = &[Column::Page];
+const OF_MIXED: &[Column] = &[Column::Event, Column::Page];
+const OF_RAW: &[Column] = &[Column::Event, Column::Space, Column::Address];
+
+impl Reader {
+    /// Opens a trace file.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is damaged, is Parquet of another origin, or has a newer layout.
+    pub fn open(path: &Path) -> Result<Reader, Error> {
+        let file =
+            File::open(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))?;
+        let file = decoding(path, || SerializedFileReader::new(file))?;
+        let header = header_of(path, &file)?;
+        let positions = positions_of(path, &file)?;
+        let renumber = header.pages.is_none().then(Renumber::unlimited);
+        Ok(Reader {
+            path: path.to_owned(),
+            file,
+            header,
+            positions,
+            times: i64::MIN..i64::MAX,
+            next_group: 0,
+            group: None,
+            wanted: &[],
+            renumber,
+            buffers: Buffers::default(),
+        })
+    }
+
+    /// Skips row groups without an event in `times`; events outside may still come.
+    pub(super) fn skip_outside(&mut self, times: Range<i64>) {
+        self.times = times;
+    }
+
+    /// Replaces `rows` by the next batch with every column; false at the end.
+    ///
+    /// # Errors
+    /// What is damaged.
+    pub fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        self.next_of(&Column::ALL, rows)
+    }
+
+    /// Replaces `rows` by the next batch of the columns `wanted`; false at the end.
+    fn next_of(&mut self, wanted: &'static [Column], rows: &mut Rows) -> Result<bool, Error> {
+        rows.clear();
+        let Some(count) = self.next_row_count(|_| wanted)? else {
+            return Ok(false);
+        };
+        let group = self.group.as_mut().expect("rows were taken from it");
+        let Buffers { narrow, wide, .. } = &mut self.buffers;
+        let events = &mut rows.events;
+        decoding(&self.path, || {
+            if group.has(Column::Time) {
+                group.read_wide(Column::Time, count, &mut events.time_ns)?;
+            }
+            group.read_narrow(Column::Flags, count, narrow)?;
+            events.flags.extend(narrow.iter().map(|&flags| EventFlags(flags as u8)));
+            group.read_narrow(Column::Process, count, narrow)?;
+            events.process.extend(narrow.iter().map(|&process| ProcessId(process as u32)));
+            if group.has(Column::Space) {
+                group.read_narrow(Column::Space, count, narrow)?;
+                rows.space.extend(narrow.iter().map(|&space| space as u32));
+                group.read_wide(Column::Address, count, wide)?;
+                rows.address.extend(wide.iter().map(|&address| address as u64));
+            }
+            if group.has(Column::Bytes) {
+                group.read_narrow(Column::Bytes, count, narrow)?;
+                rows.bytes.extend(narrow.iter().map(|&bytes| bytes as u32));
+            }
+            if group.has(Column::Duration) {
+                group.read_wide(Column::Duration, count, wide)?;
+                rows.duration_ns.extend(wide.iter().map(|&duration| duration as u64));
+            }
+            if group.has(Column::Page) {
+                group.read_narrow(Column::Page, count, narrow)?;
+                events.page.extend(narrow.iter().map(|&page| PageId(page as u32)));
+            }
+            group.read_narrow(Column::Event, count, narrow)
+        })?;
+        kinds_of(&self.path, narrow, &mut events.kind)?;
+        check_processes(&self.path, &events.process, &self.header)?;
+        match &mut self.renumber {
+            None => check_pages(&self.path, &events.page, &self.header)?,
+            Some(renumber) => {
+                let Buffers { keys, numbers, .. } = &mut self.buffers;
+                keys.clear();
+                let is_exit = |kind: EventKind| kind == EventKind::Exit;
+                let places = rows.space.iter().zip(&rows.address).zip(&events.kind);
+                keys.extend(
+                    places
+                        .filter(|&(_, &kind)| !is_exit(kind))
+                        .map(|((&space, &address), _)| key(self.header.kind, space, address)),
+                );
+                number(&self.path, renumber, keys, numbers)?;
+                let mut numbers = numbers.iter();
+                events.page.clear();
+                events.page.extend(events.kind.iter().map(|&kind| {
+                    // An exit has no page.
+                    let number = if is_exit(kind) { None } else { numbers.next() };
+                    PageId(number.copied().unwrap_or(0))
+                }));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Opens the next row group if needed, with the columns that `choose` wants of it, and takes a
+    /// batch of rows off it; none at the end.
+    fn next_row_count(
+        &mut self,
+        choose: impl Fn(bool) -> &'static [Column],
+    ) -> Result<Option<usize>, Error> {
+        loop {
+            if let Some(group) = &mut self.group {
+                let wanted = choose(self.wanted == OF_ACCESSES);
+                assert_eq!(self.wanted, wanted, "a reader is read in one way");
+                let count = group.take_rows(BATCH_ROWS);
+                if count > 0 {
+                    return Ok(Some(count));
+                }
+                self.group = None;
+            }
+            let metadata = self.file.metadata();
+            if self.next_group == metadata.num_row_groups() {
+                return Ok(None);
+            }
+            let index = self.next_group;
+            self.next_group += 1;
+            let facts = metadata.row_group(index);
+            if !group::may_overlap(facts, &self.positions, &self.times) {
+                continue;
+            }
+            self.wanted = choose(group::is_all_accesses(facts, &self.positions));
+            let group = decoding(&self.path, || {
+                let group = self.file.get_row_group(index)?;
+                Group::open(group.as_ref(), &self.positions, self.wanted)
+            })?;
+            self.group = Some(group);
+        }
+    }
+}
+
+impl Source for Reader {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
+        let wanted = if self.renumber.is_some() { OF_RAW_EVENTS } else { OF_EVENTS };
+        // The caller's buffers serve this batch, and the rest of the rows stays here.
+        let mut rows = std::mem::take(&mut self.buffers.rows);
+        std::mem::swap(&mut rows.events, events);
+        let result = self.next_of(wanted, &mut rows);
+        std::mem::swap(&mut rows.events, events);
+        self.buffers.rows = rows;
+        result
+    }
+
+    fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
+        pages.clear();
+        let is_raw = self.renumber.is_some();
+        let choose = |is_all_accesses| match (is_raw, is_all_accesses) {
+            (true, _) => OF_RAW,
+            (false, true) => OF_ACCESSES,
+            (false, false) => OF_MIXED,
+        };
+        let Some(count) = self.next_row_count(choose)? else {
+            return Ok(false);
+        };
+        let group = self.group.as_mut().expect("rows were taken from it");
+        let Buffers { narrow, wide, keys, numbers, kinds, .. } = &mut self.buffers;
+        kinds.clear();
+        if group.has(Column::Event) {
+            decoding(&self.path, || group.read_narrow(Column::Event, count, narrow))?;
+            kinds_of(&self.path, narrow, kinds)?;
+        }
+        if let Some(renumber) = &mut self.renumber {
+            decoding(&self.path, || {
+                group.read_narrow(Column::Space, count, narrow)?;
+                group.read_wide(Column::Address, count, wide)
+            })?;
+            keys.clear();
+            let places = narrow.iter().zip(wide.iter());
+            keys.extend(
+                places
+                    .map(|(&space, &address)| key(self.header.kind, space as u32, address as u64)),
+            );
+            // Exits are told apart before numbering, device traffic after it: it has pages too.
+            let mut kind = kinds.iter();
+            keys.retain(|_| kind.next() != Some(&EventKind::Exit));
+            kinds.retain(|&kind| kind != EventKind::Exit);
+            number(&self.path, renumber, keys, numbers)?;
+            pages.extend(numbers.iter().map(|&number| PageId(number)));
+        } else {
+            decoding(&self.path, || group.read_narrow(Column::Page, count, narrow))?;
+            pages.extend(narrow.iter().map(|&page| PageId(page as u32)));
+            check_pages(&self.path, pages, &self.header)?;
+        }
+        if !kinds.is_empty() {
+            let mut kind = kinds.iter();
+            pages.retain(|_| kind.next().is_some_and(|kind| kind.is_access()));
+        }
+        Ok(true)
+    }
+}
+
+fn header_of(path: &Path, file: &SerializedFileReader<File>) -> Result<Header, Error> {
+    let metadata = file.metadata().file_metadata().key_value_metadata();
+    let entry = metadata.into_iter().flatten().find(|entry| entry.key == HEADER_KEY);
+    let Some(json) = entry.and_then(|entry| entry.value.as_ref()) else {
+        let why = "is Parquet, but not a pagewise trace: it has no header of ours";
+        return Err(Error::new(ErrorKind::UnknownFormat, path, why));
+    };
+    // The version first: what a newer layout's header looks like is not known here.
+    let schema = serde_json::from_str::<serde_json::Value>(json)
+        .ok()
+        .and_then(|header| header.get("schema")?.as_u64())
+        .ok_or_else(|| damaged(path, "its header has no schema version"))?;
+    if schema != u64::from(SCHEMA) {
+        let why = format!("has layout version {schema}, this pagewise reads version {SCHEMA}");
+        return Err(Error::new(ErrorKind::UnknownFormat, path, why));
+    }
+    serde_json::from_str(json).map_err(|error| damaged(path, &format!("its header: {error}")))
+}
+
+fn positions_of(path: &Path, file: &SerializedFileReader<File>) -> Result<Positions, Error> {
+    let schema = file.metadata().file_metadata().schema_descr();
+    let mut positions = Positions::default();
+    for column in Column::ALL {
+        let found = schema.columns().iter().position(|one| one.name() == column.name());
+        if let Some(position) = found {
+            let found = schema.column(position);
+            if found.max_def_level() != 0 || found.max_rep_level() != 0 {
+                let why = format!("column {} is not a plain required column", column.name());
+                return Err(damaged(path, &why));
+            }
+        } else if column.is_required() {
+            return Err(damaged(path, &format!("column {} is missing", column.name())));
+        }
+        positions[column as usize] = found;
+    }
+    Ok(positions)
+}
+
+/// What identifies a page of the trace; see [`page_key`].
+fn key(kind: TraceKind, space: u32, address: u64) -> u64 {
+    if kind == TraceKind::Objects { address } else { page_key(space, address) }
+}
+
+fn number(
+    path: &Path,
+    renumber: &mut Renumber,
+    keys: &[u64],
+    numbers: &mut Vec<u32>,
+) -> Result<(), Error> {
+    numbers.clear();
+    renumber
+        .number_batch(keys, numbers)
+        .map_err(|full| Error::new(ErrorKind::Usage, path, full.to_string()))
+}
+
+fn kinds_of(path: &Path, numbers: &[i32], kinds: &mut Vec<EventKind>) -> Result<(), Error> {
+    kinds.clear();
+    let greatest = EventKind::ALL.len() - 1;
+    if numbers.iter().any(|&number| number as u32 as usize > greatest) {
+        return Err(damaged(path, "an event is of no known kind"));
+    }
+    kinds.extend(numbers.iter().map(|&number| EventKind::ALL[(number as usize).min(greatest)]));
+    Ok(())
+}
+
+/// Arrays are indexed by page: a number beyond the header's count must not get out of here.
+fn check_pages(path: &Path, pages: &[PageId], header: &Header) -> Result<(), Error> {
+    // A trace of exits alone has no page, and their column holds 0.
+    let bound = header.pages.unwrap_or(0).max(1);
+    let greatest = pages.iter().map(|page| page.0).max().unwrap_or(0);
+    if greatest >= bound {
+        let why = format!("page {greatest} of {bound} in its header");
+        return Err(damaged(path, &why));
+    }
+    Ok(())
+}
+
+fn check_processes(path: &Path, processes: &[ProcessId], header: &Header) -> Result<(), Error> {
+    let bound = header.processes.len().max(1);
+    let greatest = processes.iter().map(|process| process.index()).max().unwrap_or(0);
+    if greatest >= bound {
+        let why = format!("process {greatest} of {bound} in its header");
+        return Err(damaged(path, &why));
+    }
+    Ok(())
+}

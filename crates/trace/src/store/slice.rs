@@ -1,0 +1,141 @@
+//! A part of a trace by time, as a trace of its own.
+
+use std::fs::File;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+
+use sha2::{Digest, Sha256};
+use types::{EventKind, PageId, Progress};
+
+use super::{Reader, Writer};
+use crate::renumber::Renumber;
+use crate::{Error, ErrorKind, Header, Rows, Source};
+
+/// Bytes hashed between two reports of progress.
+const HASH_BYTES: usize = 1 << 20;
+
+/// Copies the events with a time in `times` (nanoseconds since the first event of the trace at
+/// `path`) to a new trace at `output`, and returns its header.
+///
+/// Pages are numbered anew, times count from the first event kept, and the header names the parent
+/// with its sha256 and the range as the first of its sources. `replaces` allows `output` to exist.
+///
+/// # Errors
+/// A trace that cannot be read or has no clock, an empty range, an output that exists or cannot be
+/// written, or a caller that stops. Then no output is left.
+pub fn slice(
+    path: &Path,
+    times: Range<i64>,
+    output: &Path,
+    replaces: bool,
+    progress: &dyn Progress,
+) -> Result<Header, Error> {
+    if times.is_empty() {
+        let why = format!("the range from {} ns to {} ns is empty", times.start, times.end);
+        return Err(Error::new(ErrorKind::Usage, path, why));
+    }
+    let mut reader = Reader::open(path)?;
+    if !reader.header().has_clock {
+        return Err(Error::new(ErrorKind::Usage, path, "has no times to cut it by"));
+    }
+    reader.skip_outside(times.clone());
+    let mut writer = Writer::create(output, replaces)?;
+    let mut header = reader.header().clone();
+    header.events = 0;
+    let mut cut = Cut { times, renumber: Renumber::unlimited(), first_ns: None };
+    let mut rows = Rows::default();
+    let stop = |_| Error::new(ErrorKind::Cancelled, path, "stopped by the caller");
+    let mut done = 0;
+    while reader.next_rows(&mut rows)? {
+        done += rows.len() as u64;
+        progress.advance(done, reader.header().events).map_err(stop)?;
+        cut.apply(&mut rows);
+        header.events += rows.len() as u64;
+        writer.write(&rows)?;
+    }
+    header.pages = Some(cut.renumber.len() as u32);
+    header.start_ns += cut.first_ns.unwrap_or(0);
+    header.pagewise = env!("CARGO_PKG_VERSION").to_owned();
+    // What the recording held and lost as a whole says nothing about a part of it; the losses
+    // stay, because the part may be the one that suffered.
+    header.seen.clear();
+    let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
+    let part = format!("{name} from {} ns to {} ns", cut.times.start, cut.times.end);
+    header.sources.insert(0, (sha256(path, progress)?, part));
+    writer.finish(&header)?;
+    Ok(header)
+}
+
+struct Cut {
+    times: Range<i64>,
+    renumber: Renumber,
+    /// Time of the first event kept.
+    first_ns: Option<i64>,
+}
+
+impl Cut {
+    /// Keeps the rows within the range, with new page numbers and times.
+    fn apply(&mut self, rows: &mut Rows) {
+        let kept: Vec<bool> =
+            rows.events.time_ns.iter().map(|time| self.times.contains(time)).collect();
+        if kept.contains(&false) {
+            retain(&mut rows.events.time_ns, &kept);
+            retain(&mut rows.events.kind, &kept);
+            retain(&mut rows.events.flags, &kept);
+            retain(&mut rows.events.page, &kept);
+            retain(&mut rows.events.process, &kept);
+            retain(&mut rows.space, &kept);
+            retain(&mut rows.address, &kept);
+            retain(&mut rows.bytes, &kept);
+            retain(&mut rows.duration_ns, &kept);
+        }
+        let Some(&first) = rows.events.time_ns.first() else { return };
+        let first = *self.first_ns.get_or_insert(first);
+        rows.events.time_ns.iter_mut().for_each(|time| *time -= first);
+        self.number(rows);
+    }
+
+    fn number(&mut self, rows: &mut Rows) {
+        let has_page = |kind: EventKind| kind != EventKind::Exit;
+        let events = &mut rows.events;
+        let keys: Vec<u64> = (events.page.iter().zip(&events.kind))
+            .filter(|&(_, &kind)| has_page(kind))
+            .map(|(page, _)| u64::from(page.0))
+            .collect();
+        let mut numbers = Vec::new();
+        // A part has no more pages than its parent, whose numbers fit.
+        self.renumber.number_batch(&keys, &mut numbers).expect("the parent's pages fit a table");
+        let mut numbers = numbers.into_iter();
+        for (page, &kind) in events.page.iter_mut().zip(&events.kind) {
+            let number = if has_page(kind) { numbers.next() } else { None };
+            *page = PageId(number.unwrap_or(0));
+        }
+    }
+}
+
+/// Keeps the values whose flag is set; an absent column stays absent.
+fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
+    let mut flags = kept.iter();
+    values.retain(|_| flags.next() == Some(&true));
+}
+
+fn sha256(path: &Path, progress: &dyn Progress) -> Result<String, Error> {
+    let io = |error: std::io::Error| Error::new(ErrorKind::Io, path, error.to_string());
+    let mut file = File::open(path).map_err(io)?;
+    let total = file.metadata().map_err(io)?.len();
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; HASH_BYTES];
+    let mut done = 0;
+    loop {
+        let count = file.read(&mut buffer).map_err(io)?;
+        if count == 0 {
+            return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
+        }
+        hash.update(&buffer[..count]);
+        done += count as u64;
+        progress
+            .advance(done, total)
+            .map_err(|_| Error::new(ErrorKind::Cancelled, path, "stopped by the caller"))?;
+    }
+}

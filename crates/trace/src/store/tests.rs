@@ -1,0 +1,371 @@
+use std::path::Path;
+
+use proptest::prelude::*;
+use types::{
+    Cancelled, EventFlags, EventKind, Events, NoProgress, PAGE_BYTES, PageId, ProcessId, Progress,
+};
+
+use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, slice};
+use crate::renumber::Renumber;
+use crate::{Error, ErrorKind, Header, Loss, Process, Rows, Source, TraceKind, page_key, table};
+
+fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
+    Header {
+        schema: SCHEMA,
+        pagewise: "0.0.0".to_owned(),
+        kind,
+        format: "test".to_owned(),
+        has_clock: !rows.events.time_ns.is_empty(),
+        has_operations: true,
+        has_sizes: !rows.bytes.is_empty(),
+        has_durations: !rows.duration_ns.is_empty(),
+        start_ns: 1_000,
+        page_bytes: PAGE_BYTES,
+        events: rows.len() as u64,
+        pages,
+        processes: (0..4).map(|pid| Process { pid, name: format!("app{pid}) Z (") }).collect(),
+        devices: vec!["sda".to_owned()],
+        losses: vec![Loss { what: "torn lines".to_owned(), count: 3 }],
+        seen: vec![("request".to_owned(), 5)],
+        sources: vec![("00".repeat(32), "swap.trace".to_owned())],
+    }
+}
+
+/// Rows as an importer makes them: pages numbered by first appearance, exits without a page.
+fn rows_of(seeds: &[(u8, u8, u16, u8)], has_optional: bool) -> (Rows, u32) {
+    let mut rows = Rows::default();
+    let mut renumber = Renumber::unlimited();
+    let mut numbers = Vec::new();
+    for (index, &(kind, space, address, rest)) in seeds.iter().enumerate() {
+        let kind = EventKind::ALL[usize::from(kind) % EventKind::ALL.len()];
+        let (space, address) = (u32::from(space % 3), u64::from(address) << 30);
+        let is_exit = kind == EventKind::Exit;
+        let page = if is_exit {
+            0
+        } else {
+            numbers.clear();
+            renumber.number_batch(&[page_key(space, address)], &mut numbers).unwrap();
+            numbers[0]
+        };
+        rows.events.kind.push(kind);
+        rows.events.flags.push(EventFlags(rest & 15));
+        rows.events.page.push(PageId(page));
+        rows.events.process.push(ProcessId(u32::from(rest % 4)));
+        rows.space.push(space);
+        rows.address.push(address);
+        if has_optional {
+            rows.events.time_ns.push(index as i64 * 10);
+            rows.bytes.push(u32::from(rest) * 16);
+            rows.duration_ns.push(u64::MAX - u64::from(rest));
+        }
+    }
+    (rows, renumber.len() as u32)
+}
+
+fn write(path: &Path, rows: &Rows, header: &Header, batch: usize) {
+    let mut writer = Writer::create(path, false).unwrap();
+    let mut start = 0;
+    while start < rows.len() {
+        let end = (start + batch).min(rows.len());
+        writer.write(&part(rows, start..end)).unwrap();
+        start = end;
+    }
+    writer.finish(header).unwrap();
+}
+
+fn part(rows: &Rows, range: std::ops::Range<usize>) -> Rows {
+    fn cut<T: Clone>(values: &[T], range: &std::ops::Range<usize>) -> Vec<T> {
+        values.get(range.clone()).map(<[T]>::to_vec).unwrap_or_default()
+    }
+    Rows {
+        events: Events {
+            time_ns: cut(&rows.events.time_ns, &range),
+            kind: cut(&rows.events.kind, &range),
+            flags: cut(&rows.events.flags, &range),
+            page: cut(&rows.events.page, &range),
+            process: cut(&rows.events.process, &range),
+        },
+        space: cut(&rows.space, &range),
+        address: cut(&rows.address, &range),
+        bytes: cut(&rows.bytes, &range),
+        duration_ns: cut(&rows.duration_ns, &range),
+    }
+}
+
+fn read_rows(path: &Path) -> Result<Rows, Error> {
+    let mut reader = Reader::open(path)?;
+    let (mut all, mut rows) = (Rows::default(), Rows::default());
+    while reader.next_rows(&mut rows)? {
+        all.events.time_ns.append(&mut rows.events.time_ns);
+        all.events.kind.append(&mut rows.events.kind);
+        all.events.flags.append(&mut rows.events.flags);
+        all.events.page.append(&mut rows.events.page);
+        all.events.process.append(&mut rows.events.process);
+        all.space.append(&mut rows.space);
+        all.address.append(&mut rows.address);
+        all.bytes.append(&mut rows.bytes);
+        all.duration_ns.append(&mut rows.duration_ns);
+    }
+    Ok(all)
+}
+
+fn read_events(path: &Path) -> Result<Events, Error> {
+    let mut reader = Reader::open(path)?;
+    let (mut all, mut events) = (Events::default(), Events::default());
+    while reader.next_batch(&mut events)? {
+        all.time_ns.append(&mut events.time_ns);
+        all.kind.append(&mut events.kind);
+        all.flags.append(&mut events.flags);
+        all.page.append(&mut events.page);
+        all.process.append(&mut events.process);
+    }
+    Ok(all)
+}
+
+fn read_accesses(path: &Path) -> Result<Vec<PageId>, Error> {
+    let mut reader = Reader::open(path)?;
+    let (mut all, mut pages) = (Vec::new(), Vec::new());
+    while reader.next_accesses(&mut pages)? {
+        all.append(&mut pages);
+    }
+    Ok(all)
+}
+
+fn accesses_of(events: &Events) -> Vec<PageId> {
+    let pairs = events.page.iter().zip(&events.kind);
+    pairs.filter(|(_, kind)| kind.is_access()).map(|(&page, _)| page).collect()
+}
+
+fn seeds(longest: usize) -> impl Strategy<Value = Vec<(u8, u8, u16, u8)>> {
+    prop::collection::vec((any::<u8>(), any::<u8>(), 0u16..400, any::<u8>()), 0..longest)
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_written_is_read_back(
+        seeds in seeds(2000), has_optional: bool, batch in 1usize..700, is_objects: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.parquet");
+        let (rows, pages) = rows_of(&seeds, has_optional);
+        let kind = if is_objects { TraceKind::Objects } else { TraceKind::Block };
+        let header = header(kind, &rows, Some(pages));
+        write(&path, &rows, &header, batch);
+        prop_assert_eq!(Reader::open(&path).unwrap().header().clone(), header);
+        let back = read_rows(&path).unwrap();
+        prop_assert_eq!(format!("{back:?}"), format!("{rows:?}"));
+        let events = read_events(&path).unwrap();
+        prop_assert_eq!(format!("{events:?}"), format!("{:?}", rows.events));
+        prop_assert_eq!(read_accesses(&path).unwrap(), accesses_of(&rows.events));
+    }
+
+    #[test]
+    fn pages_without_numbers_are_numbered_while_reading(seeds in seeds(2000)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.parquet");
+        let (numbered, pages) = rows_of(&seeds, true);
+        let mut raw = part(&numbered, 0..numbered.len());
+        raw.events.page.clear();
+        write(&path, &raw, &header(TraceKind::Swap, &raw, None), 500);
+        prop_assert_eq!(&read_events(&path).unwrap().page, &numbered.events.page);
+        prop_assert_eq!(&read_rows(&path).unwrap().events.page, &numbered.events.page);
+        // Numbers count the pages of accesses and of device traffic alike.
+        let accesses = accesses_of(&numbered.events);
+        prop_assert!(accesses.iter().all(|page| page.0 < pages));
+        prop_assert_eq!(read_accesses(&path).unwrap(), accesses);
+    }
+
+    #[test]
+    fn a_slice_is_the_events_of_its_time(seeds in seeds(600), from in 0i64..3000, length in 1i64..6000) {
+        let folder = tempfile::tempdir().unwrap();
+        let (whole, piece) = (folder.path().join("whole"), folder.path().join("piece"));
+        let (rows, pages) = rows_of(&seeds, true);
+        write(&whole, &rows, &header(TraceKind::Swap, &rows, Some(pages)), 100);
+        let made = slice(&whole, from..from + length, &piece, false, &NoProgress).unwrap();
+        // Row i has time 10 i.
+        let first = ((from + 9) / 10).min(rows.len() as i64) as usize;
+        let last = ((from + length + 9) / 10).min(rows.len() as i64) as usize;
+        let (expected, expected_pages) = rows_of(&seeds[first..last], true);
+        let back = read_rows(&piece).unwrap();
+        prop_assert_eq!(format!("{back:?}"), format!("{expected:?}"));
+        prop_assert_eq!(Reader::open(&piece).unwrap().header().clone(), made.clone());
+        prop_assert_eq!((made.events, made.pages), (expected.len() as u64, Some(expected_pages)));
+        let start_ns = if expected.is_empty() { 1_000 } else { 1_000 + first as i64 * 10 };
+        prop_assert_eq!(made.start_ns, start_ns);
+        prop_assert_eq!(made.sources[0].0.len(), 64);
+        prop_assert_eq!(made.sources[0].1.clone(), format!("whole from {from} ns to {} ns", from + length));
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_rows_but_never_a_panic(
+        seeds in seeds(500), hits in prop::collection::vec((any::<usize>(), any::<u8>()), 1..8),
+        cut in prop::option::of(any::<usize>()),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.parquet");
+        let (rows, pages) = rows_of(&seeds, true);
+        write(&path, &rows, &header(TraceKind::Block, &rows, Some(pages)), 500);
+        let mut bytes = std::fs::read(&path).unwrap();
+        for (place, value) in hits {
+            let place = place % bytes.len();
+            bytes[place] = value;
+        }
+        if let Some(length) = cut {
+            bytes.truncate(length % bytes.len());
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        for result in [
+            read_events(&path).map(|events| events.page),
+            read_rows(&path).map(|rows| rows.events.page),
+            read_accesses(&path),
+        ] {
+            match result {
+                Ok(read) => {
+                    let bound = Reader::open(&path).unwrap().header().pages.unwrap_or(u32::MAX);
+                    prop_assert!(read.iter().all(|page| page.0 < bound.max(1)));
+                }
+                Err(error) => prop_assert!(error.to_string().contains("trace.parquet")),
+            }
+        }
+    }
+}
+
+#[test]
+fn row_groups_are_bounded_and_those_outside_a_range_are_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let count = 2 * ROW_GROUP_ROWS + 1000;
+    let seeds: Vec<_> = (0..count).map(|index| (7, 0, (index % 400) as u16, 0)).collect();
+    let (rows, pages) = rows_of(&seeds, true);
+    write(&path, &rows, &header(TraceKind::Block, &rows, Some(pages)), 10_000);
+    assert_eq!(read_accesses(&path).unwrap(), rows.events.page);
+    let mut reader = Reader::open(&path).unwrap();
+    reader.skip_outside(rows.events.time_ns[count - 10]..i64::MAX);
+    let (mut batch, mut read) = (Rows::default(), 0);
+    while reader.next_rows(&mut batch).unwrap() {
+        read += batch.len();
+    }
+    assert!((10..=ROW_GROUP_ROWS).contains(&read), "{read} rows were read for the last 10");
+}
+
+#[test]
+fn an_existing_file_is_kept_unless_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    std::fs::write(&path, "precious").unwrap();
+    let (rows, pages) = rows_of(&[(7, 0, 1, 0)], true);
+    let header = header(TraceKind::Block, &rows, Some(pages));
+    let refusal = Writer::create(&path, false).err().unwrap();
+    assert_eq!(refusal.kind(), ErrorKind::Usage);
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    let mut writer = Writer::create(&path, true).unwrap();
+    writer.write(&rows).unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    writer.finish(&header).unwrap();
+    assert_eq!(read_accesses(&path).unwrap(), rows.events.page);
+    // A file that appears between start and end is not overwritten either.
+    let late = folder.path().join("late.parquet");
+    let writer = Writer::create(&late, false).unwrap();
+    std::fs::write(&late, "precious").unwrap();
+    assert_eq!(writer.finish(&header).unwrap_err().kind(), ErrorKind::Usage);
+    assert_eq!(std::fs::read(&late).unwrap(), b"precious");
+    assert_eq!(names_in(folder.path()).len(), 2);
+}
+
+#[test]
+fn a_dropped_writer_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(&folder.path().join("trace.parquet"), false).unwrap();
+    writer.write(&rows_of(&[(7, 0, 1, 0)], true).0).unwrap();
+    assert_eq!(names_in(folder.path()).len(), 1);
+    drop(writer);
+    assert!(names_in(folder.path()).is_empty());
+    let missing = folder.path().join("no such folder").join("trace.parquet");
+    assert_eq!(Writer::create(&missing, false).err().unwrap().kind(), ErrorKind::Io);
+}
+
+#[test]
+fn foreign_files_and_newer_layouts_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = |path: &Path| Reader::open(path).err().unwrap();
+    let foreign = folder.path().join("foreign.parquet");
+    let values = table::Values::Integer(vec![Some(1)]);
+    let columns = vec![table::Column { name: "page".to_owned(), values }];
+    table::write(&foreign, &table::Table { columns, ..table::Table::default() }).unwrap();
+    assert_eq!(refusal(&foreign).kind(), ErrorKind::UnknownFormat);
+    let (rows, pages) = rows_of(&[(7, 0, 1, 0)], true);
+    let newer = folder.path().join("newer.parquet");
+    let header = Header { schema: SCHEMA + 1, ..header(TraceKind::Block, &rows, Some(pages)) };
+    write(&newer, &rows, &header, 1);
+    let error = refusal(&newer);
+    assert_eq!(error.kind(), ErrorKind::UnknownFormat);
+    assert!(error.to_string().contains("layout version 2"), "{error}");
+    let text = folder.path().join("text");
+    std::fs::write(&text, "not Parquet at all").unwrap();
+    assert_eq!(refusal(&text).kind(), ErrorKind::Corrupt);
+    assert_eq!(refusal(&folder.path().join("absent")).kind(), ErrorKind::Io);
+}
+
+#[test]
+fn a_header_that_promises_fewer_pages_is_found_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let (rows, pages) = rows_of(&[(7, 0, 1, 0), (7, 0, 2, 0)], false);
+    write(&path, &rows, &header(TraceKind::Block, &rows, Some(pages - 1)), 2);
+    assert_eq!(read_accesses(&path).unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(read_events(&path).unwrap_err().kind(), ErrorKind::Corrupt);
+}
+
+#[test]
+fn info_counts_and_names_the_gaps() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let (rows, pages) = rows_of(&[(7, 0, 1, 1), (8, 0, 2, 1), (7, 0, 1, 2)], true);
+    write(&path, &rows, &header(TraceKind::Block, &rows, Some(pages)), 2);
+    let info = info(&mut Reader::open(&path).unwrap(), &NoProgress).unwrap();
+    assert_eq!(info.kinds, [("read", 2), ("write", 1)]);
+    assert_eq!((info.accesses, info.writes), (3, Some(1)));
+    assert_eq!(info.duration_s, Some(20e-9));
+    let events: Vec<u64> = info.processes.iter().map(|process| process.events).collect();
+    assert_eq!(events, [0, 2, 1, 0]);
+    assert_eq!(info.absent, ["swap-outs and swap-ins"]);
+    assert_eq!(info.ruled_out.len(), 1);
+}
+
+#[test]
+fn info_of_nothing_rules_everything_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let rows = Rows::default();
+    write(&path, &rows, &header(TraceKind::Swap, &rows, Some(0)), 1);
+    let info = info(&mut Reader::open(&path).unwrap(), &NoProgress).unwrap();
+    assert_eq!((info.accesses, info.duration_s), (0, None));
+    assert!(info.absent.contains(&"accesses".to_owned()));
+    assert!(info.absent.contains(&"time".to_owned()));
+}
+
+#[test]
+fn whoever_stops_a_slice_gets_no_file() {
+    struct Stop;
+    impl Progress for Stop {
+        fn advance(&self, _done: u64, _total: u64) -> Result<(), Cancelled> {
+            Err(Cancelled)
+        }
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, piece) = (folder.path().join("whole"), folder.path().join("piece"));
+    let (rows, pages) = rows_of(&[(7, 0, 1, 0)], true);
+    write(&whole, &rows, &header(TraceKind::Block, &rows, Some(pages)), 1);
+    let error = slice(&whole, 0..10, &piece, false, &Stop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Cancelled);
+    let error = slice(&whole, 10..10, &piece, false, &NoProgress).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Usage);
+    assert_eq!(names_in(folder.path()), ["whole"]);
+}
