@@ -11,15 +11,37 @@ use crate::progress::Callback;
 ///
 /// # Errors
 /// What the callback raised, `KeyboardInterrupt`, or a `PagewiseError`.
-pub fn detached<T: Send>(
+pub fn detached<T: Send, E: Raise + Send>(
     py: Python<'_>,
     callback: Option<Py<PyAny>>,
-    work: impl Send + FnOnce(&Callback) -> Result<T, Error>,
+    work: impl Send + FnOnce(&Callback) -> Result<T, E>,
 ) -> PyResult<T> {
     let progress = Callback::new(callback);
     let result = py.detach(|| work(&progress));
     let raised = progress.into_raised();
-    result.map_err(|error| raised.unwrap_or_else(|| raise(py, &error)))
+    result.map_err(|error| raised.unwrap_or_else(|| error.raise(py)))
+}
+
+/// A Rust error that has an exception of the Python family.
+pub trait Raise {
+    /// The exception for this error.
+    fn raise(&self, py: Python<'_>) -> PyErr;
+}
+
+impl Raise for Error {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        raise(py, self)
+    }
+}
+
+impl Raise for sim::Error {
+    fn raise(&self, py: Python<'_>) -> PyErr {
+        match (self.trace_error(), self.kind()) {
+            (Some(error), _) => raise(py, error),
+            (None, sim::ErrorKind::Cancelled) => PyKeyboardInterrupt::new_err(()),
+            (None, _) => usage(py, &self.to_string()),
+        }
+    }
 }
 
 /// The exception for `error`.
