@@ -20,7 +20,7 @@ mod text;
 pub use error::{Error, ErrorKind, Position};
 pub use header::{Header, Loss, Process, TraceKind};
 pub use ledger::{Ledger, Reject};
-pub use record::{AddressUnit, Mapping, Operation, Record, RecordReader, Stage, Traits};
+pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 
 use types::{EventKind, Events, PageId};

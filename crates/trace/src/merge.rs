@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use crate::Error;
 use crate::ledger::Ledger;
-use crate::record::{Record, RecordReader};
+use crate::record::{IdReader, Record, RecordReader};
 
 /// Records per merged batch.
 const BATCH_RECORDS: usize = 4096;
@@ -69,6 +69,14 @@ impl Merge {
             self.finished += 1;
         }
         Ok(false)
+    }
+
+    /// The short way to the accesses of a single file, where its format has one.
+    pub fn ids(&mut self) -> Option<&mut dyn IdReader> {
+        match self.lanes.as_mut_slice() {
+            [lane] => lane.reader.ids(),
+            _ => None,
+        }
     }
 
     fn read_by_time(

@@ -14,7 +14,7 @@ use crate::merge::Merge;
 use crate::record::{Record, RecordReader};
 use crate::renumber::Renumber;
 use crate::stage::StageChoice;
-use crate::{Error, ErrorKind, Header, Process, Rows};
+use crate::{Error, ErrorKind, Header, Process, Rows, TraceKind};
 
 /// Version of the layout that headers describe.
 const SCHEMA: u32 = 1;
@@ -187,6 +187,41 @@ impl Pipeline {
         self.header.events += self.batch.rows.len() as u64;
         self.header.start_ns = self.mapper.start_ns();
         Ok(Some(&mut self.batch.rows))
+    }
+
+    /// Replaces `pages` by the pages of the next accesses; false at the end. Where the format has a
+    /// short way to them, nothing else is decoded. Not to be mixed with `next_rows`, nor for a
+    /// pipeline with a bounded table.
+    ///
+    /// # Errors
+    /// As `next_rows`.
+    pub fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
+        pages.clear();
+        if self.header.kind == TraceKind::Objects
+            && let Some(reader) = self.merge.ids()
+            && let Some(renumber) = &mut self.renumber
+        {
+            self.batch.keys.clear();
+            if !reader.read_ids(&mut self.batch.keys, &mut self.ledger)? {
+                self.complete_header();
+                return Ok(false);
+            }
+            self.numbers.clear();
+            let numbered = renumber.number_batch(&self.batch.keys, &mut self.numbers);
+            numbered.map_err(|full| {
+                Error::new(ErrorKind::Usage, &self.meters[0].0, full.to_string())
+            })?;
+            self.header.events += self.numbers.len() as u64;
+            self.header.pages = Some(renumber.len() as u32);
+            pages.extend(self.numbers.iter().map(|&number| PageId(number)));
+            return Ok(true);
+        }
+        let Some(rows) = self.next_rows()? else {
+            return Ok(false);
+        };
+        let accesses = rows.events.page.iter().zip(&rows.events.kind);
+        pages.extend(accesses.filter(|(_, kind)| kind.is_access()).map(|(&page, _)| page));
+        Ok(true)
     }
 
     /// Fills `records` with at least one record; false at the end of all files.

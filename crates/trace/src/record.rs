@@ -158,4 +158,21 @@ pub trait RecordReader: Send {
 
     /// What holds for every record.
     fn traits(&self) -> Traits;
+
+    /// The short way to its accesses, where each record is one access to the object it names. None
+    /// where records have to be looked at.
+    fn ids(&mut self) -> Option<&mut dyn IdReader> {
+        None
+    }
+}
+
+/// Yields what the accesses of one file go to and nothing else; not to be mixed with
+/// [`RecordReader::read`].
+pub trait IdReader {
+    /// Appends the ids of the next accesses, a bounded number, and counts them in `ledger`. False
+    /// at the end.
+    ///
+    /// # Errors
+    /// As [`RecordReader::read`].
+    fn read_ids(&mut self, ids: &mut Vec<u64>, ledger: &mut Ledger) -> Result<bool, Error>;
 }

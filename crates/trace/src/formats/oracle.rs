@@ -6,7 +6,7 @@ use super::{Confidence, Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Traits};
 use crate::text::SECOND_NS;
 
 /// The row of this format.
@@ -103,12 +103,31 @@ impl RecordReader for Oracle {
             has_durations: false,
         }
     }
+
+    fn ids(&mut self) -> Option<&mut dyn IdReader> {
+        Some(self)
+    }
+}
+
+impl IdReader for Oracle {
+    fn read_ids(&mut self, ids: &mut Vec<u64>, ledger: &mut Ledger) -> Result<bool, Error> {
+        let Some(held) = self.input.need(RECORD_BYTES)? else {
+            return Ok(false);
+        };
+        let (whole, _) = held.as_chunks::<RECORD_BYTES>();
+        ids.extend(whole.iter().map(|record| Fields::decode(record).id));
+        let count = whole.len();
+        ledger.see(b"request", count as u64);
+        self.input.consume(count * RECORD_BYTES);
+        Ok(true)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::formats::tests::read_bytes;
+    use crate::pipeline::{Pipeline, PipelineOptions};
 
     fn encode(seconds: u32, id: u64, bytes: u32, next: i64) -> Vec<u8> {
         let mut record = seconds.to_le_bytes().to_vec();
@@ -130,6 +149,31 @@ mod tests {
             error.to_string(),
             "sample at byte 24: ends within a record: 6 bytes of at least 24"
         );
+    }
+
+    #[test]
+    fn the_short_way_to_the_accesses_gives_the_same() {
+        let records = (0..30_000u64).map(|index| encode(index as u32, index % 777, 1, -1));
+        let bytes = records.collect::<Vec<_>>().concat();
+        let open = || {
+            let input = Input::from_bytes("sample", bytes.clone()).unwrap();
+            Pipeline::of_input(input, &PipelineOptions::default()).unwrap()
+        };
+        let (mut short, mut long) = (open(), open());
+        let (mut pages, mut of_rows, mut batch) = (Vec::new(), Vec::new(), Vec::new());
+        while short.next_accesses(&mut batch).unwrap() {
+            pages.append(&mut batch);
+        }
+        while let Some(rows) = long.next_rows().unwrap() {
+            of_rows.append(&mut rows.events.page);
+        }
+        assert_eq!(pages, of_rows);
+        let facts = |pipeline: &Pipeline| {
+            let header = pipeline.header();
+            (header.events, header.pages, header.seen.clone())
+        };
+        assert_eq!(facts(&short), facts(&long));
+        assert_eq!(facts(&short).1, Some(777));
     }
 
     #[test]
