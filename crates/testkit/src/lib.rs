@@ -1,1 +1,3 @@
 //! Naive reference models and generators, for tests only.
+
+pub mod swap;

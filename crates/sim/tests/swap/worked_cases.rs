@@ -1,9 +1,7 @@
 //! The two paper schemes on sequences small enough to check by hand
 //! (../shared/golden/worked-cases.md), and the rules every architecture shares.
 
-mod support;
-
-use support::{operations, request, run, script};
+use crate::support::{operations, request, run, script};
 
 const NVM_CACHE: &str = "outA D, inA, outA c, inA, outA D, outB D, inB, outB D, inA";
 const HYBRID: &str = "outA D, inA, outA c, inA, outA c, inA, outB D, inB, outB c, inB, outA c, inA";
@@ -45,7 +43,7 @@ fn times_are_counts_times_latencies_and_a_stall_is_what_a_swap_in_waits_for() {
 fn the_faithful_profile_of_hybrid_names_the_four_pairs() {
     let mut request = request("hybrid", 1, "");
     request.profile = Some("faithful".to_owned());
-    let mut source = support::Recorded::swap(script(HYBRID));
+    let mut source = crate::support::Recorded::swap(script(HYBRID));
     let error = sim::swap::simulate(&mut source, &request, &types::NoProgress).unwrap_err();
     let text = error.to_string();
     for entry_bit in ["0", "1"] {

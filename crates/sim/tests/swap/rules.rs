@@ -1,0 +1,165 @@
+//! Rules that hold for every architecture of the catalog.
+
+use crate::support::{Recorded, operations, request, run, script};
+use sim::ErrorKind;
+use sim::swap::{CATALOG, Readahead, simulate_many};
+use trace::TraceKind;
+use types::{Event, EventFlags, EventKind, NoProgress, PageId, ProcessId};
+
+fn event(kind: EventKind, page: u32, process: u32) -> Event {
+    Event { kind, flags: EventFlags::DIRTY, page: PageId(page), process: ProcessId(process) }
+}
+
+/// Dirty page-outs and swap-ins of 40 pages in turn, some pages more often than others.
+fn alternating() -> Vec<Event> {
+    let mut is_out = [false; 40];
+    let mut state = 11u64;
+    let mut events = Vec::new();
+    for _ in 0..4_000 {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let page = (((state >> 33) % 40) * ((state >> 43) % 40) / 40) as u32;
+        let kind = if is_out[page as usize] { EventKind::SwapIn } else { EventKind::SwapOut };
+        is_out[page as usize] ^= true;
+        events.push(event(kind, page, page % 4));
+    }
+    events
+}
+
+#[test]
+fn without_a_fast_tier_every_architecture_is_flash() {
+    let events = alternating();
+    let flash = operations(&run(&request("flash", 0, ""), &events));
+    for architecture in CATALOG {
+        let outcome = run(&request(architecture.name, 0, ""), &events);
+        assert_eq!(operations(&outcome), flash, "{}", architecture.name);
+        assert_eq!((outcome.promotions, outcome.demotions), (0, 0), "{}", architecture.name);
+    }
+}
+
+#[test]
+fn a_fast_tier_for_everything_reads_each_page_from_the_slow_one_as_often_as_the_rule_allows() {
+    let events = alternating();
+    let pages = 40;
+    for (architecture, options, reads_per_page) in [
+        ("priority", "", 0),
+        ("hierarchical", "", 0),
+        ("hierarchical", "eviction=clock", 0),
+        ("hybrid-clock", "", 0),
+        ("hybrid", "entry_bit=1", 1),
+        ("hybrid", "entry_bit=0", 2),
+        ("hybrid", "entry_bit=0 promote_at=swapout", 2),
+        ("nvm-cache", "", 1),
+    ] {
+        let outcome = run(&request(architecture, 1_000, options), &events);
+        let most = reads_per_page * pages;
+        assert!(outcome.slow.reads <= most, "{architecture} {options}: {}", outcome.slow.reads);
+        assert_eq!(outcome.slow.reads > 0, reads_per_page > 0, "{architecture} {options}");
+        assert_eq!(outcome.demotions, 0, "{architecture} {options}");
+    }
+}
+
+#[test]
+fn the_end_of_a_process_costs_nothing_and_leaves_nothing() {
+    for architecture in CATALOG {
+        let mut request = request(architecture.name, 2, "");
+        request.clean_evictions = sim::swap::CleanEvictions::Inferred;
+        let once = script("outA D, inA, outA D, outB D, inB, outB D");
+        let exit = [event(EventKind::Exit, 0, 0)];
+        let twice = [once.clone(), exit.to_vec(), once.clone()].concat();
+        let (single, double) = (run(&request, &once), run(&request, &twice));
+        let doubled = operations(&single).map(|count| 2 * count);
+        assert_eq!(operations(&double), doubled, "{}", architecture.name);
+    }
+}
+
+#[test]
+fn the_first_read_of_a_page_nobody_wrote_is_a_slow_one() {
+    for architecture in CATALOG {
+        let outcome = run(&request(architecture.name, 2, ""), &script("inA"));
+        assert_eq!((outcome.slow.reads, outcome.slow.writes), (1, 0), "{}", architecture.name);
+        assert_eq!(outcome.fast.reads, 0, "{}", architecture.name);
+    }
+}
+
+#[test]
+fn recorded_readahead_adds_slow_reads_and_changes_nothing_else() {
+    let quiet = alternating();
+    let noisy: Vec<Event> = quiet
+        .iter()
+        .flat_map(|event| [*event, Event { kind: EventKind::DeviceRead, ..*event }])
+        .collect();
+    for architecture in CATALOG {
+        let mut request = request(architecture.name, 10, "");
+        let [slow_reads, others @ ..] = operations(&run(&request, &quiet));
+        assert_eq!(operations(&run(&request, &noisy))[0], slow_reads, "{}", architecture.name);
+        request.readahead = Readahead::Recorded;
+        let [with_readahead, unchanged @ ..] = operations(&run(&request, &noisy));
+        assert_eq!(with_readahead, slow_reads + quiet.len() as u64, "{}", architecture.name);
+        assert_eq!(unchanged, others, "{}", architecture.name);
+    }
+}
+
+#[test]
+fn many_cells_in_one_pass_give_what_each_gives_alone() {
+    let events = alternating();
+    let requests: Vec<_> = CATALOG
+        .iter()
+        .flat_map(|architecture| [3, 17].map(|pages| request(architecture.name, pages, "")))
+        .collect();
+    let together = simulate_many(&mut Recorded::swap(events.clone()), &requests, &NoProgress);
+    for (request, outcome) in requests.iter().zip(together) {
+        let alone = serde_json::to_string(&run(request, &events)).unwrap();
+        assert_eq!(serde_json::to_string(&outcome.unwrap()).unwrap(), alone);
+    }
+}
+
+#[test]
+fn a_request_that_makes_no_sense_fails_alone() {
+    let requests =
+        [request("flash", 1, ""), request("flush", 1, ""), request("hybrid", 1, "entry=1")];
+    let mut results =
+        simulate_many(&mut Recorded::swap(script("outA D")), &requests, &NoProgress).into_iter();
+    assert!(results.next().unwrap().is_ok());
+    for expected in ["nvm-cache", "entry_bit"] {
+        let error = results.next().unwrap().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_block_trace_is_replayed_by_the_mapping_and_the_result_says_so() {
+    let events = vec![event(EventKind::Read, 0, 0), event(EventKind::Write, 0, 0)];
+    let mut source = Recorded::new(TraceKind::Block, events);
+    let outcome = sim::swap::simulate(&mut source, &request("flash", 0, ""), &NoProgress).unwrap();
+    assert_eq!(operations(&outcome), [1, 1, 0, 0]);
+    assert!(outcome.notes.iter().any(|note| note.contains("a read is a swap-in")));
+}
+
+#[test]
+fn the_result_says_when_admit_clean_decides_nothing() {
+    let has_note = |text| {
+        let outcome = run(&request("nvm-cache", 1, ""), &script(text));
+        outcome.notes.iter().any(|note| note.starts_with("admit_clean has no effect"))
+    };
+    assert!(has_note("outA D, inA, outA D"));
+    assert!(!has_note("outA D, inA, outA c"));
+}
+
+#[test]
+fn every_row_of_the_catalog_is_complete() {
+    for architecture in CATALOG {
+        let profiles: Vec<&str> =
+            architecture.profiles.iter().map(|profile| profile.name).collect();
+        assert_eq!(profiles, ["faithful", "practical"], "{}", architecture.name);
+        assert!(!architecture.summary.is_empty());
+        for option in architecture.options {
+            assert!(!option.meaning.is_empty() && !option.values.describe().is_empty());
+            let set = format!("{}={}", option.name, option.default);
+            run(&request(architecture.name, 1, &set), &script("outA D, inA"));
+        }
+        let mut practical = request(architecture.name, 1, "");
+        practical.profile = Some("practical".to_owned());
+        run(&practical, &script("outA D, inA"));
+    }
+}

@@ -1,0 +1,61 @@
+//! The swap architectures in the obvious way: hash maps, vectors searched from one end to the other,
+//! and the words of the specification sheets (S0.4, S1.3). The oracle of the fast simulator.
+
+mod machine;
+mod rules;
+
+pub use machine::Counts;
+
+use machine::Machine;
+use std::collections::BTreeMap;
+use types::{Event, EventFlags, EventKind};
+
+/// What holds for a replay beside the architecture.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// Name of the architecture.
+    pub architecture: String,
+    /// Every option of the architecture with its value.
+    pub options: BTreeMap<String, String>,
+    /// Frames of the fast tier.
+    pub capacity: usize,
+    /// Recorded readahead counts as slow reads.
+    pub counts_readahead: bool,
+    /// A swap-in after a swap-in implies a clean page-out between them.
+    pub infers_clean: bool,
+}
+
+/// What a replay counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Operations by process number, on account of the owner of the page that moved.
+    pub processes: BTreeMap<u32, Counts>,
+    /// Writes to the fast tier while a swap-in waited.
+    pub fast_writes_stalling: u64,
+    /// Writes to the slow tier while a swap-in waited.
+    pub slow_writes_stalling: u64,
+}
+
+/// Replays `events` by the rules of one architecture.
+pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
+    let mut machine = Machine::new(replay.clone());
+    for event in events {
+        let (page, process) = (event.page.0, event.process.0);
+        let is_dirty = event.flags.contains(EventFlags::DIRTY);
+        match event.kind {
+            EventKind::SwapOut => machine.page_out(page, process, is_dirty, false),
+            EventKind::SwapIn => machine.page_in(page, process, false),
+            EventKind::Evict => machine.page_out(page, process, is_dirty, true),
+            EventKind::Request | EventKind::Read => machine.page_in(page, process, true),
+            EventKind::Write => machine.page_out(page, process, true, true),
+            EventKind::Exit => machine.exit(process),
+            EventKind::DeviceRead => {
+                if replay.counts_readahead {
+                    machine.account(process).slow_reads += 1;
+                }
+            }
+            EventKind::DeviceWrite => {}
+        }
+    }
+    machine.outcome
+}
