@@ -23,6 +23,7 @@ mod group;
 mod guard;
 mod info;
 mod reader;
+mod save;
 mod slice;
 mod writer;
 
@@ -31,6 +32,7 @@ mod tests;
 
 pub use info::{Info, ProcessInfo, info};
 pub use reader::Reader;
+pub use save::save;
 pub use slice::slice;
 pub use writer::Writer;
 

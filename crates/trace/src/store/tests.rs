@@ -5,7 +5,7 @@ use types::{
     Cancelled, EventFlags, EventKind, Events, NoProgress, PAGE_BYTES, PageId, ProcessId, Progress,
 };
 
-use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, slice};
+use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, save, slice};
 use crate::renumber::Renumber;
 use crate::{Error, ErrorKind, Header, Loss, Process, Rows, Source, TraceKind, page_key, table};
 
@@ -368,4 +368,19 @@ fn whoever_stops_a_slice_gets_no_file() {
     let error = slice(&whole, 10..10, &piece, false, &NoProgress).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert_eq!(names_in(folder.path()), ["whole"]);
+}
+
+#[test]
+fn what_is_saved_from_a_source_has_the_same_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("1"), folder.path().join("2"));
+    let seeds: Vec<_> = (0..500u16).map(|n| (n as u8, (n / 3) as u8, n % 50, n as u8)).collect();
+    let (rows, pages) = rows_of(&seeds, false);
+    write(&first, &rows, &header(TraceKind::Swap, &rows, Some(pages)), 100);
+    save(&mut Reader::open(&first).unwrap(), &second).unwrap();
+    let (expected, saved) = (read_events(&first).unwrap(), read_events(&second).unwrap());
+    assert_eq!((expected.kind, expected.page), (saved.kind, saved.page));
+    assert_eq!((expected.flags, expected.process), (saved.flags, saved.process));
+    let headers = [&first, &second].map(|path| Reader::open(path).unwrap().header().clone());
+    assert_eq!(headers[0], headers[1]);
 }
