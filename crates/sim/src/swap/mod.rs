@@ -136,6 +136,16 @@ pub fn simulate_many(
     runs.into_par_iter().zip(requests.par_iter()).map(finish).collect()
 }
 
+/// Every option of the request's architecture with the value it would run with.
+///
+/// # Errors
+/// `Usage` for an unknown architecture, option, value or profile.
+pub fn effective_options(
+    request: &SimulateRequest,
+) -> Result<BTreeMap<&'static str, String>, Error> {
+    Run::start(request).map(|run| run.options)
+}
+
 struct Run {
     options: BTreeMap<&'static str, String>,
     cell: Box<dyn Cell>,
