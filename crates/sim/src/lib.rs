@@ -2,7 +2,9 @@
 
 pub mod devices;
 mod error;
+mod event_list;
 pub mod scenario;
 pub mod swap;
 
 pub use error::{Error, ErrorKind};
+pub use event_list::EventList;

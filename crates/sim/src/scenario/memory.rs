@@ -97,11 +97,6 @@ impl Memory {
         first
     }
 
-    /// Number of distinct pages that have had an event.
-    pub(super) fn pages_seen(&self) -> u32 {
-        self.numbered
-    }
-
     /// The process reads or writes `page`.
     pub(super) fn touch(&mut self, page: u32, is_write: bool) {
         let state = &mut self.pages[page as usize];

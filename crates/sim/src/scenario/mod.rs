@@ -10,10 +10,10 @@ mod memory;
 mod random;
 mod schedule;
 
-use crate::Error;
+use crate::{Error, EventList};
 use serde::{Deserialize, Serialize};
-use trace::{Header, Process, Source, TraceKind};
-use types::{Event, Events, PAGE_BYTES};
+use trace::{Header, Process, TraceKind};
+use types::PAGE_BYTES;
 
 /// How the visits of one round follow each other: the three scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,12 +109,12 @@ impl Default for Scenario {
 }
 
 impl Scenario {
-    /// The trace of this scenario, held in memory (16 bytes an event; a default scenario has
-    /// about a million).
+    /// The trace of this scenario, held in memory (a default scenario has about a million
+    /// events).
     ///
     /// # Errors
     /// A parameter out of its range, by name.
-    pub fn generate(&self) -> Result<Generated, Error> {
+    pub fn generate(&self) -> Result<EventList, Error> {
         self.check()?;
         let frames = self.memory_mib as usize * 256;
         let mut memory = memory::Memory::new(frames, self.file_events);
@@ -122,8 +122,7 @@ impl Scenario {
         for app in schedule::visits(self) {
             phone.visit(app, &mut memory);
         }
-        let header = self.header(&memory);
-        Ok(Generated { header, events: memory.events, given: 0 })
+        Ok(EventList::new(self.header(), memory.events))
     }
 
     fn check(&self) -> Result<(), Error> {
@@ -154,7 +153,8 @@ impl Scenario {
         Ok(())
     }
 
-    fn header(&self, memory: &memory::Memory) -> Header {
+    /// The header of a trace of this scenario, without events.
+    pub(crate) fn header(&self) -> Header {
         let process = |pid: u32, name: String| Process { pid, name };
         let mut processes = vec![process(1, "services".to_owned())];
         processes.extend((1..=self.apps).map(|app| process(app + 1, format!("app{app:02}"))));
@@ -169,8 +169,8 @@ impl Scenario {
             has_durations: false,
             start_ns: 0,
             page_bytes: PAGE_BYTES,
-            events: memory.events.len() as u64,
-            pages: Some(memory.pages_seen()),
+            events: 0,
+            pages: Some(0),
             processes,
             devices: Vec::new(),
             losses: Vec::new(),
@@ -180,34 +180,11 @@ impl Scenario {
     }
 }
 
-/// A generated trace, given out in batches.
-pub struct Generated {
-    header: Header,
-    events: Vec<Event>,
-    given: usize,
-}
-
-/// Events per batch: short enough to notice a cancellation at once.
-const BATCH_EVENTS: usize = 1 << 16;
-
-impl Source for Generated {
-    fn header(&self) -> &Header {
-        &self.header
-    }
-
-    fn next_batch(&mut self, events: &mut Events) -> Result<bool, trace::Error> {
-        events.clear();
-        let end = (self.given + BATCH_EVENTS).min(self.events.len());
-        self.events[self.given..end].iter().for_each(|&event| events.push(event));
-        self.given = end;
-        Ok(!events.is_empty())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use types::EventKind;
+    use trace::Source;
+    use types::{EventKind, Events};
 
     fn small() -> Scenario {
         Scenario {
