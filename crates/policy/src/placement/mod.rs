@@ -3,6 +3,7 @@
 //! A placement answers questions about single pages. It does not know what anything costs to move,
 //! whether a copy is valid, or how often it was asked: residency and counting are the driver's.
 
+mod adaptive;
 mod clock;
 mod flash;
 mod hierarchical;
@@ -13,6 +14,7 @@ mod priority;
 mod request_order;
 mod ring;
 
+pub use adaptive::{Adaptive, AdaptiveLatencies};
 pub use flash::Flash;
 pub use hierarchical::{Hierarchical, HierarchicalOptions, Replacement};
 pub use hybrid::{Hybrid, HybridOptions};

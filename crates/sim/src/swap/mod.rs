@@ -3,6 +3,7 @@
 //! An architecture is one file here and one row of `CATALOG`. Its decisions are a
 //! `policy::placement` object; `driver` keeps residency and counts.
 
+mod adaptive;
 mod driver;
 mod flash;
 mod hierarchical;
@@ -51,6 +52,7 @@ pub const CATALOG: &[Architecture] = &[
     hybrid_clock::ARCHITECTURE,
     hybrid::ARCHITECTURE,
     nvm_cache::ARCHITECTURE,
+    adaptive::ARCHITECTURE,
 ];
 
 /// The row of this name.

@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use testkit::swap::{Counts, Replay, replay};
 use types::{Event, EventFlags, EventKind, PageId, ProcessId};
 
-/// Decided elsewhere: `adaptive` and `clairvoyant` are held to their own invariants.
+/// Held to the contract of placements and to bounds instead: their decisions are a computation, and a
+/// second writing of it would not be simpler than the first.
 const WITHOUT_NAIVE_MODEL: [&str; 2] = ["adaptive", "clairvoyant"];
 
 const ANONYMOUS_PAGES: u32 = 10;
