@@ -1,3 +1,5 @@
 //! Naive reference models and generators, for tests only.
 
+pub mod eviction;
+pub mod generate;
 pub mod swap;

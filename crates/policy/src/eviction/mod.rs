@@ -1,22 +1,120 @@
 //! Which resident page leaves when a frame is needed.
 
+mod arc;
+mod clock;
+mod fifo;
+mod larc;
+mod lirs;
+mod lru;
+mod opt;
+mod queues;
+mod replay;
+mod s3_fifo;
+mod sieve;
+mod time_set;
+mod two_queue;
+
+pub use opt::Future;
+pub use replay::{Replay, Residency};
+
+use std::sync::Arc;
 use types::PageId;
 
 /// Chooses victims among the resident pages of one memory.
 ///
-/// The driver's contract, per request: a resident page is reported by `hit`; otherwise, if `admits`
-/// says so, the driver drops every page `make_room` names until it names none, then calls `insert`.
+/// The driver's contract, per request: a resident page is reported by `hit`, and the page it names,
+/// if any, leaves. A missing page is reported by `miss`; if that says so, the driver drops every
+/// page `make_room` names until it names none, then calls `insert`.
 pub trait Eviction {
-    /// A resident page was requested.
-    fn hit(&mut self, page: PageId);
-    /// Whether a missing page should become resident at all.
-    fn admits(&mut self, _page: PageId) -> bool {
+    /// Pages numbered below `pages` may be named from now on. Never takes pages away.
+    fn grow(&mut self, pages: usize);
+    /// A resident page was requested. Names a page that leaves on this occasion, in most policies
+    /// none.
+    fn hit(&mut self, page: PageId) -> Option<PageId>;
+    /// A page that is not resident was requested: whether it should become resident at all.
+    fn miss(&mut self, _page: PageId) -> bool {
         true
     }
     /// The next page that must leave before `incoming` fits, already forgotten as resident.
     fn make_room(&mut self, incoming: PageId) -> Option<PageId>;
     /// `page` is resident from now on.
     fn insert(&mut self, page: PageId);
-    /// `page` left for a reason of the driver's own, such as the end of its process.
-    fn remove(&mut self, page: PageId);
+}
+
+/// How a policy of the catalog is made, for at least one frame.
+#[derive(Clone, Copy)]
+pub enum Build {
+    /// From the number of frames.
+    Online(fn(frames: u32) -> Box<dyn Replay>),
+    /// From the number of frames and every request that will come.
+    Offline(fn(frames: u32, future: Arc<Future>) -> Box<dyn Replay>),
+}
+
+/// One policy of the catalog.
+pub struct Row {
+    /// Its name on the command line, in Python and in results.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// How it is made.
+    pub build: Build,
+}
+
+/// Every eviction policy, in the order in which lists show them.
+pub const CATALOG: &[Row] = &[
+    Row {
+        name: "fifo",
+        summary: "first in, first out",
+        build: Build::Online(|frames| Box::new(fifo::Fifo::new(frames))),
+    },
+    Row {
+        name: "lru",
+        summary: "least recently used",
+        build: Build::Online(|frames| Box::new(lru::Lru::new(frames))),
+    },
+    Row {
+        name: "clock",
+        summary: "FIFO with a second chance for pages used since the hand last passed",
+        build: Build::Online(|frames| Box::new(clock::Clock::new(frames))),
+    },
+    Row {
+        name: "sieve",
+        summary: "a hand that keeps used pages in place and evicts the first unused one",
+        build: Build::Online(|frames| Box::new(sieve::Sieve::new(frames))),
+    },
+    Row {
+        name: "s3-fifo",
+        summary: "a small queue on probation, a main queue, and ghosts that skip the probation",
+        build: Build::Online(|frames| Box::new(s3_fifo::S3Fifo::new(frames))),
+    },
+    Row {
+        name: "two-queue",
+        summary: "2Q: FIFO for pages seen once, LRU for pages that came back",
+        build: Build::Online(|frames| Box::new(two_queue::TwoQueue::new(frames))),
+    },
+    Row {
+        name: "arc",
+        summary: "LRU of pages seen once and of pages seen again, balanced by ghost hits",
+        build: Build::Online(|frames| Box::new(arc::Arc::new(frames))),
+    },
+    Row {
+        name: "lirs",
+        summary: "keeps the pages whose last two uses lie closest together",
+        build: Build::Online(|frames| Box::new(lirs::Lirs::new(frames))),
+    },
+    Row {
+        name: "larc",
+        summary: "LRU that a page enters at its second miss within a self-tuned time",
+        build: Build::Online(|frames| Box::new(larc::Larc::new(frames))),
+    },
+    Row {
+        name: "opt",
+        summary: "Belady's optimum: the page needed latest leaves (knows the future)",
+        build: Build::Offline(|frames, future| Box::new(opt::Opt::new(frames, future))),
+    },
+];
+
+/// The policy with this name, or none.
+pub fn find(name: &str) -> Option<&'static Row> {
+    CATALOG.iter().find(|row| row.name == name)
 }

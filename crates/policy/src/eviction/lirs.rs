@@ -1,0 +1,176 @@
+//! LIRS (Jiang and Zhang, SIGMETRICS 2002) as libCacheSim reads it: 1 % of the frames are cold (at
+//! least one), the stack holds at most twice the frames, and a cold hit outside the stack demotes a
+//! hot page although the hit page stays cold.
+//!
+//! Departs from libCacheSim with a single cold frame (under 200 frames), where that demotion would
+//! evict the page just hit and is left out, and with a single frame in all, which is hot.
+
+use super::Eviction;
+use super::queues::Queues;
+use types::PageId;
+
+/// Keeps the pages whose last two requests lie closest together (hot), and a few others on trial.
+///
+/// Invariant: a hot page is in `stack` and not in `others`; a cold one is in `others[COLD]`, a ghost
+/// in `stack` and `others[GHOSTS]`. The oldest page of `stack` is hot, unless it is the only one.
+pub struct Lirs {
+    frames: u32,
+    hot_frames: u32,
+    cold_frames: u32,
+    hot: u32,
+    stack: Queues<1>,
+    others: Queues<2>,
+}
+
+/// All pages whose recency counts, least recent first.
+const STACK: usize = 0;
+/// Resident pages that are not hot; the first leaves next.
+const COLD: usize = 0;
+/// Pages that left `COLD` and are still in the stack.
+const GHOSTS: usize = 1;
+
+impl Lirs {
+    pub fn new(frames: u32) -> Lirs {
+        let cold_frames = if frames == 1 { 0 } else { (frames / 100).max(1) };
+        Lirs {
+            frames,
+            hot_frames: frames - cold_frames,
+            cold_frames,
+            hot: 0,
+            stack: Queues::default(),
+            others: Queues::default(),
+        }
+    }
+
+    /// Drops cold pages and ghosts from the bottom of the stack: recency below the least recent hot
+    /// page cannot make a page hot.
+    #[inline(always)]
+    fn prune(&mut self) {
+        while self.stack.len(STACK) > 1
+            && let Some(bottom) = self.stack.oldest(STACK)
+            && let Some(queue) = self.others.queue_of(bottom)
+        {
+            self.stack.pop(STACK);
+            if queue == GHOSTS {
+                self.others.remove(bottom);
+            }
+        }
+    }
+
+    /// The oldest cold page leaves; it stays as a ghost while the stack knows it.
+    #[inline(always)]
+    fn evict_cold(&mut self) -> Option<PageId> {
+        let victim = self.others.pop(COLD)?;
+        if self.stack.queue_of(victim).is_some() {
+            self.others.push(GHOSTS, victim);
+        }
+        Some(victim)
+    }
+
+    /// Makes the least recent hot page cold; names the page that leaves for it.
+    #[inline(always)]
+    fn demote(&mut self) -> Option<PageId> {
+        self.prune();
+        let bottom = self.stack.pop(STACK)?;
+        self.hot -= 1;
+        let mut victim = Some(bottom);
+        if self.cold_frames > 0 {
+            victim = if self.is_cold_full() { self.evict_cold() } else { None };
+            self.others.push(COLD, bottom);
+        }
+        self.prune();
+        victim
+    }
+
+    #[inline(always)]
+    fn is_cold_full(&self) -> bool {
+        self.others.len(COLD) == self.cold_frames
+    }
+
+    #[inline(always)]
+    fn is_hot_full(&self) -> bool {
+        self.hot == self.hot_frames
+    }
+
+    /// Forgets the oldest ghosts while the stack is longer than twice the frames.
+    #[inline(always)]
+    fn limit_stack(&mut self) {
+        while u64::from(self.stack.len(STACK)) > 2 * u64::from(self.frames)
+            && let Some(ghost) = self.others.pop(GHOSTS)
+        {
+            self.stack.remove(ghost);
+        }
+    }
+
+    #[inline(always)]
+    fn hit_cold(&mut self, page: PageId) -> Option<PageId> {
+        if self.stack.queue_of(page).is_some() {
+            self.stack.refresh(STACK, page);
+            self.others.remove(page);
+            let victim = if self.is_hot_full() { self.demote() } else { None };
+            self.hot += 1;
+            return victim;
+        }
+        self.others.refresh(COLD, page);
+        let demotes = self.is_hot_full() && self.cold_frames > 1;
+        let victim = if demotes { self.demote() } else { None };
+        self.stack.push(STACK, page);
+        self.limit_stack();
+        victim
+    }
+}
+
+impl Eviction for Lirs {
+    fn grow(&mut self, pages: usize) {
+        self.stack.grow(pages);
+        self.others.grow(pages);
+    }
+
+    #[inline(always)]
+    fn hit(&mut self, page: PageId) -> Option<PageId> {
+        if self.others.queue_of(page).is_some() {
+            return self.hit_cold(page);
+        }
+        self.stack.refresh(STACK, page);
+        self.prune();
+        None
+    }
+
+    #[inline(always)]
+    fn miss(&mut self, page: PageId) -> bool {
+        if self.others.queue_of(page).is_some() {
+            self.stack.refresh(STACK, page);
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn make_room(&mut self, incoming: PageId) -> Option<PageId> {
+        let becomes_hot = self.others.queue_of(incoming).is_some() || self.cold_frames == 0;
+        if !self.is_hot_full() {
+            None
+        } else if becomes_hot {
+            self.demote()
+        } else if self.is_cold_full() {
+            self.evict_cold()
+        } else {
+            None
+        }
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, page: PageId) {
+        if self.others.queue_of(page).is_some() {
+            self.others.remove(page);
+            self.hot += 1;
+        } else {
+            self.stack.push(STACK, page);
+            if self.is_hot_full() {
+                self.others.push(COLD, page);
+            } else {
+                self.hot += 1;
+            }
+        }
+        self.limit_stack();
+    }
+}

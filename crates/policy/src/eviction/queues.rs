@@ -1,0 +1,231 @@
+//! Queues of numbered pages that can be left from the middle, without linked lists.
+//!
+//! A queue is a ring of page numbers. One array, shared by all queues of a policy, holds where each
+//! page's valid entry is; an entry that its page no longer points to is stale and skipped when it
+//! reaches the front. Moving a page to the back is therefore two stores, both without a
+//! dependence on what was read, where a linked list would chase four pointers. Stale entries are
+//! squeezed out when a ring is full, so each is visited once.
+
+use types::PageId;
+
+/// Orders over the same pages, each from oldest to newest; a page is in at most one of them.
+///
+/// Invariant: `rings[q].length` pages have a place in `q`, and each of those places is the ring
+/// position of an entry that names the page.
+pub struct Queues<const COUNT: usize> {
+    places: Vec<Place>,
+    rings: [Ring; COUNT],
+}
+
+/// Position of a page's entry in its ring and the ring's number, in one word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Place(u32);
+
+const QUEUE_BITS: u32 = 2;
+const POSITIONS_MAX: u32 = (1 << (u32::BITS - QUEUE_BITS)) - 1;
+
+impl Place {
+    /// `POSITIONS_MAX` itself is no position, so this is no place.
+    const NOWHERE: Place = Place(u32::MAX);
+
+    #[inline(always)]
+    fn new(queue: usize, position: u32) -> Place {
+        Place(position << QUEUE_BITS | queue as u32)
+    }
+
+    #[inline(always)]
+    fn queue(self) -> usize {
+        (self.0 & ((1 << QUEUE_BITS) - 1)) as usize
+    }
+}
+
+/// Entries at positions `front..back`, each in the slot of its position modulo the ring's size.
+struct Ring {
+    slots: Box<[PageId]>,
+    front: u32,
+    back: u32,
+    /// Where `back` must stop to look for space: at most one lap past a former `front`.
+    limit: u32,
+    length: u32,
+}
+
+impl<const COUNT: usize> Default for Queues<COUNT> {
+    fn default() -> Self {
+        const { assert!(COUNT <= 1 << QUEUE_BITS) };
+        Queues { places: Vec::new(), rings: std::array::from_fn(|_| Ring::new(Ring::SLOTS_MIN)) }
+    }
+}
+
+impl<const COUNT: usize> Queues<COUNT> {
+    /// Pages numbered below `pages` may be named from now on.
+    pub fn grow(&mut self, pages: usize) {
+        if self.places.len() < pages {
+            self.places.resize(pages, Place::NOWHERE);
+        }
+    }
+
+    /// Pages in `queue`.
+    #[inline(always)]
+    pub fn len(&self, queue: usize) -> u32 {
+        self.rings[queue].length
+    }
+
+    /// Whether `queue` has no page.
+    #[inline(always)]
+    pub fn is_empty(&self, queue: usize) -> bool {
+        self.len(queue) == 0
+    }
+
+    /// The queue that `page` is in.
+    #[inline(always)]
+    pub fn queue_of(&self, page: PageId) -> Option<usize> {
+        let place = self.places[page.index()];
+        (place != Place::NOWHERE).then_some(place.queue())
+    }
+
+    /// Makes `page`, which is in no queue, the newest of `queue`.
+    #[inline(always)]
+    pub fn push(&mut self, queue: usize, page: PageId) {
+        debug_assert!(self.queue_of(page).is_none());
+        self.rings[queue].length += 1;
+        self.append(queue, page);
+    }
+
+    /// Makes `page`, which is in some queue, the newest of `queue`.
+    #[inline(always)]
+    pub fn promote(&mut self, queue: usize, page: PageId) {
+        let place = self.places[page.index()];
+        assert!(place != Place::NOWHERE && place.queue() < COUNT, "page {page:?} is in no queue");
+        self.rings[place.queue()].length -= 1;
+        self.rings[queue].length += 1;
+        self.append(queue, page);
+    }
+
+    /// Makes the oldest page of `from` the newest of `to`.
+    #[inline(always)]
+    pub fn shift(&mut self, from: usize, to: usize) -> Option<PageId> {
+        let page = self.pop(from)?;
+        self.push(to, page);
+        Some(page)
+    }
+
+    /// Makes `page`, which is in `queue`, its newest.
+    #[inline(always)]
+    pub fn refresh(&mut self, queue: usize, page: PageId) {
+        debug_assert_eq!(self.queue_of(page), Some(queue));
+        self.append(queue, page);
+    }
+
+    /// Takes `page` out of the queue it is in.
+    #[inline(always)]
+    pub fn remove(&mut self, page: PageId) {
+        if let Some(queue) = self.queue_of(page) {
+            self.rings[queue].length -= 1;
+            self.places[page.index()] = Place::NOWHERE;
+        }
+    }
+
+    /// Takes the oldest page out of `queue`.
+    #[inline(always)]
+    pub fn pop(&mut self, queue: usize) -> Option<PageId> {
+        let page = self.oldest(queue)?;
+        let ring = &mut self.rings[queue];
+        ring.front += 1;
+        ring.length -= 1;
+        self.places[page.index()] = Place::NOWHERE;
+        Some(page)
+    }
+
+    /// The oldest page of `queue`; drops the stale entries before it.
+    #[inline(always)]
+    pub fn oldest(&mut self, queue: usize) -> Option<PageId> {
+        let ring = &mut self.rings[queue];
+        if ring.length == 0 {
+            return None;
+        }
+        let mut front = ring.front;
+        loop {
+            let page = ring.page(front);
+            if self.places[page.index()] == Place::new(queue, front) {
+                ring.front = front;
+                return Some(page);
+            }
+            front += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn append(&mut self, queue: usize, page: PageId) {
+        let ring = &mut self.rings[queue];
+        if ring.back == ring.limit {
+            ring.make_space(queue, &mut self.places);
+        }
+        self.places[page.index()] = Place::new(queue, ring.back);
+        ring.push(page);
+    }
+}
+
+impl Ring {
+    const SLOTS_MIN: usize = 1 << 10;
+
+    fn new(slots: usize) -> Ring {
+        Ring {
+            slots: vec![PageId(0); slots].into_boxed_slice(),
+            front: 0,
+            back: 0,
+            limit: slots as u32,
+            length: 0,
+        }
+    }
+
+    #[inline(always)]
+    fn page(&self, position: u32) -> PageId {
+        self.slots[position as usize & (self.slots.len() - 1)]
+    }
+
+    #[inline(always)]
+    fn push(&mut self, page: PageId) {
+        let slot = self.back as usize & (self.slots.len() - 1);
+        self.slots[slot] = page;
+        self.back += 1;
+    }
+
+    /// Moves `limit` on, after squeezing out stale entries where none had left at the front.
+    #[cold]
+    #[inline(never)]
+    fn make_space(&mut self, queue: usize, places: &mut [Place]) {
+        let is_full = (self.back - self.front) as usize == self.slots.len();
+        if is_full || self.back == POSITIONS_MAX {
+            self.widen();
+            self.squeeze(queue, places);
+        }
+        self.limit = (self.front as usize + self.slots.len()).min(POSITIONS_MAX as usize) as u32;
+    }
+
+    /// Makes the ring so large that valid entries fill at most a quarter of it.
+    fn widen(&mut self) {
+        let slots = (self.length as usize * 4).next_power_of_two();
+        if slots > self.slots.len() {
+            let mut larger = vec![PageId(0); slots].into_boxed_slice();
+            for position in self.front..self.back {
+                larger[position as usize & (slots - 1)] = self.page(position);
+            }
+            self.slots = larger;
+        }
+    }
+
+    /// Gives the valid entries consecutive positions, the first of them in the slot it had.
+    fn squeeze(&mut self, queue: usize, places: &mut [Place]) {
+        let entries = self.front..self.back;
+        self.front &= self.slots.len() as u32 - 1;
+        self.back = self.front;
+        for position in entries {
+            let page = self.page(position);
+            if places[page.index()] == Place::new(queue, position) {
+                // A page's valid entry is its last, so none of its stale ones is still to come.
+                places[page.index()] = Place::new(queue, self.back);
+                self.push(page);
+            }
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A set of request times whose largest is found in a few steps, however far apart they lie.
+
+/// Numbers below a fixed bound, as bits, with a bit per non-empty word on the level above, up to a
+/// level of one word.
+pub(super) struct TimeSet {
+    levels: Vec<Vec<u64>>,
+    length: usize,
+}
+
+const WORD_SHIFT: u32 = u64::BITS.trailing_zeros();
+
+impl TimeSet {
+    /// For times below `bound`.
+    pub(super) fn new(bound: usize) -> TimeSet {
+        let mut levels = Vec::new();
+        let mut words = bound;
+        while levels.is_empty() || words > 1 {
+            words = words.div_ceil(u64::BITS as usize).max(1);
+            levels.push(vec![0; words]);
+        }
+        TimeSet { levels, length: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Adds `time`, which is not in the set.
+    #[inline(always)]
+    pub(super) fn insert(&mut self, time: u32) {
+        self.length += 1;
+        let mut place = time;
+        for level in &mut self.levels {
+            let word = &mut level[(place >> WORD_SHIFT) as usize];
+            let was_empty = *word == 0;
+            *word |= 1 << (place % u64::BITS);
+            if !was_empty {
+                return;
+            }
+            place >>= WORD_SHIFT;
+        }
+    }
+
+    /// Takes out `time`, which is in the set.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, time: u32) {
+        self.length -= 1;
+        let mut place = time;
+        for level in &mut self.levels {
+            let word = &mut level[(place >> WORD_SHIFT) as usize];
+            *word &= !(1 << (place % u64::BITS));
+            if *word != 0 {
+                return;
+            }
+            place >>= WORD_SHIFT;
+        }
+    }
+
+    /// Takes out the largest time.
+    #[inline(always)]
+    pub(super) fn pop_last(&mut self) -> Option<u32> {
+        if self.length == 0 {
+            return None;
+        }
+        let mut place = 0;
+        for level in self.levels.iter().rev() {
+            let word = level[place as usize];
+            place = place << WORD_SHIFT | (u64::BITS - 1 - word.leading_zeros());
+        }
+        self.remove(place);
+        Some(place)
+    }
+}

@@ -1,0 +1,82 @@
+//! Every policy of the catalog against its naive model and against libCacheSim's counts.
+
+use policy::eviction::{Build, CATALOG, Future, Replay, Residency, Row, find};
+use proptest::prelude::*;
+use std::sync::Arc;
+use testkit::{eviction, generate};
+use types::PageId;
+
+fn build(row: &Row, frames: u32, requests: &[PageId], pages: usize) -> Box<dyn Replay> {
+    match row.build {
+        Build::Online(build) => build(frames),
+        Build::Offline(build) => build(frames, Arc::new(Future::new(requests.to_vec(), pages))),
+    }
+}
+
+/// Misses of each request on its own, so that a difference shows where it begins.
+fn misses_one_by_one(row: &Row, frames: u32, requests: &[PageId], pages: usize) -> Vec<u64> {
+    let mut policy = build(row, frames, requests, pages);
+    let mut memory = Residency::new(frames);
+    requests.chunks(1).map(|request| policy.replay(request, pages, &mut memory)).collect()
+}
+
+fn model_misses(row: &Row, frames: u32, requests: &[PageId]) -> Vec<u64> {
+    let mut model = eviction::model(row.name, frames as usize, requests)
+        .unwrap_or_else(|| panic!("{} has no naive model in testkit", row.name));
+    requests.iter().map(|&page| u64::from(!model.request(page))).collect()
+}
+
+#[test]
+fn counts_equal_those_of_libcachesim() {
+    let (requests, pages) = generate::renumber(&generate::synth1());
+    assert_eq!((requests.len(), pages), (200_000, 25_901));
+    let golden = include_str!("../../../tests/golden/synth1-misses.csv");
+    let rows = golden.lines().filter(|line| !line.starts_with('#')).skip(1);
+    let mut checked = 0;
+    for line in rows {
+        let fields: Vec<&str> = line.split(',').collect();
+        let frames = fields[1].parse().unwrap();
+        let row = find(fields[0]).expect("golden policies are in the catalog");
+        let mut policy = build(row, frames, &requests, pages as usize);
+        let mut memory = Residency::new(frames);
+        let misses: u64 = requests
+            .chunks(4096)
+            .map(|batch| policy.replay(batch, pages as usize, &mut memory))
+            .sum();
+        assert_eq!(misses, fields[2].parse().unwrap(), "{line}");
+        checked += 1;
+    }
+    assert_eq!(checked, 54);
+}
+
+/// Requests with locality: a hot set, a warm set and a scan, all over few pages.
+fn requests() -> impl Strategy<Value = Vec<PageId>> {
+    let page = prop_oneof![0..8_u32, 0..64_u32, 0..400_u32];
+    prop::collection::vec(page.prop_map(PageId), 1..3000)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn policies_equal_their_models(requests in requests(), frames in 1..300_u32) {
+        for row in CATALOG {
+            let fast = misses_one_by_one(row, frames, &requests, 400);
+            let naive = model_misses(row, frames, &requests);
+            let first = fast.iter().zip(&naive).position(|(fast, naive)| fast != naive);
+            prop_assert_eq!(first, None, "{} with {} frames departs at request", row.name, frames);
+        }
+    }
+}
+
+#[test]
+fn policies_equal_their_models_in_tiny_memories() {
+    let (requests, _) = generate::renumber(&generate::synth1()[..3000]);
+    let requests: Vec<PageId> = requests.iter().map(|page| PageId(page.0 % 40)).collect();
+    for row in CATALOG {
+        for frames in 1..=24 {
+            let fast = misses_one_by_one(row, frames, &requests, 40);
+            assert_eq!(fast, model_misses(row, frames, &requests), "{} {frames}", row.name);
+        }
+    }
+}

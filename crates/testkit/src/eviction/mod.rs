@@ -1,0 +1,83 @@
+//! One obvious model per eviction policy: lists are searched from end to end, nothing is clever.
+//!
+//! Each follows the published algorithm with libCacheSim's reading of it (version 0.3.5), which
+//! the golden counts come from; where a model departs from that reading, its file says so.
+
+mod arc;
+mod clock;
+mod fifo;
+mod larc;
+mod lirs;
+mod lru;
+mod opt;
+mod s3_fifo;
+mod sieve;
+mod two_queue;
+
+use std::collections::VecDeque;
+use types::PageId;
+
+/// A memory of a fixed number of frames under one policy.
+pub trait Model {
+    /// Requests `page` and tells whether it was resident.
+    fn request(&mut self, page: PageId) -> bool;
+}
+
+/// The model of the policy with this catalog name, for a memory of `frames` (at least one) that
+/// will be asked for `trace`; none where the policy has no model.
+pub fn model(name: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Model>> {
+    Some(match name {
+        "fifo" => Box::new(fifo::Fifo::new(frames)),
+        "lru" => Box::new(lru::Lru::new(frames)),
+        "clock" => Box::new(clock::Clock::new(frames)),
+        "sieve" => Box::new(sieve::Sieve::new(frames)),
+        "s3-fifo" => Box::new(s3_fifo::S3Fifo::new(frames)),
+        "two-queue" => Box::new(two_queue::TwoQueue::new(frames)),
+        "arc" => Box::new(arc::Arc::new(frames)),
+        "lirs" => Box::new(lirs::Lirs::new(frames)),
+        "larc" => Box::new(larc::Larc::new(frames)),
+        "opt" => Box::new(opt::Opt::new(frames, trace)),
+        _ => return None,
+    })
+}
+
+/// Pages from oldest (front) to newest (back).
+#[derive(Default)]
+struct Order(VecDeque<PageId>);
+
+impl Order {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn contains(&self, page: PageId) -> bool {
+        self.0.contains(&page)
+    }
+
+    fn push(&mut self, page: PageId) {
+        self.0.push_back(page);
+    }
+
+    fn pop(&mut self) -> Option<PageId> {
+        self.0.pop_front()
+    }
+
+    fn oldest(&self) -> Option<PageId> {
+        self.0.front().copied()
+    }
+
+    /// Takes `page` out, wherever it is; false if it is not in.
+    fn take(&mut self, page: PageId) -> bool {
+        let place = self.0.iter().position(|&other| other == page);
+        place.is_some_and(|place| self.0.remove(place).is_some())
+    }
+
+    /// Makes `page` the newest; false if it is not in.
+    fn refresh(&mut self, page: PageId) -> bool {
+        let found = self.take(page);
+        if found {
+            self.push(page);
+        }
+        found
+    }
+}
