@@ -1,9 +1,12 @@
 //! The virtual device: replays recorded events against policies and storage.
 
+mod accesses;
 pub mod devices;
 mod error;
 mod event_list;
+pub mod misses;
 pub mod scenario;
+pub mod stack;
 pub mod swap;
 
 pub use error::{Error, ErrorKind};

@@ -1,0 +1,93 @@
+//! One cell of a grid of policies and sizes: who counts the misses, and for which sizes.
+
+use super::lru_counter::LruCounter;
+use crate::stack::Stack;
+use policy::eviction::{Build, Future, Replay, Residency, Row};
+use std::sync::Arc;
+use types::PageId;
+
+/// From this number of sizes on, one stack serves all of them cheaper than a counter each.
+const STACK_SIZES_MIN: usize = 12;
+
+/// One policy with the sizes that one counter serves.
+pub(super) struct Cell {
+    policy: &'static str,
+    counter: Counter,
+}
+
+enum Counter {
+    Policy { frames: u32, policy: Box<dyn Replay>, memory: Residency, misses: u64 },
+    Lru(LruCounter),
+    Stack(Stack),
+}
+
+impl Cell {
+    /// The cells of a policy that needs no future; none for one that does.
+    pub(super) fn online(row: &'static Row, sizes: &[u32]) -> Vec<Cell> {
+        let Build::Online(build) = row.build else {
+            return Vec::new();
+        };
+        let cell = |counter| Cell { policy: row.name, counter };
+        match row.name {
+            "lru" if sizes.len() >= STACK_SIZES_MIN => {
+                vec![cell(Counter::Stack(Stack::default()))]
+            }
+            "lru" => {
+                sizes.iter().map(|&frames| cell(Counter::Lru(LruCounter::new(frames)))).collect()
+            }
+            _ => sizes.iter().map(|&frames| cell(Counter::new(frames, build))).collect(),
+        }
+    }
+
+    /// The cells of a policy that knows the future; none for one that does not.
+    pub(super) fn offline(row: &'static Row, sizes: &[u32], future: &Arc<Future>) -> Vec<Cell> {
+        let Build::Offline(build) = row.build else {
+            return Vec::new();
+        };
+        let cell = |&frames| Cell {
+            policy: row.name,
+            counter: Counter::new(frames, |frames| build(frames, future.clone())),
+        };
+        sizes.iter().map(cell).collect()
+    }
+
+    /// Counts the misses of `requests`, whose pages are numbered below `bound`.
+    pub(super) fn count(&mut self, requests: &[PageId], bound: usize) {
+        match &mut self.counter {
+            Counter::Policy { policy, memory, misses, .. } => {
+                *misses += policy.replay(requests, bound, memory);
+            }
+            Counter::Lru(counter) => counter.count(requests, bound),
+            Counter::Stack(stack) => stack.push(requests, bound),
+        }
+    }
+
+    /// Misses with this many frames; none if the cell counts for another policy or size.
+    pub(super) fn misses(&self, policy: &str, size: u32) -> Option<u64> {
+        if policy != self.policy {
+            return None;
+        }
+        match &self.counter {
+            Counter::Policy { frames, misses, .. } => (*frames == size).then_some(*misses),
+            Counter::Lru(counter) => (counter.frames() == size).then(|| counter.misses()),
+            Counter::Stack(stack) => Some(stack.misses(size)),
+        }
+    }
+
+    /// Distinct pages requested.
+    pub(super) fn pages(&self) -> u64 {
+        match &self.counter {
+            Counter::Policy { memory, .. } => memory.pages_seen(),
+            Counter::Lru(counter) => counter.pages(),
+            Counter::Stack(stack) => stack.pages(),
+        }
+    }
+}
+
+impl Counter {
+    fn new(frames: u32, build: impl Fn(u32) -> Box<dyn Replay>) -> Counter {
+        // Without frames the residency decides alone; the policy is never asked.
+        let policy = build(frames.max(1));
+        Counter::Policy { frames, policy, memory: Residency::new(frames), misses: 0 }
+    }
+}

@@ -1,0 +1,71 @@
+//! What `misses` reports.
+
+use super::cell::Cell;
+use policy::eviction::Row;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+/// Misses by policy and number of frames.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct MissCounts {
+    /// Name and version of this layout.
+    pub schema: &'static str,
+    /// Accesses of the trace.
+    pub requests: u64,
+    /// Distinct pages accessed.
+    pub pages: u64,
+    /// In the order asked for; in JSON an object {policy: {frames: misses}}.
+    #[serde(serialize_with = "as_object")]
+    pub misses: Vec<PolicyMisses>,
+}
+
+/// Misses of one policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyMisses {
+    /// Its name in the catalog.
+    pub policy: &'static str,
+    /// (frames, misses), in the order asked for.
+    pub by_frames: Vec<(u32, u64)>,
+}
+
+impl MissCounts {
+    pub(super) fn new(
+        requests: u64,
+        pages: u64,
+        rows: &[&'static Row],
+        frames: &[u32],
+        cells: &[Cell],
+    ) -> MissCounts {
+        let count = |policy, size| {
+            let found = cells.iter().find_map(|cell| cell.misses(policy, size));
+            (size, found.expect("every policy and size has a cell"))
+        };
+        let misses = rows
+            .iter()
+            .map(|row| PolicyMisses {
+                policy: row.name,
+                by_frames: frames.iter().map(|&size| count(row.name, size)).collect(),
+            })
+            .collect();
+        MissCounts { schema: "pagewise.misses/1", requests, pages, misses }
+    }
+
+    /// Misses of this policy with this many frames, if they were asked for.
+    pub fn of(&self, policy: &str, frames: u32) -> Option<u64> {
+        let by_policy = self.misses.iter().find(|misses| misses.policy == policy)?;
+        by_policy.by_frames.iter().find(|&&(size, _)| size == frames).map(|&(_, misses)| misses)
+    }
+}
+
+impl Serialize for PolicyMisses {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.by_frames.iter().map(|(frames, misses)| (frames, misses)))
+    }
+}
+
+fn as_object<S: Serializer>(misses: &[PolicyMisses], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(misses.len()))?;
+    for policy in misses {
+        map.serialize_entry(policy.policy, policy)?;
+    }
+    map.end()
+}
