@@ -11,6 +11,7 @@ mod merge;
 pub mod pipeline;
 mod record;
 pub mod renumber;
+pub mod replay;
 mod rows;
 mod stage;
 pub mod store;

@@ -1,0 +1,99 @@
+//! Reads bytes as a recording and checks what must hold of any. The fuzz targets and the test that
+//! replays their seeds share it, so that a finding replays exactly as it was found.
+
+use crate::formats::{self, ReadOptions};
+use crate::input::Input;
+use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::record::Mapping;
+use crate::{Error, Rows};
+
+/// Rows after which a replay stops: a short line may ask for a GiB, and many lines for many.
+const ROWS_MAX: usize = 1 << 20;
+
+/// Bytes for the numbering table, small enough that a replay fills it.
+const NUMBERING_BYTES: usize = 1 << 16;
+
+/// Reads `bytes` as the format called `name`, in every mapping that it allows.
+///
+/// # Panics
+/// When the format does not exist, or what was read contradicts itself.
+pub fn replay(name: &str, bytes: &[u8]) {
+    let format = formats::by_name(name).expect("the target is named after a format");
+    let _ = (format.sniff)(bytes);
+    for (_, mapping) in Mapping::ALL {
+        // An error is a fine answer to arbitrary bytes.
+        let _ = read(name, bytes, mapping);
+    }
+}
+
+fn read(name: &str, bytes: &[u8], mapping: Mapping) -> Result<(), Error> {
+    let options = PipelineOptions {
+        format: Some(name.to_owned()),
+        read: ReadOptions { mapping: Some(mapping), columns: Vec::new() },
+        numbering_bytes_max: Some(NUMBERING_BYTES),
+        ..PipelineOptions::default()
+    };
+    let mut pipeline = Pipeline::of_input(Input::from_bytes("replay", bytes)?, &options)?;
+    let mut count = 0;
+    while let Some(rows) = pipeline.next_rows()? {
+        count += rows.len();
+        check(rows);
+        if count > ROWS_MAX {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Columns are as long as the batch, or absent.
+fn check(rows: &Rows) {
+    let length = rows.len();
+    let events = &rows.events;
+    for (column, column_length, may_be_absent) in [
+        ("time_ns", events.time_ns.len(), true),
+        ("flags", events.flags.len(), false),
+        ("page", events.page.len(), true),
+        ("process", events.process.len(), false),
+        ("space", rows.space.len(), false),
+        ("address", rows.address.len(), false),
+        ("bytes", rows.bytes.len(), true),
+        ("duration_ns", rows.duration_ns.len(), true),
+    ] {
+        let is_absent = may_be_absent && column_length == 0;
+        assert!(column_length == length || is_absent, "{column}: {column_length} of {length}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn fuzz_folder() -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fuzz")
+    }
+
+    #[test]
+    fn every_seed_and_every_former_finding_is_survived() {
+        for format in formats::CATALOG {
+            for family in ["seeds", "regressions"] {
+                let folder = fuzz_folder().join(family).join(format.name);
+                let files = std::fs::read_dir(&folder).map(|files| files.collect::<Vec<_>>());
+                let files = files.unwrap_or_default();
+                assert!(family != "seeds" || !files.is_empty(), "{} has seeds", format.name);
+                for file in files {
+                    replay(format.name, &std::fs::read(file.unwrap().path()).unwrap());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_format_has_a_fuzz_target() {
+        let manifest = std::fs::read_to_string(fuzz_folder().join("Cargo.toml")).unwrap();
+        for format in formats::CATALOG {
+            let target = format!("[[bin]]\nname = \"{}\"\n", format.name);
+            assert!(manifest.contains(&target), "fuzz/Cargo.toml lacks {}", format.name);
+        }
+    }
+}
