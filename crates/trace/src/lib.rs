@@ -3,11 +3,13 @@
 mod error;
 pub mod formats;
 mod header;
+pub mod import;
 pub mod input;
 mod ledger;
 mod lines;
 mod mapping;
 mod merge;
+mod open;
 pub mod pipeline;
 mod record;
 pub mod renumber;
@@ -21,6 +23,7 @@ mod text;
 pub use error::{Error, ErrorKind, Position};
 pub use header::{Header, Loss, Process, TraceKind};
 pub use ledger::{Ledger, Reject};
+pub use open::open;
 pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 

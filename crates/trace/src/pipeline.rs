@@ -14,10 +14,8 @@ use crate::merge::Merge;
 use crate::record::{Record, RecordReader};
 use crate::renumber::Renumber;
 use crate::stage::StageChoice;
+use crate::store::SCHEMA;
 use crate::{Error, ErrorKind, Header, Process, Rows, TraceKind};
-
-/// Version of the layout that headers describe.
-const SCHEMA: u32 = 1;
 
 /// Rows per batch, unless a single request has more.
 const BATCH_ROWS: usize = 16 * 1024;

@@ -114,7 +114,7 @@ impl Ftrace {
     /// Follows the HTML around the trace; true if this line belongs to it.
     fn is_page(&mut self, line: &[u8]) -> bool {
         if self.place == Place::Script {
-            let is_end = line.trim_ascii_start().starts_with(b"</script");
+            let is_end = memmem::find(line, b"</script").is_some() && split_header(line).is_none();
             if is_end {
                 self.place = Place::Page;
             }
@@ -383,6 +383,8 @@ nonsense
 # tracer: nop
  cat-7     [001] .....  1.000003: block_bio_queue: 8,1 W 16 + 24 [cat]
   </script>
+  <script class=\"trace-data\" type=\"application/text\">
+{\"traceEvents\": []}</script>
  cat-7     [001] .....  1.000004: block_bio_queue: 8,1 W 16 + 24 [cat]
 </html>
 ";

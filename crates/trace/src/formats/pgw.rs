@@ -220,11 +220,13 @@ impl Pgw {
             7 => {
                 ledger.see(b"exit", 1);
                 let process = ledger.process(raw.pid);
-                ledger.end_process(raw.pid);
                 record(Operation::Exit, process, 0, none)
             }
             8 => {
                 ledger.see(b"fork", 1);
+                // Pages of a process still leave memory after its first thread has exited; only
+                // a fork makes its pid another process.
+                ledger.end_process(raw.pid);
                 None
             }
             other => {

@@ -1,0 +1,154 @@
+//! Import: foreign recordings into a trace file, in one pass and bounded memory.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use types::{EventKind, Events, Progress};
+
+use crate::formats::{ReadOptions, Role};
+use crate::ledger::Reject;
+use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::record::Mapping;
+use crate::store::Writer;
+use crate::{Error, ErrorKind, Loss, TraceKind};
+
+/// Most bytes of the table that numbers pages; beyond it pages are stored by (space, address).
+const NUMBERING_BYTES_MAX: usize = 200 << 20;
+
+/// What the caller decides about an import.
+#[derive(Clone, Debug, Default)]
+pub struct ImportOptions {
+    /// Catalog name of the format; none = recognised by content.
+    pub format: Option<String>,
+    /// How records become events; none = as the format usually does.
+    pub mapping: Option<Mapping>,
+    /// Which column holds what, for formats with named columns.
+    pub columns: Vec<(Role, String)>,
+    /// A line that cannot be read is an error.
+    pub strict: bool,
+    /// An output that exists is replaced.
+    pub force: bool,
+}
+
+impl ImportOptions {
+    pub(crate) fn pipeline(&self) -> PipelineOptions {
+        PipelineOptions {
+            format: self.format.clone(),
+            read: ReadOptions { mapping: self.mapping, columns: self.columns.clone() },
+            is_strict: self.strict,
+            is_hashed: true,
+            numbering_bytes_max: Some(NUMBERING_BYTES_MAX),
+        }
+    }
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ImportReport {
+    /// Version of this report's layout.
+    pub schema: u32,
+    /// Catalog name of the format.
+    pub format: String,
+    /// What the pages of the trace are.
+    pub kind: Option<TraceKind>,
+    /// Events written.
+    pub events: u64,
+    /// Events that are accesses.
+    pub accesses: u64,
+    /// Accesses that carry data towards storage.
+    pub writes: u64,
+    /// Distinct pages; none where they were too many to number.
+    pub pages: Option<u32>,
+    /// Whether pages are numbered; if not, an analysis numbers them when it reads the trace.
+    pub renumbered: bool,
+    /// Nanoseconds from the first event to the latest; none without a clock.
+    pub duration_ns: Option<i64>,
+    /// Records that are understood but are no access, by reason.
+    pub skipped: BTreeMap<String, u64>,
+    /// Lines that could not be read.
+    pub rejected: u64,
+    /// The first ten of them.
+    pub rejects: Vec<Reject>,
+    /// What the recording holds, by the names of its own events.
+    pub seen: BTreeMap<String, u64>,
+    /// What was lost.
+    pub losses: Vec<Loss>,
+    /// sha256 and name of each file.
+    pub sources: Vec<(String, String)>,
+}
+
+/// Version of `ImportReport`'s layout.
+const REPORT_SCHEMA: u32 = 1;
+
+/// Imports `inputs` (`-` is standard input), merged by time, into the trace file `output`, which
+/// appears only once it is complete.
+///
+/// # Errors
+/// What cannot be read, recognised, mapped or written, with file and position; `Cancelled` if
+/// `progress` asks to stop. No output is left behind then.
+pub fn import(
+    inputs: &[PathBuf],
+    output: &Path,
+    options: &ImportOptions,
+    progress: &dyn Progress,
+) -> Result<ImportReport, Error> {
+    if inputs.iter().any(|input| is_same_file(input, output)) {
+        return Err(Error::new(ErrorKind::Usage, output, "is an input as well"));
+    }
+    let mut pipeline = Pipeline::open(inputs, &options.pipeline())?;
+    let mut writer = Writer::create(output, options.force)?;
+    let mut counts = Counts::default();
+    while let Some(rows) = pipeline.next_rows()? {
+        counts.add(&rows.events);
+        writer.write(rows)?;
+        let (done, total) = pipeline.progress();
+        progress
+            .advance(done, total)
+            .map_err(|_| Error::new(ErrorKind::Cancelled, output, "cancelled"))?;
+    }
+    let header = pipeline.header();
+    writer.finish(header)?;
+    let (rejected, rejects) = pipeline.ledger().rejects();
+    Ok(ImportReport {
+        schema: REPORT_SCHEMA,
+        format: header.format.clone(),
+        kind: Some(header.kind),
+        events: header.events,
+        accesses: counts.accesses,
+        writes: counts.writes,
+        pages: header.pages,
+        renumbered: header.pages.is_some(),
+        duration_ns: header.has_clock.then_some(counts.last_ns),
+        skipped: pipeline.ledger().skipped().map(|(why, count)| (why.to_owned(), count)).collect(),
+        rejected,
+        rejects: rejects.to_vec(),
+        seen: header.seen.iter().cloned().collect(),
+        losses: header.losses.clone(),
+        sources: header.sources.clone(),
+    })
+}
+
+fn is_same_file(left: &Path, right: &Path) -> bool {
+    let canonical = |path: &Path| path.canonicalize().ok();
+    canonical(left).is_some_and(|left| Some(left) == canonical(right))
+}
+
+/// What is counted while rows pass.
+#[derive(Default)]
+struct Counts {
+    accesses: u64,
+    writes: u64,
+    last_ns: i64,
+}
+
+impl Counts {
+    fn add(&mut self, events: &Events) {
+        let count = |holds: fn(EventKind) -> bool| {
+            events.kind.iter().filter(|&&kind| holds(kind)).count() as u64
+        };
+        self.accesses += count(EventKind::is_access);
+        self.writes += count(|kind| kind.is_access() && kind.is_write());
+        self.last_ns = events.time_ns.iter().copied().fold(self.last_ns, i64::max);
+    }
+}

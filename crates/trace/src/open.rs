@@ -1,0 +1,62 @@
+//! Opens anything that can be analysed: our own trace file, or a foreign recording, read directly.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use types::{Events, PageId};
+
+use crate::import::ImportOptions;
+use crate::pipeline::{Pipeline, PipelineOptions};
+use crate::store::Reader;
+use crate::{Error, Header, Source};
+
+/// First bytes of a Parquet file.
+const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
+
+/// Opens `path` (`-` is standard input) for analysis: a trace file, or any recording that can be
+/// imported. Nothing is written; pages are numbered without a bound on memory.
+///
+/// # Errors
+/// What cannot be read or recognised, with its position.
+pub fn open(path: &Path, options: &ImportOptions) -> Result<Box<dyn Source>, Error> {
+    if is_parquet(path) {
+        return Ok(Box::new(Reader::open(path)?));
+    }
+    let options =
+        PipelineOptions { is_hashed: false, numbering_bytes_max: None, ..options.pipeline() };
+    let pipeline = Pipeline::open(&[path.to_owned()], &options)?;
+    Ok(Box::new(Recording { pipeline }))
+}
+
+fn is_parquet(path: &Path) -> bool {
+    let mut magic = [0; 4];
+    path.as_os_str() != "-"
+        && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
+        && magic == *PARQUET_MAGIC
+}
+
+/// A foreign recording as a source of events.
+struct Recording {
+    pipeline: Pipeline,
+}
+
+impl Source for Recording {
+    fn header(&self) -> &Header {
+        self.pipeline.header()
+    }
+
+    fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
+        events.clear();
+        let Some(rows) = self.pipeline.next_rows()? else {
+            return Ok(false);
+        };
+        // The caller's buffers serve the next batch.
+        std::mem::swap(events, &mut rows.events);
+        Ok(true)
+    }
+
+    fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {
+        self.pipeline.next_accesses(pages)
+    }
+}
