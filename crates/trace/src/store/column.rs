@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use parquet::basic::{Compression, Encoding};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::WriterProperties;
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::{ColumnPath, TypePtr};
+use parquet::schema::types::TypePtr;
 
 /// A column of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,13 +22,11 @@ pub(super) enum Column {
 
 /// How the values of a column are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coding {
+pub(super) enum Coding {
     /// As they are: no work to read.
     Plain,
     /// Differences in as many bits as the widest of a block needs.
     Delta,
-    /// Runs of numbers into a table of distinct values.
-    Dictionary,
 }
 
 impl Column {
@@ -72,13 +69,10 @@ impl Column {
         }
     }
 
-    const fn coding(self) -> Coding {
+    pub(super) const fn coding(self) -> Coding {
         match self {
             Column::Page => Coding::Plain,
-            Column::Time | Column::Address | Column::Duration => Coding::Delta,
-            Column::Event | Column::Flags | Column::Process | Column::Space | Column::Bytes => {
-                Coding::Dictionary
-            }
+            _ => Coding::Delta,
         }
     }
 
@@ -88,7 +82,7 @@ impl Column {
     }
 
     /// Whether row groups carry the least and the greatest value.
-    const fn has_range(self) -> bool {
+    pub(super) const fn has_range(self) -> bool {
         matches!(self, Column::Time | Column::Event)
     }
 }
@@ -106,33 +100,10 @@ pub(super) fn schema(columns: &[Column]) -> TypePtr {
     Arc::new(parse_message_type(&message).expect("the catalog of columns is well formed"))
 }
 
-/// How the file is written.
-pub(super) fn properties(columns: &[Column]) -> WriterProperties {
-    let mut builder = WriterProperties::builder()
+/// How the file around the chunks is written.
+pub(super) fn properties() -> WriterProperties {
+    WriterProperties::builder()
         .set_created_by(format!("pagewise {}", env!("CARGO_PKG_VERSION")))
-        .set_compression(Compression::UNCOMPRESSED)
-        .set_statistics_enabled(EnabledStatistics::None)
         .set_offset_index_disabled(true)
-        // A page of the file is decoded while it lies in the second-level cache.
-        .set_data_page_size_limit(256 << 10)
-        .set_data_page_row_count_limit(usize::MAX)
-        .set_write_batch_size(8192);
-    for &column in columns {
-        let path = ColumnPath::from(column.name());
-        let coding = column.coding();
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), coding == Coding::Dictionary)
-            .set_column_encoding(
-                path.clone(),
-                if coding == Coding::Delta {
-                    Encoding::DELTA_BINARY_PACKED
-                } else {
-                    Encoding::PLAIN
-                },
-            );
-        if column.has_range() {
-            builder = builder.set_column_statistics_enabled(path, EnabledStatistics::Chunk);
-        }
-    }
-    builder.build()
+        .build()
 }

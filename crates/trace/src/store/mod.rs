@@ -18,7 +18,9 @@
 //! `ROW_GROUP_ROWS` rows and carry the range of their times and events, which `slice` and the
 //! reading of pages alone use to skip what they need not look at.
 
+mod chunk;
 mod column;
+mod delta;
 mod group;
 mod guard;
 mod info;

@@ -5,12 +5,13 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parquet::data_type::{Int32Type, Int64Type};
+use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
 use tempfile::NamedTempFile;
 
+use super::chunk;
 use super::column::{self, Column};
 use super::{HEADER_KEY, ROW_GROUP_ROWS};
 use crate::{Error, ErrorKind, Header, Rows};
@@ -103,7 +104,7 @@ impl Writer {
     fn start(&mut self, rows: &Rows) -> Result<(), Error> {
         self.columns = Column::ALL.into_iter().filter(|&column| is_present(column, rows)).collect();
         let schema = column::schema(&self.columns);
-        let properties = Arc::new(column::properties(&self.columns));
+        let properties = Arc::new(column::properties());
         let file = SerializedFileWriter::new(aside(&self.target)?, schema, properties)
             .map_err(|error| refused(&self.target, &error))?;
         self.file = Some(file);
@@ -159,17 +160,18 @@ impl Pending {
         columns: &[Column],
         file: &mut SerializedFileWriter<NamedTempFile>,
     ) -> Result<(), ParquetError> {
+        let mut descriptors = file.schema_descr().columns().to_vec().into_iter();
         let mut group = file.next_row_group()?;
         for &column in columns {
-            let mut writer = group.next_column()?.expect("the schema has every column");
             let narrow = &mut self.narrow[column as usize];
             let wide = &mut self.wide[column as usize];
-            if wide.is_empty() {
-                writer.typed::<Int32Type>().write_batch(narrow, None, None)?;
+            let descriptor = descriptors.next().expect("the schema has every column");
+            let (bytes, close) = if wide.is_empty() {
+                chunk::encode(column, descriptor, narrow)?
             } else {
-                writer.typed::<Int64Type>().write_batch(wide, None, None)?;
-            }
-            writer.close()?;
+                chunk::encode(column, descriptor, wide)?
+            };
+            group.append_column(&Bytes::from(bytes), close)?;
             narrow.clear();
             wide.clear();
         }
