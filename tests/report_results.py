@@ -45,7 +45,7 @@ def analysis(name: str, skew: float) -> dict[str, Any]:
             "processes": [{"pid": 1, "name": EVIL}, {"pid": 2, "name": FORMULA}],
             "devices": [],
             "losses": [{"what": "lines that could not be read", "count": 3}],
-            "sources": [[f"{name}.csv", "ab" * 32]],
+            "sources": [["ab" * 32, f"{name}.csv"]],
         },
     }
 
@@ -73,6 +73,7 @@ def cell(trace: str, architecture: str, size_mib: int) -> dict[str, Any]:
 
 
 def study() -> dict[str, Any]:
+    columns = ["x", "series", "y", "std", "n", "seed", "config_hash"]
     return {
         "schema": "pagewise.study/1",
         "study": "multiswap",
@@ -80,24 +81,86 @@ def study() -> dict[str, Any]:
             {
                 "name": "fig2",
                 "title": "Flash accesses",
-                "x_label": "MiB",
-                "y_label": "share",
+                "x_label": "fast tier, MiB",
+                "y_label": "of flash alone",
+                "is_categorical": False,
+                "columns": columns,
                 "rows": [
-                    {"x": size, "series": series, "y": 0.5, "std": 0.1, "n": 3, "seed": 42}
-                    for series in ("hybrid", "paper")
+                    [size, series, 1 - size / rank, 0.1, 3, "0-2", "ab"]
+                    for rank, series in ((2048, "hybrid"), (4096, "paper"))
                     for size in SIZES_MIB
                 ],
-            }
+            },
+            {
+                "name": "fig1",
+                "title": "I/O",
+                "x_label": "",
+                "y_label": "GiB",
+                "is_categorical": True,
+                "columns": columns,
+                "rows": [
+                    ["1 GB", "swap on", 6.0, 0, 1, "", "ab"],
+                    ["1 GB", EVIL, 2.0, 0, 1, "", "ab"],
+                ],
+            },
         ],
         "verdicts": [
             {
                 "check": "ACC-S1-1",
+                "part": part,
+                "data": EVIL,
+                "statement": "less than hierarchical",
                 "paper": "6 % less",
                 "ours": "7 % less",
-                "verdict": "holds",
-                "reason": EVIL,
+                "verdict": verdict,
+                "needs": {"entry_bit": "1"} if verdict == "needs a reading" else {},
+                "readings": 4,
+                "holding": 2,
+                "why": EVIL,
             }
+            for part, verdict in enumerate(("holds", "does not hold", "needs a reading"))
         ],
+        "sensitivity": [{"option": "entry_bit", "value": "1", "io_time": -0.05}],
+    }
+
+
+def spread(typical: float) -> dict[str, float]:
+    return {"low": typical * 0.9, "typical": typical, "high": typical * 1.1}
+
+
+def advice() -> dict[str, Any]:
+    regret = {"architecture": "priority", "regret": spread(0.07)}
+    return {
+        "schema": "pagewise.advice/1",
+        "trace": EVIL,
+        "fast": {"name": "zram-lz4"},
+        "slow": {"name": "ufs-3.1"},
+        "architecture": {"name": "adaptive", "holds_in": {"combinations": 8, "of": 9}},
+        "candidates": [
+            {
+                "architecture": name,
+                "sizes": [
+                    {
+                        "fast_tier_bytes": size * 2**20,
+                        "io_time_s": 100.0 - size / rank,
+                        "io_share": 1 - size / rank / 100,
+                        "slow_bytes": 2**30,
+                        "fast_bytes_written": size * 2**20,
+                    }
+                    for size in SIZES_MIB
+                ],
+            }
+            for rank, name in ((20, "adaptive"), (40, "priority"))
+        ],
+        "worth": {
+            "fast_tier_bytes": 2**28,
+            "io_share": spread(0.67),
+            "next_cheaper": {"fast_tier_bytes": 2**27, "regret": spread(0.12)},
+            "stock_linux": regret,
+        },
+        "reference": {"what": EVIL, "io_bytes": 2**31, "fast_tier_bytes": None},
+        "settings": [{"title": EVIL, "note": "as root", "apply": "swapon /dev/FAST", "undo": EVIL}],
+        "notes": [EVIL],
     }
 
 
@@ -121,4 +184,5 @@ def everything() -> list[dict[str, Any]]:
         },
         {"schema": "pagewise.sweep/1", "cells": cells},
         study(),
+        advice(),
     ]

@@ -148,9 +148,7 @@ def test_dependencies_say_why_they_are_there_and_are_pinned() -> None:
         previous = line
     text = (ROOT / "pyproject.toml").read_text()
     project = tomllib.loads(text)["project"]
-    for requirement in project["dependencies"] + sum(
-        project["optional-dependencies"].values(), []
-    ):
+    for requirement in project["dependencies"] + sum(project["optional-dependencies"].values(), []):
         line = next(line for line in text.splitlines() if requirement in line)
         assert "#" in line, f"no reason given for: {requirement}"
         assert re.search(r"==|<", requirement), f"not pinned: {requirement}"

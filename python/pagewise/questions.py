@@ -15,6 +15,9 @@ from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import parse_frames, parse_size
 
+REPLAY_OPTIONS = ("readahead", "clean_evictions")
+"""Options of the replay itself, the same for every architecture."""
+
 
 def analyze(
     trace: PathLike | Trace,
@@ -30,11 +33,10 @@ def analyze(
     """
     if by not in (None, "process"):
         raise UsageError(f"cannot analyze by {by!r}", hint="only by process")
-    arguments = read(trace).arguments()
-    result: dict[str, Any] = json.loads(
-        _core.analyze(*arguments, by_process=by == "process", progress=progress)
-    )
-    return result
+    source = read(trace)
+    arguments = source.arguments()
+    text = _core.analyze(*arguments, by_process=by == "process", progress=progress)
+    return {**result_of("analyze", text), "trace": source.path}
 
 
 def misses(
@@ -53,15 +55,14 @@ def misses(
     if isinstance(frames, str):
         frames = frames.split(",")
     sizes = [frames] if isinstance(frames, int) else list(frames)
-    result: dict[str, Any] = json.loads(
-        _core.misses(
-            *read(trace).arguments(),
-            policies=names,
-            frames=[parse_frames(size) for size in sizes],
-            progress=progress,
-        )
+    source = read(trace)
+    text = _core.misses(
+        *source.arguments(),
+        policies=names,
+        frames=[parse_frames(size) for size in sizes],
+        progress=progress,
     )
-    return result
+    return {**result_of("misses", text), "trace": source.path}
 
 
 def simulate(
@@ -79,25 +80,27 @@ def simulate(
 
     ``architecture``: a name of ``pagewise list architectures``. ``fast_tier``: a size
     (``"256MiB"`` or bytes; 0 is accepted). ``fast`` and ``slow``: names of ``pagewise devices``, or
-    READ/WRITE times (``"90/40us"``). ``option``: the choices the papers leave open, by name.
+    READ/WRITE times (``"90/40us"``). ``option``: the choices the papers leave open, by name; and
+    for every architecture ``readahead`` (off, recorded) and ``clean_evictions`` (none, inferred).
+    ``profile``: ``"faithful"`` or ``"practical"``.
     Fields: ``fast`` {reads, writes, bytes_written}, ``slow`` {reads, writes}, ``promotions``,
     ``demotions``, ``io_time_s``, ``stall_time_s``, ``wear`` {fast, slow} per day,
     null when unknown.
     """
     options = {name: option_text(value) for name, value in (option or {}).items()}
-    result: dict[str, Any] = json.loads(
-        _core.simulate(
-            *read(trace).arguments(),
-            architecture=architecture,
-            fast_tier_bytes=parse_size(fast_tier),
-            fast=fast,
-            slow=slow,
-            options=list(options.items()),
-            profile=profile,
-            progress=progress,
-        )
-    )
-    return result
+    replay = {name: options.pop(name) for name in REPLAY_OPTIONS if name in options}
+    request = {
+        "architecture": architecture,
+        "fast_tier_bytes": parse_size(fast_tier),
+        "fast": fast,
+        "slow": slow,
+        "options": options,
+        "profile": profile,
+        **replay,
+    }
+    source = read(trace)
+    text = _core.simulate(*source.arguments(), json.dumps(request), progress=progress)
+    return {**result_of("simulate", text), "trace": source.path}
 
 
 def option_text(value: object) -> str:
@@ -105,3 +108,11 @@ def option_text(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return str(value)
+
+
+def result_of(question: str, text: str) -> dict[str, Any]:
+    """The result in JSON text, with the name and version of its layout as ``schema``."""
+    result: dict[str, Any] = json.loads(text)
+    version = result.get("schema", 1)
+    schema = version if isinstance(version, str) else f"pagewise.{question}/{version}"
+    return {**result, "schema": schema}

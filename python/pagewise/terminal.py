@@ -81,7 +81,7 @@ def facts(rows: list[tuple[str, str]]) -> Table:
     """Two columns without lines: what it is, and its figure."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in rows:
         table.add_row(Text(printable(name)), Text(printable(value)))
     return table

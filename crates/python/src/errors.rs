@@ -39,6 +39,9 @@ impl Raise for sim::Error {
         match (self.trace_error(), self.kind()) {
             (Some(error), _) => raise(py, error),
             (None, sim::ErrorKind::Cancelled) => PyKeyboardInterrupt::new_err(()),
+            (None, sim::ErrorKind::Device) => {
+                exception(py, "UnreadableInput", &self.to_string(), None, None)
+            }
             (None, _) => usage(py, &self.to_string()),
         }
     }

@@ -11,29 +11,16 @@ use arrow::record_batch::{RecordBatch, RecordBatchReader};
 use trace::Source;
 use types::{EventKind, Events};
 
-/// Names of the kinds by their number, as every table and document spells them.
-const KIND_NAMES: [&str; EventKind::ALL.len()] = [
-    "swap_out",
-    "swap_in",
-    "evict",
-    "request",
-    "exit",
-    "device_read",
-    "device_write",
-    "read",
-    "write",
-];
-
 /// Turns batches of events into record batches, holding one at a time.
 pub struct EventReader {
-    source: Box<dyn Source + Send>,
+    source: Box<dyn Source>,
     schema: SchemaRef,
     events: Events,
 }
 
 impl EventReader {
     /// The events that `source` has yet to yield.
-    pub fn new(source: Box<dyn Source + Send>) -> EventReader {
+    pub fn new(source: Box<dyn Source>) -> EventReader {
         let kind = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
         let schema = Schema::new(vec![
             Field::new("time_ns", DataType::Int64, true),
@@ -53,7 +40,7 @@ impl EventReader {
             Arc::new(Int64Array::from_iter_values(events.time_ns.iter().copied()))
         };
         let kinds = Int8Array::from_iter_values(events.kind.iter().map(|kind| *kind as i8));
-        let names = Arc::new(StringArray::from_iter_values(KIND_NAMES));
+        let names = Arc::new(StringArray::from_iter_values(EventKind::ALL.map(EventKind::name)));
         let columns: Vec<ArrayRef> = vec![
             time,
             Arc::new(DictionaryArray::try_new(kinds, names)?),

@@ -1,9 +1,13 @@
 //! PyO3 conversions: the Python module `pagewise._core`. Holds no rule of the domain.
 
 mod arrow_stream;
+mod cache_questions;
 mod errors;
 mod events;
+mod opening;
 mod progress;
+mod recordings;
+mod simulations;
 mod tables;
 
 use pyo3::prelude::*;
@@ -14,6 +18,14 @@ mod _core {
 
     #[pymodule_export]
     use super::arrow_stream::ArrowStream;
+    #[pymodule_export]
+    use super::cache_questions::{misses, policies};
+    #[pymodule_export]
+    use super::recordings::{column, events, formats, import_trace, info, kinds, slice_trace};
+    #[pymodule_export]
+    use super::simulations::{
+        architectures, describe_request, device, devices, simulate, simulate_many,
+    };
     #[pymodule_export]
     use super::tables::{read_table, write_table};
 

@@ -30,7 +30,7 @@ pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 use types::{EventKind, Events, PageId};
 
 /// Anything that yields the events of a trace in order, a batch at a time.
-pub trait Source {
+pub trait Source: Send {
     /// What is known about the trace. Of a trace file everything; of a foreign recording that is
     /// read directly `events`, `pages`, `processes`, `devices` and `losses` grow while it is read,
     /// and are complete once `next_batch` has returned false.

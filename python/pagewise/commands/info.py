@@ -42,24 +42,25 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     """The header in words."""
     header = result["header"]
     pages = header.get("pages")
-    named = [process["name"] or f"pid {process['pid']}" for process in header["processes"]]
+    processes = sorted(result["processes"], key=lambda process: -process["events"])
+    named = [process["name"] or f"pid {process['pid']}" for process in processes]
     rows = [
         ("kind", f"{header['kind']}, imported from {header['format']}"),
         ("events", format_count(header["events"])),
         ("pages", "not numbered; analyses number them" if pages is None else format_count(pages)),
         ("duration", format_seconds(result.get("duration_s"))),
-        ("processes", f"{format_count(len(named))}: {shortened(named)}"),
+        ("processes", f"{format_count(len(named))}, busiest first: {shortened(named)}"),
         ("devices", shortened(header["devices"]) or "not recorded"),
     ]
     rows += [(f"  {kind}", format_count(count)) for kind, count in pairs(result.get("kinds"))]
     rows += [("absent", what) for what in result.get("absent", [])]
     rows += [(f"lost: {loss['what']}", format_count(loss["count"])) for loss in header["losses"]]
     rows += [("ruled out", what) for what in result.get("ruled_out", [])]
-    rows += [("source", f"{name}  sha256 {digest}") for name, digest in header["sources"]]
+    rows += [("source", f"{name}  sha256 {digest}") for digest, name in header["sources"]]
     return rows
 
 
-def shortened(names: list[str], limit: int = 12) -> str:
+def shortened(names: list[str], limit: int = 8) -> str:
     """The first names in a line, and how many more there are."""
     more = f", and {format_count(len(names) - limit)} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more

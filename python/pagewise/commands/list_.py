@@ -35,13 +35,17 @@ def run(
         show_json({"schema": "pagewise.list/1", **catalog})
         return
     for name, entries in catalog.items():
-        show(
-            figures([name, ""], [[entry["name"], entry["summary"]] for entry in entries], words=2),
-            "",
-        )
+        lines = [[entry["name"], entry["summary"]] for entry in entries]
+        show(figures([name, ""], lines, words=2), "")
 
 
 def rows(family: str) -> list[dict[str, Any]]:
     """The catalog of one family: name, summary and, for architectures, options."""
-    result: list[dict[str, Any]] = json_module.loads(_core.catalog(family))
+    listing = {
+        "formats": _core.formats,
+        "policies": _core.policies,
+        "architectures": _core.architectures,
+        "devices": _core.devices,
+    }
+    result: list[dict[str, Any]] = json_module.loads(listing[family]())
     return result

@@ -55,7 +55,8 @@ Options: TypeAlias = Annotated[
     typer.Option(
         "--option",
         metavar="NAME=VALUE",
-        help="A choice of the architecture; may be given several times.",
+        help="A choice the papers leave open (see `pagewise list architectures --json`), "
+        "readahead=off|recorded or clean_evictions=none|inferred; may be given several times.",
     ),
 ]
 

@@ -79,7 +79,6 @@ def run(
 
 def described(result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: int) -> list[Any]:
     """The outcome as tables, beside the slow device alone."""
-    options = ", ".join(f"{name}={value}" for name, value in result["options"].items())
     tiers = [
         [
             tier,
@@ -98,9 +97,10 @@ def described(result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: in
         ]
     )
     return [
-        f"{result['architecture']}, fast tier {format_size(fast_tier_bytes)}"
-        + (f" ({options})" if options else ""),
+        f"{result['architecture']}, fast tier {format_size(fast_tier_bytes)}",
+        "",
         figures(["tier", "reads", "writes", "wear per day"], tiers),
+        "",
         facts(
             [
                 (
@@ -109,6 +109,7 @@ def described(result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: in
                 ),
                 ("I/O time", beside(result["io_time_s"], alone["io_time_s"])),
                 ("stall time", beside(result["stall_time_s"], alone["stall_time_s"])),
+                *[("option", f"{name}={value}") for name, value in result["options"].items()],
                 *[("note", note) for note in result.get("notes", [])],
             ]
         ),

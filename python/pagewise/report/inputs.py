@@ -115,7 +115,7 @@ def add(inputs: Inputs, result: Result, name: str, digest: str) -> None:
             inputs.cells += [cell for cell in result["cells"] if not cell.get("error")]
         case "study":
             inputs.studies.append({"name": name, **result})
-        case "advise":
+        case "advice":
             inputs.advice.append({"name": name, **result})
         case _:
             raise UnreadableInput(
@@ -132,7 +132,7 @@ def flat(result: Result, name: str) -> Result:
         "trace": name,
         "architecture": result["architecture"],
         "options": json.dumps(result["options"], sort_keys=True),
-        "fast_tier_bytes": result["fast_tier_bytes"],
+        "fast_tier_bytes": result["fast_bytes"],
         "fast": result["fast_device"],
         "slow": result["slow_device"],
         "fast_reads": result["fast"]["reads"],

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Finding, Settings, Verdict
-from pagewise.units import format_share
+from pagewise.units import format_share, format_size
 
 
 def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
     """What the results say together; ``shown`` are the panels that can serve as evidence."""
     findings = [
         finding
-        for finding in (skewed(inputs), single(inputs), choice(inputs))
+        for finding in (skewed(inputs), single(inputs), choice(inputs, shown))
         if finding and finding.evidence in shown
     ]
     return Verdict(findings, [settings for advice in inputs.advice for settings in pasted(advice)])
@@ -57,22 +57,46 @@ def interval(shares: dict[str, float]) -> str:
     )
 
 
-def choice(inputs: Inputs) -> Finding | None:
+def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
     """What to take, from the advice; without advice the sweep's best at its middle size."""
-    for advice in inputs.advice:
-        return advised(advice)
+    evidence = "architectures" if "architectures" in shown else "advice"
+    if inputs.advice:
+        return advised(inputs.advice[0], evidence)
     return None
 
 
-def advised(advice: Result) -> Finding:
+def advised(advice: Result, evidence: str) -> Finding:
     """The advised architecture and size, with the range over the latency sweep."""
-    best = advice["recommendation"]
-    return Finding(best["architecture"], best["statement"], best["interval"], "architectures")
+    name, worth = advice["architecture"]["name"], advice["worth"]
+    if worth is None:
+        statement = f"No fast tier saves I/O time on {advice['trace']}."
+        return Finding("no fast tier", statement, "At every simulated size", evidence)
+    share, holds = worth["io_share"], advice["architecture"]["holds_in"]
+    regret = worth["next_cheaper"]["regret"]["typical"]
+    return Finding(
+        f"{name}, {format_size(worth['fast_tier_bytes'])}",
+        f"brings the I/O time of {advice['trace']} to {format_share(share['typical'])} of the slow "
+        f"device alone; the next cheaper choice costs {format_share(regret)} more.",
+        f"{format_share(share['low'])} to {format_share(share['high'])} over all latencies; "
+        f"best in {holds['combinations']} of {holds['of']} combinations",
+        evidence,
+    )
 
 
 def pasted(advice: Result) -> list[Settings]:
     """The settings of an advice, with their undo."""
+    worth = advice["worth"]
+    interval = ""
+    if worth is not None and (saved := worth.get("stock_linux")):
+        regret = saved["regret"]
+        interval = (
+            f"Stock Linux gives {saved['architecture']}: {format_share(regret['typical'])} more "
+            f"I/O time than advised, {format_share(regret['low'])} to "
+            f"{format_share(regret['high'])} over the devices' latencies."
+        )
     return [
-        Settings(setting["title"], setting["apply"], setting["undo"], setting.get("interval", ""))
-        for setting in advice.get("settings", [])
+        Settings(
+            f"{setting['title']}. {setting['note']}", setting["apply"], setting["undo"], interval
+        )
+        for setting in advice["settings"]
     ]

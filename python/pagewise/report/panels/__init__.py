@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pagewise.report.inputs import Inputs
 from pagewise.report.model import Panel
 from pagewise.report.panels import (
+    advice,
     architectures,
     data_quality,
     method,
@@ -26,6 +27,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     reuse.panel,
     architectures.panel,
     pareto.panel,
+    advice.panel,
     papers.panel,
     method.panel,
 ]

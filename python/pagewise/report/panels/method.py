@@ -25,7 +25,7 @@ def panel(inputs: Inputs) -> Panel | None:
     sources += [
         [f"{name}: {file}", "source of the recording", digest]
         for name, header in inputs.headers.items()
-        for file, digest in header["sources"]
+        for digest, file in header["sources"]
     ]
     return Panel(
         "method",
@@ -43,10 +43,10 @@ def seeds(inputs: Inputs) -> str:
     """Every seed that the results name."""
     found = {str(cell["seed"]) for cell in inputs.cells if cell.get("seed") is not None}
     found |= {
-        str(row["seed"])
+        str(row[figure["columns"].index("seed")])
         for study in inputs.studies
         for figure in study["figures"]
         for row in figure["rows"]
-        if row.get("seed") is not None
+        if "seed" in figure["columns"] and row[figure["columns"].index("seed")] != ""
     }
     return ", ".join(sorted(found)) or "none used"

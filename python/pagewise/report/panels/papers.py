@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
 
 VERDICTS = (
-    Column("study", "study"),
     Column("check", "check"),
+    Column("data", "on"),
+    Column("statement", "statement"),
     Column("paper", "paper"),
     Column("ours", "ours"),
     Column("verdict", "verdict"),
-    Column("reason", "why"),
-)
-POINTS = (
-    Column("x", "x"),
-    Column("series", "series"),
-    Column("y", "y", "ratio"),
-    Column("std", "std", "ratio"),
-    Column("n", "n", "count"),
-    Column("seed", "seed"),
+    Column("readings", "readings"),
+    Column("why", "why"),
 )
 
 
@@ -30,11 +25,7 @@ def panel(inputs: Inputs) -> Panel | None:
     if not inputs.studies:
         return None
     figures = [(study, figure) for study in inputs.studies for figure in study["figures"]]
-    verdicts: list[list[Cell]] = [
-        [study["study"], *(text(verdict.get(column.name)) for column in VERDICTS[1:])]
-        for study in inputs.studies
-        for verdict in study["verdicts"]
-    ]
+    verdicts = [verdict_row(row) for study in inputs.studies for row in study["verdicts"]]
     tables = [
         Table("verdicts", "Statements of the papers, checked", VERDICTS, verdicts, is_open=True)
     ]
@@ -42,19 +33,27 @@ def panel(inputs: Inputs) -> Panel | None:
         Table(
             f"data-{identifier(study, figure)}",
             f"{study['study']}: {figure['title']}",
-            POINTS,
-            [[row.get(column.name) for column in POINTS] for row in figure["rows"]],
+            [Column(name, name, "ratio" if name in ("y", "std") else "text") for name in names],
+            figure["rows"],
         )
         for study, figure in figures
+        for names in [figure["columns"]]
     ]
+    tables += [sensitivity(study) for study in inputs.studies if study.get("sensitivity")]
     charts = [chart(study, figure) for study, figure in figures]
     title = "The papers beside these recordings"
     return Panel("papers", title, finding(verdicts), charts, tables)
 
 
-def text(value: object) -> str:
-    """A figure or a word of a verdict as text."""
-    return "" if value is None else str(value)
+def verdict_row(verdict: Result) -> list[Cell]:
+    """One checked statement in the columns of the table."""
+    ruling = str(verdict["verdict"])
+    if verdict.get("needs"):
+        ruling = "needs " + ", ".join(f"{name}={value}" for name, value in verdict["needs"].items())
+    readings = f"{verdict['holding']} of {verdict['readings']}" if verdict["readings"] else ""
+    name = f"{verdict['check']} {verdict['part']}".strip()
+    texts = (verdict[column] for column in ("data", "statement", "paper", "ours"))
+    return [name, *map(str, texts), ruling, readings, str(verdict["why"])]
 
 
 def identifier(study: Result, figure: Result) -> str:
@@ -64,34 +63,56 @@ def identifier(study: Result, figure: Result) -> str:
 
 def chart(study: Result, figure: Result) -> Chart:
     """Lines where x is a number, bars where it is a name."""
-    rows = figure["rows"]
-    is_number = all(isinstance(row["x"], (int, float)) for row in rows)
-    names = dict.fromkeys(str(row["series"]) for row in rows)
+    is_named = bool(figure["is_categorical"])
+    rows: list[dict[str, Any]] = [
+        dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]
+    ]
     series = [
         Series(
             name,
             [
-                (row["x"] if is_number else str(row["x"]), row["y"])
+                (str(row["x"]) if is_named else row["x"], row["y"])
                 for row in rows
                 if str(row["series"]) == name
             ],
             is_reference=name.startswith("paper"),
         )
-        for name in names
+        for name in dict.fromkeys(str(row["series"]) for row in rows)
     ]
-    x_label = str(figure.get("x_label", ""))
+    x_label = str(figure["x_label"])
     return Chart(
         identifier(study, figure),
         f"{study['study']}: {figure['title']}",
-        Axis(x_label, "ratio") if is_number else Axis(x_label, "text", "category"),
-        Axis(str(figure.get("y_label", "")), "ratio", low=0),
+        Axis(x_label, "text", "category") if is_named else Axis(x_label, "ratio"),
+        Axis(str(figure["y_label"]), "ratio", low=0),
         [View("", series)],
-        "line" if is_number else "bar",
+        "bar" if is_named else "line",
     )
+
+
+def sensitivity(study: Result) -> Table:
+    """What each choice that the papers leave open changes."""
+    rows = study["sensitivity"]
+    names = list(rows[0])
+    return Table(
+        f"sensitivity-{study['study']}",
+        f"{study['study']}: what each open choice changes",
+        [Column(name, name.replace("_", " "), kind(rows[0][name])) for name in names],
+        [[row[name] for name in names] for row in rows],
+    )
+
+
+def kind(value: object) -> Any:
+    """The unit of a column by one of its values."""
+    return "ratio" if isinstance(value, float) else "text"
 
 
 def finding(verdicts: list[list[Cell]]) -> str:
     """How many statements hold."""
-    counts = Counter(str(row[4]) for row in verdicts)
-    parts = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    counts = Counter(
+        "need a certain reading" if str(row[5]).startswith("needs") else str(row[5])
+        for row in verdicts
+    )
+    words = {"holds": "hold", "does not hold": "do not hold", "not measured here": "not measured"}
+    parts = ", ".join(f"{count} {words.get(name, name)}" for name, count in counts.most_common())
     return f"Of {len(verdicts)} checked statements of the papers: {parts}."

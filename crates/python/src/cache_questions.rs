@@ -1,0 +1,51 @@
+//! Analyses and miss counts.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use serde_json::{Value, json};
+
+use crate::errors::{detached, usage};
+use crate::opening::Recording;
+
+/// Exact misses of each policy with each number of frames, as JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, *, policies, frames, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
+pub fn misses(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    policies: Vec<String>,
+    frames: Vec<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let policies: Vec<&str> = policies.iter().map(String::as_str).collect();
+    let frames: Vec<u32> = frames
+        .into_iter()
+        .map(|size| {
+            let why = || usage(py, &format!("{size} frames are more than 4,294,967,295"));
+            u32::try_from(size).map_err(|_| why())
+        })
+        .collect::<PyResult<_>>()?;
+    let counts = detached(py, progress, |progress| {
+        Ok::<_, sim::Error>(sim::misses::run(
+            &mut *recording.open()?,
+            &policies,
+            &frames,
+            progress,
+        )?)
+    })?;
+    Ok(json!(counts).to_string())
+}
+
+/// The eviction policies of the catalog, as JSON text.
+#[pyfunction]
+pub fn policies() -> String {
+    let rows = policy::eviction::CATALOG.iter();
+    let rows = rows.map(|row| json!({ "name": row.name, "summary": row.summary }));
+    Value::from(rows.collect::<Vec<_>>()).to_string()
+}

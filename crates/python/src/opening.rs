@@ -1,0 +1,67 @@
+//! The recording that a Python call names: a trace file of ours, or one that is read directly.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use trace::formats::Role;
+use trace::import::ImportOptions;
+use trace::{Error, Mapping, Source};
+
+use crate::errors::usage;
+
+/// What a `pagewise.recording.Trace` holds.
+pub struct Recording {
+    path: PathBuf,
+    options: ImportOptions,
+}
+
+impl Recording {
+    /// Checks names; opens nothing.
+    ///
+    /// # Errors
+    /// `UsageError` for a mapping or role that does not exist.
+    pub fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<String>,
+        mapping: Option<&str>,
+        columns: Vec<(String, String)>,
+    ) -> PyResult<Recording> {
+        Ok(Recording { path, options: options(py, format, mapping, columns)? })
+    }
+
+    /// Opens it from its beginning.
+    ///
+    /// # Errors
+    /// What cannot be read or recognised, with its position.
+    pub fn open(&self) -> Result<Box<dyn Source>, Error> {
+        trace::open(&self.path, &self.options)
+    }
+}
+
+/// Import options from the names that Python uses.
+///
+/// # Errors
+/// `UsageError` for a mapping or role that does not exist.
+pub fn options(
+    py: Python<'_>,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+) -> PyResult<ImportOptions> {
+    let mapping = mapping.map(|name| match name {
+        "swap" => Ok(Mapping::Swap),
+        "block" => Ok(Mapping::Block),
+        "objects" => Ok(Mapping::Objects),
+        _ => Err(usage(py, &format!("no such mapping: {name}; there are swap, block, objects"))),
+    });
+    let columns = columns
+        .into_iter()
+        .map(|(name, column)| {
+            let role = Role::ALL.iter().find(|(known, _)| *known == name);
+            let (_, role) = role.ok_or_else(|| usage(py, &format!("no such role: {name}")))?;
+            Ok((*role, column))
+        })
+        .collect::<PyResult<_>>()?;
+    Ok(ImportOptions { format, mapping: mapping.transpose()?, columns, ..ImportOptions::default() })
+}

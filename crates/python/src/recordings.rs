@@ -1,0 +1,150 @@
+//! Recordings: import, info, slice, and their events as columns.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::{Value, json};
+
+use types::{EventKind, Events, Progress};
+
+use crate::arrow_stream::ArrowStream;
+use crate::errors::{Raise, detached, usage};
+use crate::events::EventReader;
+use crate::opening::{Recording, options};
+
+/// Imports recordings into one trace file; returns the report as JSON text.
+#[pyfunction]
+#[pyo3(signature = (inputs, output, format, mapping, columns, *, strict=false, force=false, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
+pub fn import_trace(
+    py: Python<'_>,
+    inputs: Vec<PathBuf>,
+    output: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    strict: bool,
+    force: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let mut options = options(py, format, mapping, columns)?;
+    options.strict = strict;
+    options.force = force;
+    let report = detached(py, progress, |progress| {
+        trace::import::import(&inputs, &output, &options, progress)
+    })?;
+    Ok(json!(report).to_string())
+}
+
+/// What is inside a recording, as JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, *, progress=None))]
+pub fn info(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let info =
+        detached(py, progress, |progress| trace::store::info(&mut *recording.open()?, progress))?;
+    Ok(json!(info).to_string())
+}
+
+/// Copies the events of a trace file from `from_ns` to before `to_ns`; returns the new header as
+/// JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, output, *, from_ns=None, to_ns=None, force=false, progress=None))]
+pub fn slice_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    output: PathBuf,
+    from_ns: Option<i64>,
+    to_ns: Option<i64>,
+    force: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let times = Range { start: from_ns.unwrap_or(0), end: to_ns.unwrap_or(i64::MAX) };
+    let header = detached(py, progress, |progress| {
+        trace::store::slice(&path, times, &output, force, progress)
+    })?;
+    Ok(json!(header).to_string())
+}
+
+/// The events of a recording as an Arrow stream.
+#[pyfunction]
+pub fn events(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+) -> PyResult<ArrowStream> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let source = py.detach(|| recording.open()).map_err(|error| error.raise(py))?;
+    Ok(ArrowStream::new(Box::new(EventReader::new(source))))
+}
+
+/// One column of a recording as little-endian bytes, with the name of its numpy type.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, name, *, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
+pub fn column<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    name: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(Bound<'py, PyBytes>, &'static str)> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let (element, append): (_, fn(&Events, &mut Vec<u8>)) = match name {
+        "time_ns" => ("<i8", |events, bytes| {
+            bytes.extend(events.time_ns.iter().flat_map(|time| time.to_le_bytes()));
+        }),
+        "kind" => ("<u1", |events, bytes| bytes.extend(events.kind.iter().map(|kind| *kind as u8))),
+        "page" => ("<u4", |events, bytes| {
+            bytes.extend(events.page.iter().flat_map(|page| page.0.to_le_bytes()));
+        }),
+        "process" => ("<u4", |events, bytes| {
+            bytes.extend(events.process.iter().flat_map(|process| process.0.to_le_bytes()));
+        }),
+        "flags" => ("<u1", |events, bytes| bytes.extend(events.flags.iter().map(|flags| flags.0))),
+        _ => {
+            return Err(usage(
+                py,
+                &format!("no column {name:?}; there are time_ns, kind, page, process, flags"),
+            ));
+        }
+    };
+    let bytes = detached(py, progress, |progress| {
+        let mut source = recording.open()?;
+        let (mut events, mut bytes, mut done) = (Events::default(), Vec::new(), 0);
+        while source.next_batch(&mut events)? {
+            append(&events, &mut bytes);
+            done += events.len() as u64;
+            progress.advance(done, source.header().events).map_err(sim::Error::from)?;
+        }
+        Ok::<_, sim::Error>(bytes)
+    })?;
+    Ok((PyBytes::new(py, &bytes), element))
+}
+
+/// Names of the event kinds by their number.
+#[pyfunction]
+pub fn kinds() -> Vec<&'static str> {
+    EventKind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
+/// The formats of the catalog, as JSON text.
+#[pyfunction]
+pub fn formats() -> String {
+    let rows = trace::formats::CATALOG.iter();
+    let rows = rows.map(|row| json!({ "name": row.name, "summary": row.summary }));
+    Value::from(rows.collect::<Vec<_>>()).to_string()
+}

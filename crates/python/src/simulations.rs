@@ -1,0 +1,165 @@
+//! Swap architectures: requests come as JSON text, outcomes leave as JSON text.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sim::devices::Device;
+use sim::swap::{self, SimulateRequest};
+
+use crate::errors::{Raise, detached, usage};
+use crate::opening::Recording;
+
+/// One request as Python writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    architecture: String,
+    fast_tier_bytes: u64,
+    fast: String,
+    slow: String,
+    #[serde(default)]
+    options: BTreeMap<String, String>,
+    profile: Option<String>,
+    #[serde(default)]
+    readahead: Option<String>,
+    #[serde(default)]
+    clean_evictions: Option<String>,
+}
+
+impl Wanted {
+    fn request(self) -> Result<SimulateRequest, sim::Error> {
+        let fast = Device::resolve(&self.fast)?;
+        let slow = Device::resolve(&self.slow)?;
+        let mut request = SimulateRequest::new(self.architecture, self.fast_tier_bytes, fast, slow);
+        request.options = self.options;
+        request.profile = self.profile;
+        if let Some(readahead) = self.readahead {
+            request.readahead = readahead.parse()?;
+        }
+        if let Some(clean_evictions) = self.clean_evictions {
+            request.clean_evictions = clean_evictions.parse()?;
+        }
+        Ok(request)
+    }
+}
+
+/// Runs one request, as JSON text, on a recording; returns the outcome as JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, request, *, progress=None))]
+pub fn simulate(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    request: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let wanted: Wanted = parsed(py, request)?;
+    let outcome = detached(py, progress, |progress| {
+        let request = wanted.request()?;
+        Ok::<_, sim::Error>(swap::simulate(&mut *recording.open()?, &request, progress)?)
+    })?;
+    Ok(json!(outcome).to_string())
+}
+
+/// Runs many requests, a JSON list, in one pass over a recording; returns a JSON list that holds
+/// for each either `{"outcome": ...}` or `{"error": text}`.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, requests, *, progress=None))]
+pub fn simulate_many(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    requests: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let wanted: Vec<Wanted> = parsed(py, requests)?;
+    let answers = detached(py, progress, |progress| {
+        let requests: Vec<_> = wanted.into_iter().map(Wanted::request).collect();
+        let sound: Vec<SimulateRequest> = requests.iter().flatten().cloned().collect();
+        let mut outcomes =
+            swap::simulate_many(&mut *recording.open()?, &sound, progress).into_iter();
+        let mut answers = Vec::with_capacity(requests.len());
+        for request in requests {
+            let outcome = match request {
+                Ok(_) => outcomes.next().expect("every sound request has a result"),
+                Err(error) => Err(error),
+            };
+            answers.push(match outcome {
+                Ok(outcome) => json!({ "outcome": outcome }),
+                Err(error) if error.kind() == sim::ErrorKind::Cancelled => return Err(error),
+                Err(error) => json!({ "error": error.to_string() }),
+            });
+        }
+        Ok::<_, sim::Error>(answers)
+    })?;
+    Ok(Value::from(answers).to_string())
+}
+
+/// A request, JSON text, with every default filled in and the figures of both devices, as JSON.
+#[pyfunction]
+pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<String> {
+    let wanted: Wanted = parsed(py, request)?;
+    let fast_tier_bytes = wanted.fast_tier_bytes;
+    let request = wanted.request().map_err(|error| error.raise(py))?;
+    let options = swap::effective_options(&request).map_err(|error| error.raise(py))?;
+    Ok(json!({
+        "architecture": request.architecture,
+        "profile": request.profile,
+        "options": options,
+        "fast_tier_bytes": fast_tier_bytes,
+        "fast": request.fast,
+        "slow": request.slow,
+        "readahead": request.readahead.name(),
+        "clean_evictions": request.clean_evictions.name(),
+    })
+    .to_string())
+}
+
+/// The architectures of the catalog with their options and profiles, as JSON text.
+#[pyfunction]
+pub fn architectures() -> String {
+    let rows = swap::CATALOG.iter().map(|row| {
+        let options = row.options.iter().map(|option| {
+            json!({
+                "name": option.name,
+                "default": option.default,
+                "meaning": option.meaning,
+                "values": option.values.describe(),
+            })
+        });
+        let profiles = row.profiles.iter().map(|profile| profile.name);
+        json!({
+            "name": row.name,
+            "summary": row.summary,
+            "options": options.collect::<Vec<_>>(),
+            "profiles": profiles.collect::<Vec<_>>(),
+        })
+    });
+    Value::from(rows.collect::<Vec<_>>()).to_string()
+}
+
+/// The built-in devices, quickest first, as JSON text: times in ns per 4 KiB page.
+#[pyfunction]
+pub fn devices() -> String {
+    json!(sim::devices::builtin().collect::<Vec<_>>()).to_string()
+}
+
+/// One device by name, READ/WRITE times or path of its file, as JSON text.
+#[pyfunction]
+pub fn device(py: Python<'_>, text: &str) -> PyResult<String> {
+    let device = Device::resolve(text).map_err(|error| error.raise(py))?;
+    Ok(json!(device).to_string())
+}
+
+fn parsed<T: for<'text> Deserialize<'text>>(py: Python<'_>, text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| usage(py, &format!("request: {error}")))
+}

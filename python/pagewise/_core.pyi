@@ -1,0 +1,114 @@
+"""The compiled half: thin conversions around the Rust crates. Use the functions of `pagewise`.
+
+Results come as JSON text with the field names of the ``--json`` outputs. ``format``, ``mapping``
+(``swap``, ``block``, ``objects``) and ``columns`` (pairs of role and column) say how a foreign
+recording is read. ``progress(done, total)`` is called now and then; raising in it stops the work.
+Every long call releases the interpreter lock. Refusals raise the exceptions of `pagewise.errors`.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import final
+
+_Path = str | os.PathLike[str]
+_Progress = Callable[[int, int], object]
+
+@final
+class ArrowStream:
+    """A table that can be read once through the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __arrow_c_schema__(self) -> object: ...
+    @property
+    def columns(self) -> list[str]: ...
+
+def version() -> str: ...
+def import_trace(
+    inputs: Sequence[_Path],
+    output: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+    *,
+    strict: bool = False,
+    force: bool = False,
+    progress: _Progress | None = None,
+) -> str: ...
+def info(
+    path: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+    *,
+    progress: _Progress | None = None,
+) -> str: ...
+def slice_trace(
+    path: _Path,
+    output: _Path,
+    *,
+    from_ns: int | None = None,
+    to_ns: int | None = None,
+    force: bool = False,
+    progress: _Progress | None = None,
+) -> str: ...
+def events(
+    path: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+) -> ArrowStream: ...
+def column(
+    path: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+    name: str,
+    *,
+    progress: _Progress | None = None,
+) -> tuple[bytes, str]: ...
+def kinds() -> list[str]: ...
+def formats() -> str: ...
+def analyze(
+    path: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+    *,
+    by_process: bool = False,
+    progress: _Progress | None = None,
+) -> str: ...
+def misses(
+    path: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+    *,
+    policies: Sequence[str],
+    frames: Sequence[int],
+    progress: _Progress | None = None,
+) -> str: ...
+def policies() -> str: ...
+def simulate(
+    path: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+    request: str,
+    *,
+    progress: _Progress | None = None,
+) -> str: ...
+def simulate_many(
+    path: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+    requests: str,
+    *,
+    progress: _Progress | None = None,
+) -> str: ...
+def describe_request(request: str) -> str: ...
+def architectures() -> str: ...
+def devices() -> str: ...
+def device(text: str) -> str: ...
+def write_table(path: _Path, text: str) -> None: ...
+def read_table(path: _Path) -> str: ...

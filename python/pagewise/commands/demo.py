@@ -1,0 +1,172 @@
+"""`pagewise demo`: the recordings that ship with the project, from question to answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from pagewise.errors import UnreadableInput
+from pagewise.recording import PathLike, Progress, read
+from pagewise.report.inputs import recording_name
+from pagewise.terminal import facts, figures, show, watched
+from pagewise.units import format_seconds, format_share, format_size
+
+EXAMPLES = ("pagewise demo --report report.html",)
+SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
+SHOWN_MIB = (64, 128, 256, 512, 1200)
+ALONE = "flash"
+REFERENCE = "kill700b.visits.json"
+"""The same programs in the same memory without swap: what swap I/O should come down to."""
+
+
+def run(
+    report: Annotated[
+        str, typer.Option(metavar="FILE.html", help="Where the report goes; replaced if it exists.")
+    ] = "report.html",
+    recordings: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Other recordings than the shipped ones.")
+    ] = None,
+    fast: Annotated[str, typer.Option(metavar="DEVICE", help="Fast device.")] = "zram-lz4",
+    slow: Annotated[str, typer.Option(metavar="DEVICE", help="Slow device.")] = "ufs-3.1",
+) -> None:
+    """Answer, for the recordings in examples/: how skewed, what is used once, which swap to take.
+
+    Analyzes them, replays them on every swap architecture at ten sizes of the fast tier, advises
+    one, and writes it all as one HTML file.
+    """
+    from pagewise.advice.swap import advise_swap
+    from pagewise.commands.report import command_line
+    from pagewise.questions import analyze
+    from pagewise.report import report as write_report
+    from pagewise.studies.workloads import examples_folder
+
+    folder = recordings or examples_folder()
+    paths = sorted(folder.glob("*.parquet"), key=lambda path: -path.stat().st_size)
+    if not paths:
+        raise UnreadableInput(f"{folder}: no recordings", hint="make them with pagewise import")
+    analyses, cells = {}, []
+    for path in paths:
+        name = recording_name(str(path))
+        with watched(f"analyzing {name}") as progress:
+            analyses[name] = analyze(path, by="process", progress=progress)
+            analyses[name]["header"] = read(path).header
+        with watched(f"replaying {name}") as progress:
+            cells += simulated(path, name, fast, slow, progress)
+    reference = folder / REFERENCE
+    with watched("advising") as progress:
+        advice = advise_swap(
+            paths[0],
+            fast=fast,
+            slow=slow,
+            reference=str(reference) if reference.exists() else None,
+            progress=progress,
+        )
+    results = [*analyses.values(), {"schema": "pagewise.sweep/1", "cells": cells}, advice]
+    written = write_report(
+        results, report, title="Where should swapped pages go?", command=command_line(), force=True
+    )
+    show(*answers(analyses, cells, advice), f"report: {written['path']}")
+
+
+def simulated(
+    path: PathLike, name: str, fast: str, slow: str, progress: Progress | None
+) -> list[dict[str, Any]]:
+    """Every architecture at every size, in one pass over the recording."""
+    import json
+
+    from pagewise import _core
+    from pagewise.grids.cells import simulate_many
+    from pagewise.questions import result_of
+    from pagewise.report.inputs import flat
+
+    architectures = [row["name"] for row in json.loads(_core.architectures())]
+    requests = [
+        {
+            "architecture": architecture,
+            "fast_tier_bytes": size * 2**20,
+            "fast": fast,
+            "slow": slow,
+            "options": {},
+        }
+        for architecture in architectures
+        for size in ((0,) if architecture == ALONE else SIZES_MIB)
+    ]
+    answers = simulate_many(read(path), requests, progress=progress)
+    return [
+        {**flat(result_of("simulate", json.dumps(answer["outcome"])), name), "options": "{}"}
+        for answer in answers
+        if "outcome" in answer
+    ]
+
+
+def answers(
+    analyses: dict[str, dict[str, Any]], cells: list[dict[str, Any]], advice: dict[str, Any]
+) -> list[Any]:
+    """The answers in about a dozen lines."""
+    lines: list[tuple[str, str]] = []
+    for name, analysis in analyses.items():
+        single = analysis["single_access"]
+        lines += [
+            (
+                f"{name}: skew",
+                f"the busiest tenth of pages takes {format_share(analysis['top_share']['0.1'])} "
+                "of accesses",
+            ),
+            (
+                f"{name}: used once",
+                f"{format_share(single['pages'])} of pages, "
+                f"{format_share(single['accesses'])} of accesses",
+            ),
+        ]
+    main = next(iter(analyses))
+    return [facts(lines), "", costs(main, cells), "", facts(taken(advice)), ""]
+
+
+def costs(name: str, cells: list[dict[str, Any]]) -> Any:
+    """I/O time of every architecture as a share of the slow device's alone."""
+    own = [cell for cell in cells if cell["trace"] == name]
+    alone = next(cell["io_time_s"] for cell in own if cell["architecture"] == ALONE)
+    by_cell = {
+        (cell["architecture"], cell["fast_tier_bytes"] >> 20): cell["io_time_s"] for cell in own
+    }
+    names = dict.fromkeys(cell["architecture"] for cell in own if cell["architecture"] != ALONE)
+    return figures(
+        [f"{name}: I/O time", *(f"{size} MiB" for size in SHOWN_MIB)],
+        [
+            [ALONE, *[format_seconds(alone)] * len(SHOWN_MIB)],
+            *(
+                [
+                    architecture,
+                    *(format_share(by_cell[architecture, size] / alone) for size in SHOWN_MIB),
+                ]
+                for architecture in names
+            ),
+        ],
+    )
+
+
+def taken(advice: dict[str, Any]) -> list[tuple[str, str]]:
+    """What to take, and how large."""
+    worth, reference = advice["worth"], advice["reference"]
+    if worth is None:
+        return [("take", "no fast tier: none saves I/O time")]
+    share = worth["io_share"]
+    lines = [
+        ("take", f"{advice['architecture']['name']}, {format_size(worth['fast_tier_bytes'])}"),
+        (
+            "which leaves",
+            f"{format_share(share['typical'])} of the I/O time "
+            f"({format_share(share['low'])} to {format_share(share['high'])} over all latencies)",
+        ),
+        ("settings", f"{advice['settings'][0]['title']} (in the report, with an undo)"),
+    ]
+    if reference is not None:
+        size = reference["fast_tier_bytes"]
+        goal = f"the {format_size(reference['io_bytes'])} of I/O without swap"
+        reached = (
+            f"no size comes down to {goal}" if size is None else f"{format_size(size)} for {goal}"
+        )
+        lines.insert(2, ("to match no swap", reached))
+    return lines

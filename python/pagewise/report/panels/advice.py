@@ -1,0 +1,81 @@
+"""The advice in full: every candidate over the size of the fast tier, and what it saves."""
+
+from __future__ import annotations
+
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
+from pagewise.units import format_share, format_size
+
+COLUMNS = (
+    Column("recording", "recording"),
+    Column("architecture", "architecture"),
+    Column("fast_tier_bytes", "fast tier", "bytes"),
+    Column("io_time_s", "I/O time", "seconds"),
+    Column("io_share", "of the slow device alone", "share"),
+    Column("slow_bytes", "slow I/O", "bytes"),
+    Column("fast_bytes_written", "written to the fast tier", "bytes"),
+)
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """One view per advice: I/O time as a share of the slow device's alone."""
+    if not inputs.advice:
+        return None
+    views = [View(name(advice), candidates(advice)) for advice in inputs.advice]
+    chart = Chart(
+        "advice-candidates",
+        "I/O time as a share of the slow device alone",
+        Axis("fast tier", "bytes", low=0),
+        Axis("", "share", low=0),
+        views,
+    )
+    rows = [
+        (advice["trace"], candidate["architecture"], *(size[column.name] for column in COLUMNS[2:]))
+        for advice in inputs.advice
+        for candidate in advice["candidates"]
+        for size in candidate["sizes"]
+    ]
+    notes = list(dict.fromkeys(note for advice in inputs.advice for note in advice["notes"]))
+    table = Table("advice", "Candidates", COLUMNS, rows)
+    return Panel("advice", "What to take", finding(inputs), [chart], [table], notes)
+
+
+def name(advice: Result) -> str:
+    """The recording and the devices the advice is about."""
+    return f"{advice['trace']} with {advice['fast']['name']} before {advice['slow']['name']}"
+
+
+def candidates(advice: Result) -> list[Series]:
+    """One line per architecture."""
+    return [
+        Series(
+            candidate["architecture"],
+            [(size["fast_tier_bytes"], size["io_share"]) for size in candidate["sizes"]],
+        )
+        for candidate in advice["candidates"]
+    ]
+
+
+def finding(inputs: Inputs) -> str:
+    """What each advice says, and the reference it was held against."""
+    return " ".join(sentence(advice) for advice in inputs.advice)
+
+
+def sentence(advice: Result) -> str:
+    """One advice in a sentence or two."""
+    worth, reference = advice["worth"], advice["reference"]
+    if worth is None:
+        text = f"On {name(advice)} no size of fast tier saves I/O time."
+    else:
+        text = (
+            f"On {name(advice)}, take {advice['architecture']['name']} with "
+            f"{format_size(worth['fast_tier_bytes'])}: "
+            f"{format_share(worth['io_share']['typical'])} of the I/O time without it."
+        )
+    if reference is None:
+        return text
+    size = reference["fast_tier_bytes"]
+    goal = f"{format_size(reference['io_bytes'])} of slow I/O ({reference['what']})"
+    if size is None:
+        return f"{text} No size comes down to {goal}."
+    return f"{text} To come down to {goal} takes {format_size(size)}."

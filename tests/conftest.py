@@ -1,0 +1,38 @@
+"""A recording small enough to count by hand, as a foreign file and as a trace file of ours."""
+
+from pathlib import Path
+
+import pytest
+
+import pagewise as pw
+
+# Two processes; page 1 of process 10 leaves twice and returns once, page 2 leaves once, and so on.
+EVENTS = """\
+# a comment
+time_s,event,process,page,state,kind
+0.0,out,10,0x1,D,anon
+0.5,out,10,0x2,D,anon
+1.0,in,10,0x1,,anon
+1.5,out,20,0x1,D,anon
+2.0,out,10,0x1,C,anon
+2.5,in,20,0x1,,anon
+3.0,out,20,0x7,D,anon
+4.0,exit,20,,,
+"""
+ACCESSES, PAGES, WRITES = 7, 4, 5
+
+
+@pytest.fixture(scope="session")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The recording as CSV in the `events` format."""
+    path = tmp_path_factory.mktemp("recording") / "small.csv"
+    path.write_text(EVENTS)
+    return path
+
+
+@pytest.fixture(scope="session")
+def trace(recording: Path) -> Path:
+    """The same as a trace file of ours."""
+    path = recording.with_suffix(".parquet")
+    pw.import_trace(recording, path)
+    return path

@@ -1,0 +1,197 @@
+"""The command line: what it prints where, and how it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ACCESSES, EVENTS, PAGES
+
+import pagewise.commands
+from pagewise import cli
+from pagewise.commands.options import name_values
+from pagewise.errors import UsageError
+
+PAGEWISE = [sys.executable, "-c", "from pagewise.cli import main; main()"]
+
+
+def ran(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    status = cli.run([str(argument) for argument in arguments])
+    output, diagnostics = capsys.readouterr()
+    return status, output, diagnostics
+
+
+def test_json_is_one_object_and_nothing_else(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices = ["--fast", "4/5us", "--slow", "90/40us"]
+    commands: list[list[object]] = [
+        ["info", trace],
+        ["analyze", trace, "--by", "process"],
+        ["misses", trace, "--policy", "lru,opt", "--frames", "1,8KiB"],
+        ["simulate", trace, "--architecture", "priority", "--fast-tier", "8KiB", *devices],
+        ["devices"],
+        ["devices", "list"],
+        ["list"],
+        ["list", "policies"],
+    ]
+    for command in commands:
+        status, output, diagnostics = ran(*command, "--json", capsys=capsys)
+        assert (status, diagnostics) == (0, ""), command
+        assert isinstance(json.loads(output), dict), command
+        status, text, diagnostics = ran(*command, capsys=capsys)
+        assert (status, diagnostics) == (0, ""), command
+        assert text and not text.startswith("{"), command
+
+
+def test_fields_that_others_rely_on(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, output, _ = ran("analyze", trace, "--json", capsys=capsys)
+    analysis = json.loads(output)
+    assert analysis["schema"] == "pagewise.analyze/1"
+    assert (analysis["accesses"], analysis["pages"], analysis["writes"]) == (ACCESSES, PAGES, 5)
+    assert set(analysis["top_share"]) == {"0.01", "0.05", "0.1", "0.25", "0.5"}
+    assert 0 < analysis["pages_for_80_percent"] <= 1
+    assert set(analysis["single_access"]) >= {"pages", "accesses"}
+    arguments = ["--policy", "lru", "--frames", "2,8KiB,1", "--json"]
+    _, output, _ = ran("misses", trace, *arguments, capsys=capsys)
+    misses = json.loads(output)
+    assert misses["schema"] == "pagewise.misses/1"
+    assert set(misses["misses"]["lru"]) == {"2", "1"}
+    arguments = ["--architecture", "nvm-cache", "--fast-tier", "4KiB", "--fast", "4/5us"]
+    _, output, _ = ran("simulate", trace, *arguments, "--slow", "hdd", "--json", capsys=capsys)
+    outcome = json.loads(output)
+    assert outcome["schema"] == "pagewise.simulate/1"
+    assert outcome["architecture"] == "nvm-cache"
+    assert set(outcome["fast"]) >= {"reads", "writes", "bytes_written"}
+    assert set(outcome["slow"]) >= {"reads", "writes"}
+    assert set(outcome["wear"]) == {"fast", "slow"}
+    for name in ("options", "promotions", "demotions", "io_time_s", "stall_time_s"):
+        assert name in outcome
+
+
+def test_import(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "out.parquet"
+    status, text, _ = ran("import", recording, "-o", output, capsys=capsys)
+    assert status == 0 and "events" in text and output.exists()
+    status, _, diagnostics = ran("import", recording, "-o", output, capsys=capsys)
+    assert status != 0 and "exists" in diagnostics
+    status, text, _ = ran("import", recording, "-o", output, "--force", "--json", capsys=capsys)
+    assert status == 0 and json.loads(text)["accesses"] == ACCESSES
+    part = tmp_path / "part.parquet"
+    status, _, _ = ran("slice", output, "--from", "1s", "--to", "3s", "-o", part, capsys=capsys)
+    assert status == 0 and part.exists()
+
+
+def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad, output = tmp_path / "bad.csv", tmp_path / "bad.parquet"
+    bad.write_text(EVENTS + "5.0,jump,10,0x1,D,anon\n")
+    status, _, diagnostics = ran("import", bad, "-o", output, capsys=capsys)
+    assert status == 0 and f"{bad}:11: expected" in diagnostics
+    limit = ["--loss-limit", "1%"]
+    status, _, diagnostics = ran("import", bad, "-o", output, "--force", *limit, capsys=capsys)
+    assert status == 4 and "lost" in diagnostics
+    assert ran("info", output, *limit, capsys=capsys)[0] == 4
+    assert ran("info", output, "--loss-limit", "50%", capsys=capsys)[0] == 0
+    status, _, diagnostics = ran("import", bad, "-o", output, "--force", "--strict", capsys=capsys)
+    assert status == 3 and "bad.csv:11" in diagnostics
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["analyze", "absent"], 3, "absent"),
+        (["analyze"], 2, "Missing argument"),
+        (["nonsense"], 2, "No such command"),
+        (["misses", "TRACE", "--policy", "mru", "--frames", "1"], 2, "mru"),
+        (["misses", "TRACE", "--policy", "lru", "--frames", "lots"], 2, "not a size"),
+        (["analyze", "TRACE", "--by", "colour"], 2, "only by process"),
+        (["list", "colours"], 2, "nothing to list"),
+        (["slice", "TRACE", "--from", "soon", "-o", "x"], 2, "not a time"),
+        (["report", "TRACE", "-o", "absent/report.html"], 3, "report.html"),
+        (["devices", "probe", "absent"], 2, "not a folder"),
+    ],
+)
+def test_refusals(
+    trace: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    arguments: list[str],
+    status: int,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = [str(trace) if argument == "TRACE" else argument for argument in arguments]
+    code, output, diagnostics = ran(*given, capsys=capsys)
+    assert (code, output) == (status, "")
+    assert diagnostics.startswith("pagewise: ") and message in diagnostics
+    assert "Traceback" not in diagnostics
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("row", pagewise.commands.COMMANDS, ids=lambda row: row.name)
+def test_help_says_purpose_and_example(
+    row: pagewise.commands.Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, output, _ = ran(row.name, "--help", capsys=capsys)
+    assert status == 0
+    assert "Example: pagewise" in output or "Commands" in output
+
+
+def test_names_cannot_drive_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = tmp_path / "[bold]\x1b[31m.json"
+    status, _, diagnostics = ran("report", report, capsys=capsys)
+    assert status == 3 and "\x1b" not in diagnostics and "[bold]" in diagnostics
+
+
+def test_option_pairs() -> None:
+    assert name_values(["a=1", " b = c=d "]) == {"a": "1", "b": "c=d"}
+    with pytest.raises(UsageError, match="not NAME=VALUE"):
+        name_values(["a"])
+
+
+def test_a_closed_pipe_is_quiet(trace: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = subprocess.run(
+        [*PAGEWISE, "analyze", str(trace), "--json"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (0, b"")
+
+
+def test_interruption(tmp_path: Path) -> None:
+    output = tmp_path / "out.parquet"
+    fifo = tmp_path / "endless"
+    os.mkfifo(fifo)
+    command = [*PAGEWISE, "import", str(fifo), "-o", str(output), "--format", "ids"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        with open(fifo, "wb", buffering=0) as pipe:
+            try:
+                for _ in range(200):
+                    pipe.write(b"".join(b"%d\n" % number for number in range(20_000)))
+                    if _ == 20:
+                        process.send_signal(signal.SIGINT)
+            except BrokenPipeError:
+                pass
+        assert process.wait(timeout=60) == 130
+        assert process.stderr and b"Traceback" not in process.stderr.read()
+    assert [path.name for path in tmp_path.iterdir()] == ["endless"]
+
+
+def test_nothing_heavy_is_imported_for_a_question(trace: Path) -> None:
+    code = (
+        "import sys; from pagewise import cli; status = cli.run(sys.argv[1:]);"
+        "heavy = {'scipy', 'numpy', 'jinja2', 'ray'} & set(sys.modules);"
+        "sys.exit(status or bool(heavy))"
+    )
+    arguments = ["misses", str(trace), "--policy", "lru", "--frames", "1", "--json"]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL)

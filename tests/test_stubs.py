@@ -1,0 +1,52 @@
+"""The typed stubs say what the compiled module has: same names, same parameters."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pagewise
+from pagewise import _core
+
+STUB = Path(pagewise.__file__).with_name("_core.pyi")
+
+
+def stub_functions() -> dict[str, ast.FunctionDef]:
+    body = ast.parse(STUB.read_text()).body
+    return {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
+
+
+def test_names_agree() -> None:
+    classes = {
+        node.name for node in ast.parse(STUB.read_text()).body if isinstance(node, ast.ClassDef)
+    }
+    stubbed = set(stub_functions()) | classes
+    compiled = {name for name in vars(_core) if not name.startswith("_")}
+    assert stubbed == compiled
+
+
+def test_parameters_agree() -> None:
+    for name, node in stub_functions().items():
+        signature = inspect.signature(getattr(_core, name))
+        kinds = {
+            parameter.name: (parameter.kind, parameter.default is not inspect.Parameter.empty)
+            for parameter in signature.parameters.values()
+        }
+        arguments = node.args
+        plain = [*arguments.posonlyargs, *arguments.args]
+        defaults = len(plain) - len(arguments.defaults)
+        stubbed = {
+            argument.arg: (inspect.Parameter.POSITIONAL_OR_KEYWORD, rank >= defaults)
+            for rank, argument in enumerate(plain)
+        }
+        stubbed |= {
+            argument.arg: (inspect.Parameter.KEYWORD_ONLY, default is not None)
+            for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        }
+        assert kinds == stubbed, name
+
+
+def test_everything_is_documented() -> None:
+    for name in pagewise.__all__:
+        assert inspect.getdoc(getattr(pagewise, name)), name
+    for name in stub_functions():
+        assert inspect.getdoc(getattr(_core, name)), name
