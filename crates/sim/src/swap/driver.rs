@@ -6,6 +6,7 @@
 
 use super::residency::{PageState, Residency};
 use super::tally::Tally;
+use crate::error::Error;
 use policy::placement::{PageIn, PageOut, Placement, SlotOnSwapIn, Tier};
 use types::{EventFlags, EventKind, Events, PageId, ProcessId};
 
@@ -14,7 +15,10 @@ pub trait Cell: Send {
     /// Replays the next events of the trace.
     fn replay(&mut self, events: &Events);
     /// Ends the run.
-    fn finish(self: Box<Self>) -> Tally;
+    ///
+    /// # Errors
+    /// `Usage` where the architecture cannot treat a trace like this one.
+    fn finish(self: Box<Self>) -> Result<Tally, Error>;
 }
 
 /// What holds for a run whatever its placement decides.
@@ -219,7 +223,7 @@ impl<P: Placement + Send> Cell for Driver<P> {
         }
     }
 
-    fn finish(self: Box<Self>) -> Tally {
-        self.tally
+    fn finish(self: Box<Self>) -> Result<Tally, Error> {
+        Ok(self.tally)
     }
 }

@@ -4,6 +4,7 @@
 //! `policy::placement` object; `driver` keeps residency and counts.
 
 mod adaptive;
+mod clairvoyant;
 mod driver;
 mod flash;
 mod hierarchical;
@@ -53,6 +54,7 @@ pub const CATALOG: &[Architecture] = &[
     hybrid::ARCHITECTURE,
     nvm_cache::ARCHITECTURE,
     adaptive::ARCHITECTURE,
+    clairvoyant::ARCHITECTURE,
 ];
 
 /// The row of this name.
@@ -133,7 +135,7 @@ pub fn simulate_many(
     let facts = TraceFacts { header: source.header(), duration };
     let finish = |(run, request): (Result<Run, Error>, &SimulateRequest)| {
         let run = run?;
-        Ok(Outcome::new(request, run.options, run.cell.finish(), &facts))
+        Ok(Outcome::new(request, run.options, run.cell.finish()?, &facts))
     };
     runs.into_par_iter().zip(requests.par_iter()).map(finish).collect()
 }

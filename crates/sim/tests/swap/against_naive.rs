@@ -17,7 +17,7 @@ const FILE_PAGES: u32 = 4;
 const BLOCK_PAGES: u32 = 2;
 const PROCESSES: u32 = 3;
 
-fn an_event() -> impl Strategy<Value = Event> {
+pub fn an_event() -> impl Strategy<Value = Event> {
     let pages = ANONYMOUS_PAGES + FILE_PAGES + BLOCK_PAGES;
     (0..pages, 0..40u32, any::<bool>(), 0..PROCESSES).prop_map(|(page, choice, flag, process)| {
         let (kind, process) = if choice == 0 {
@@ -38,7 +38,7 @@ fn an_event() -> impl Strategy<Value = Event> {
 }
 
 /// A value for every option of every architecture, chosen by a number each.
-fn chosen_options(architecture: usize, choices: &[usize]) -> String {
+pub fn chosen_options(architecture: usize, choices: &[usize]) -> String {
     let options = CATALOG[architecture].options.iter().zip(choices.iter().cycle());
     let words = options.map(|(spec, choice)| {
         let value = match spec.values {

@@ -1,6 +1,7 @@
 //! The swap architectures from outside.
 
 mod against_naive;
+mod clairvoyant;
 mod rules;
 mod support;
 mod worked_cases;

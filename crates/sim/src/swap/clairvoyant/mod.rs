@@ -1,0 +1,83 @@
+//! `clairvoyant`: what no placement of this catalog can go below, with the whole trace known.
+//!
+//! It bounds the I/O time of every placement of whole pages on the two tiers that keeps to the rules
+//! of the driver: a page that leaves memory without a valid copy is written to one tier; a page read
+//! from the slow tier may be copied to the fast one; a page leaves the fast tier with a write to the
+//! slow one unless a valid copy is there, or with none while it is in memory and its slots are freed.
+//! `method=bound` gives a lower bound and the counts of a schedule that reaches it by holding too many
+//! frames at some moments; `method=exact` gives the optimum itself, on small traces.
+
+mod bound;
+mod exact;
+mod moves;
+mod story;
+
+use super::driver::Cell;
+use super::options::{OptionSpec, Profile, Settings, Values};
+use super::tally::Tally;
+use super::{Architecture, Rules};
+use crate::error::Error;
+use bound::Costs;
+use story::Story;
+use types::Events;
+
+pub(super) const ARCHITECTURE: Architecture = Architecture {
+    name: "clairvoyant",
+    summary: "offline bound: no placement that keeps to the rules takes less time",
+    options: &[OptionSpec {
+        name: "method",
+        default: "bound",
+        meaning: "how the bound is found",
+        values: Values::Words(&[
+            ("bound", "a lower bound from priced frames, for traces of any size"),
+            ("exact", "the optimum itself, for traces of at most 12 pages and 2000 events"),
+        ]),
+    }],
+    profiles: &[
+        Profile { name: "faithful", settings: Settings::Fixed(&[]) },
+        Profile { name: "practical", settings: Settings::Fixed(&[]) },
+    ],
+    build: |setup| {
+        let (fast, slow) = (&setup.request.fast, &setup.request.slow);
+        Box::new(Clairvoyant {
+            story: Story::default(),
+            rules: setup.rules(),
+            is_exact: setup.options.is("method", "exact"),
+            costs: Costs {
+                fast_read: fast.read.typical_ns as f64,
+                fast_write: fast.write.typical_ns as f64,
+                slow_read: slow.read.typical_ns as f64,
+                slow_write: slow.write.typical_ns as f64,
+            },
+        })
+    },
+};
+
+struct Clairvoyant {
+    story: Story,
+    rules: Rules,
+    is_exact: bool,
+    costs: Costs,
+}
+
+impl Cell for Clairvoyant {
+    fn replay(&mut self, events: &Events) {
+        let Rules { infers_clean, counts_readahead, .. } = self.rules;
+        self.story.extend(events, infers_clean, counts_readahead);
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<Tally, Error> {
+        if self.is_exact {
+            exact::book_optimum(&mut self.story, self.rules.capacity, &self.costs)?;
+        } else {
+            let bound_ns = bound::book_bound(&mut self.story, self.rules.capacity, &self.costs);
+            self.story.tally.notes.push(format!(
+                "a bound, not a placement: no placement takes less than {:.6} s of I/O; the counts \
+                 are those of a schedule that takes about this time, by holding too many frames at \
+                 some moments and too few at others",
+                bound_ns / 1e9
+            ));
+        }
+        Ok(self.story.tally)
+    }
+}

@@ -1,0 +1,147 @@
+//! The trace as the lives of its pages: what every page will meet, known from the start.
+
+use super::moves::{Move, Place, Step, first_place};
+use crate::swap::tally::Tally;
+use types::{EventFlags, EventKind, Events, PageId, ProcessId};
+
+const NONE: u32 = u32::MAX;
+
+/// One event of one page, at the moment that is its index.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Moment {
+    pub page: PageId,
+    pub process: ProcessId,
+    pub step: Step,
+    /// First of its page's life; where the page is before it.
+    pub begins_at: Option<Place>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct PageNow {
+    is_alive: bool,
+    is_in_memory: bool,
+}
+
+/// Collects moments; nothing is decided before the last one.
+#[derive(Default)]
+pub(super) struct Story {
+    pub moments: Vec<Moment>,
+    pub tally: Tally,
+    now: Vec<PageNow>,
+    next_of_owner: Vec<u32>,
+    first_of_owner: Vec<u32>,
+}
+
+impl Story {
+    /// Appends the events of a batch. `infers_clean` and `counts_readahead` are those of the run.
+    pub fn extend(&mut self, events: &Events, infers_clean: bool, counts_readahead: bool) {
+        let named =
+            events.page.iter().zip(&events.kind).filter(|(_, kind)| **kind != EventKind::Exit);
+        let pages = named.map(|(page, _)| page.index() + 1).max().unwrap_or(0).max(self.now.len());
+        self.now.resize(pages, PageNow::default());
+        self.next_of_owner.resize(pages, NONE);
+        let processes = events.process.iter().max().map_or(0, |process| process.index() + 1);
+        self.first_of_owner.resize(processes.max(self.first_of_owner.len()), NONE);
+        self.tally.grow(processes);
+        for index in 0..events.len() {
+            let event = events.get(index);
+            let (page, process) = (event.page, event.process);
+            let is_dirty = event.flags.contains(EventFlags::DIRTY);
+            match event.kind {
+                EventKind::SwapOut => self.out(page, process, is_dirty, true),
+                EventKind::SwapIn => self.read(page, process, true, infers_clean),
+                EventKind::Evict => self.out(page, process, is_dirty, false),
+                EventKind::Request | EventKind::Read => {
+                    self.read(page, process, false, infers_clean);
+                }
+                EventKind::Write => self.out(page, process, true, false),
+                EventKind::Exit => self.end(process),
+                EventKind::DeviceRead => {
+                    let reads = u64::from(counts_readahead);
+                    self.tally.of(process).slow_reads += reads;
+                    self.tally.readahead_reads += reads;
+                }
+                EventKind::DeviceWrite => {}
+            }
+        }
+    }
+
+    fn out(&mut self, page: PageId, process: ProcessId, is_dirty: bool, is_anonymous: bool) {
+        self.tally.clean_page_outs += u64::from(!is_dirty);
+        self.push(page, process, if is_dirty { Step::Out } else { Step::CleanOut }, is_anonymous);
+        self.now[page.index()].is_in_memory = false;
+    }
+
+    fn read(&mut self, page: PageId, process: ProcessId, is_anonymous: bool, infers_clean: bool) {
+        if infers_clean && self.now[page.index()].is_in_memory {
+            self.out(page, process, false, is_anonymous);
+        }
+        self.push(page, process, Step::In, is_anonymous);
+        self.now[page.index()].is_in_memory = true;
+    }
+
+    fn push(&mut self, page: PageId, process: ProcessId, step: Step, is_anonymous: bool) {
+        let is_first = !std::mem::replace(&mut self.now[page.index()].is_alive, true);
+        if is_first && is_anonymous {
+            self.next_of_owner[page.index()] = self.first_of_owner[process.index()];
+            self.first_of_owner[process.index()] = page.0;
+        }
+        let begins_at = is_first.then(|| first_place(step, is_anonymous));
+        self.moments.push(Moment { page, process, step, begins_at });
+    }
+
+    fn end(&mut self, process: ProcessId) {
+        let mut next = std::mem::replace(&mut self.first_of_owner[process.index()], NONE);
+        while next != NONE {
+            let page = PageId(next);
+            self.now[page.index()] = PageNow::default();
+            self.moments.push(Moment { page, process, step: Step::End, begins_at: None });
+            next = self.next_of_owner[page.index()];
+        }
+    }
+
+    /// The moments of each life in order, as indexes into `moments`, lives of one page after another.
+    pub fn lives(&self) -> Lives {
+        let mut starts = vec![0u32; self.now.len() + 1];
+        for moment in &self.moments {
+            starts[moment.page.index() + 1] += 1;
+        }
+        for index in 1..starts.len() {
+            starts[index] += starts[index - 1];
+        }
+        let mut next = starts;
+        let mut order = vec![0u32; self.moments.len()];
+        for (index, moment) in self.moments.iter().enumerate() {
+            let place = &mut next[moment.page.index()];
+            order[*place as usize] = index as u32;
+            *place += 1;
+        }
+        Lives { order }
+    }
+
+    /// Books what happened to a page at a moment.
+    pub fn book(&mut self, moment: Moment, from: Place, chosen: &Move) {
+        self.tally.fast_writes_stalling += u64::from(chosen.fills);
+        let is_new = moment.begins_at.is_some() && moment.step != Step::In;
+        let account = self.tally.of(moment.process);
+        account.fast_reads += u64::from(chosen.fast_reads);
+        account.fast_writes += u64::from(chosen.fast_writes);
+        account.slow_reads += u64::from(chosen.slow_reads);
+        account.slow_writes += u64::from(chosen.slow_writes);
+        let (was_fast, is_fast) = (from.is_fast(), chosen.to.is_fast());
+        account.promotions += u64::from(!was_fast && is_fast && !is_new);
+        account.demotions += u64::from(was_fast && !is_fast && moment.step != Step::End);
+    }
+}
+
+/// Moments sorted by page, then time.
+pub(super) struct Lives {
+    order: Vec<u32>,
+}
+
+impl Lives {
+    /// Every life: the indexes of its moments.
+    pub fn iter<'a>(&'a self, moments: &'a [Moment]) -> impl Iterator<Item = &'a [u32]> {
+        self.order.chunk_by(move |_, next| moments[*next as usize].begins_at.is_none())
+    }
+}
