@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use trace::formats::Role;
+
 use trace::import::ImportOptions;
-use trace::{Error, Mapping, Source};
+use trace::{Error, Mapping, Role, Source};
 
 use crate::errors::usage;
 

@@ -21,6 +21,7 @@ pub mod table;
 mod text;
 
 pub use error::{Error, ErrorKind, Position};
+pub use formats::Role;
 pub use header::{Header, Loss, Process, TraceKind};
 pub use ledger::{Ledger, Reject};
 pub use open::open;
