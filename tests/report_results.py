@@ -29,6 +29,19 @@ def analysis(name: str, skew: float) -> dict[str, Any]:
         "skew_curve": [[step / 100, (step / 100) ** skew] for step in range(1, 101)],
         "miss_ratio_curve": [[2**power, 1 - power / 12] for power in range(9)],
         "reuse_distance": [[2**power, 10 * power] for power in range(9)],
+        "volume": {"swap": {"top_10_percent_bytes": 2**20, "rest_bytes": 2**22}, "block": None},
+        "single_out": {"pages": 0.7, "outs": 0.4},
+        "swap": {
+            "outs": 600,
+            "ins": 400,
+            "never_returned": {"pages": 0.4, "outs": 0.3},
+            "device_reads": {"demand": 300, "readahead": 100, "readahead_share": 0.25},
+        },
+        "reaccess_interval_ns": [[2**power, power] for power in range(20, 36)],
+        "fault_time": {
+            "device": {"count": 10, "sum_ns": 10**9, "distribution_ns": [[10**5, 9], [10**7, 1]]},
+            "cached": {"count": 0, "sum_ns": 0, "distribution_ns": []},
+        },
         "processes": [
             {"name": EVIL, "pid": 1, "accesses": 600, "pages": 200, **shares(skew)},
             {"name": FORMULA, "pid": 2, "accesses": 400, "pages": 100, **shares(skew)},

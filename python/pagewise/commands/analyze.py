@@ -62,4 +62,23 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
             f"{format_share(single['accesses'])} of accesses",
         ),
     ]
+    return rows + swap_rows(result)
+
+
+def swap_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What only a recording of swap tells."""
+    swap, single = result.get("swap"), result.get("single_out")
+    if not swap or not single:
+        return []
+    gone, reads = swap["never_returned"], swap.get("device_reads")
+    rows = [
+        (
+            "swapped out once",
+            f"{format_share(single['pages'])} of pages that left, "
+            f"{format_share(single['outs'])} of page-outs",
+        ),
+        ("never came back", f"{format_share(gone['pages'])} of pages that left"),
+    ]
+    if reads:
+        rows.append(("readahead", f"{format_share(reads['readahead_share'])} of device reads"))
     return rows

@@ -38,10 +38,10 @@ def list_devices(json: Json = False) -> None:
     rows = [
         [
             device["name"],
+            device["summary"],
             times(device["read_ns"]),
             times(device["write_ns"]),
             cycles(device),
-            device["summary"],
         ]
         for device in devices
     ]
@@ -89,10 +89,17 @@ def probe(
 def times(figure: dict[str, Any]) -> str:
     """A time in microseconds with its range."""
     low, typical, high = (figure[name] / 1000 for name in ("low", "typical", "high"))
-    return f"{typical:.3g}" if low == high else f"{typical:.3g} ({low:.3g}-{high:.3g})"
+    if low == high:
+        return short(typical)
+    return f"{short(typical)} ({short(low)}-{short(high)})"
+
+
+def short(figure: float) -> str:
+    """Three significant digits, without an exponent."""
+    return f"{float(f'{figure:.3g}'):,.10g}"
 
 
 def cycles(device: dict[str, Any]) -> str:
     """Rated program-erase cycles, where there is a rating."""
     rated = device.get("rated_cycles")
-    return "none" if rated is None else f"{rated['typical']:.2g}"
+    return "none known" if rated is None else f"{rated['typical']:.2g}"

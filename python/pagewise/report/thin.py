@@ -1,4 +1,4 @@
-"""Fewer points for a chart than a curve has, without a visible difference."""
+"""Curves for charts: fewer points without a visible difference, and shares up to a value."""
 
 from __future__ import annotations
 
@@ -10,8 +10,22 @@ POINTS_MAX = 300
 
 
 def thin(points: Sequence[Point], limit: int = POINTS_MAX) -> list[Point]:
-    """At most about ``limit`` points: the first, the last, and those evenly between by rank."""
+    """At most ``limit`` points: the first, the last, and those evenly between by rank."""
     if len(points) <= limit:
         return list(points)
     step = (len(points) - 1) / (limit - 1)
     return [points[round(rank * step)] for rank in range(limit)]
+
+
+def cumulative(histogram: Sequence[Sequence[int]], unit: float) -> list[Point]:
+    """Largest value of each bucket, times ``unit``, against the share of all counts up to it.
+
+    A bucket of 0 stands at 1, since a logarithmic axis has no place for it.
+    """
+    total = sum(count for _, count in histogram) or 1
+    points: list[Point] = []
+    running = 0
+    for largest, count in histogram:
+        running += count
+        points.append((max(1, largest) * unit, running / total))
+    return points

@@ -51,10 +51,9 @@ def interval(shares: dict[str, float]) -> str:
     """The range over the recordings, or that there is none."""
     if len(shares) == 1:
         return "Exact count of one recording"
-    low, high = min(shares.values()), max(shares.values())
-    return (
-        f"{format_share(low)} to {format_share(high)} over {len(shares)} recordings, exact counts"
-    )
+    low, high = format_share(min(shares.values())), format_share(max(shares.values()))
+    span = low if low == high else f"{low} to {high}"
+    return f"{span} over {len(shares)} recordings, exact counts"
 
 
 def choice(inputs: Inputs, shown: set[str]) -> Finding | None:

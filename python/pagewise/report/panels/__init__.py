@@ -19,12 +19,14 @@ from pagewise.report.panels import (
     pareto,
     reuse,
     skew,
+    swap_traffic,
 )
 
 PANELS: list[Callable[[Inputs], Panel | None]] = [
     data_quality.panel,
     skew.panel,
     reuse.panel,
+    swap_traffic.panel,
     architectures.panel,
     pareto.panel,
     advice.panel,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Chart, Column, Panel, Point, Series, Table, View
-from pagewise.report.thin import thin
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
+from pagewise.report.thin import cumulative, thin
 from pagewise.units import PAGE_BYTES, format_share, format_size
 
 COLUMNS = (
@@ -29,7 +29,8 @@ def panel(inputs: Inputs) -> Panel | None:
         )
     ]
     distances = [
-        Series(name, thin(distance_points(analysis))) for name, analysis in inputs.analyses.items()
+        Series(name, cumulative(analysis["reuse_distance"], PAGE_BYTES))
+        for name, analysis in inputs.analyses.items()
     ]
     if distances:
         charts.append(
@@ -91,15 +92,3 @@ def lru_points(analysis: Result) -> list[tuple[float, float]]:
     return [
         (frames * PAGE_BYTES, ratio) for frames, ratio in analysis["miss_ratio_curve"] if frames
     ]
-
-
-def distance_points(analysis: Result) -> list[Point]:
-    """Upper bound of each bucket in bytes against the share of re-accesses up to it."""
-    histogram = analysis["reuse_distance"]
-    total = sum(count for _, count in histogram) or 1
-    points: list[Point] = []
-    running = 0
-    for distance, count in histogram:
-        running += count
-        points.append((max(1, distance) * PAGE_BYTES, running / total))
-    return points

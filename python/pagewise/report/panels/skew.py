@@ -34,12 +34,37 @@ def panel(inputs: Inputs) -> Panel | None:
         Axis("share of accesses", "share", low=0, high=1),
         [View("all recordings", [*curves, EVEN])],
     )
+    charts = [chart, *volume_chart(inputs)]
     rows = [row(name, analysis) for name, analysis in inputs.analyses.items()]
     tables = [Table("skew", "Skew and single accesses", COLUMNS, rows, is_open=True)]
     processes = by_process(inputs)
     if processes:
         tables.append(processes)
-    return Panel("skew", "Skew and single access", finding(inputs), [chart], tables)
+    return Panel("skew", "Skew and single access", finding(inputs), charts, tables)
+
+
+def volume_chart(inputs: Inputs) -> list[Chart]:
+    """Bytes moved by the busiest tenth of pages and by the rest (S0 Fig. 1), by kind of traffic."""
+    bars = [
+        (f"{name}, {label}", split)
+        for name, analysis in inputs.analyses.items()
+        for kind, label in (("swap", "swap accesses"), ("block", "all block I/O"))
+        if (split := (analysis.get("volume") or {}).get(kind))
+    ]
+    if not bars:
+        return []
+    series = [
+        Series(
+            "busiest tenth of pages", [(bar, split["top_10_percent_bytes"]) for bar, split in bars]
+        ),
+        Series("all other pages", [(bar, split["rest_bytes"]) for bar, split in bars]),
+    ]
+    volume = Axis("", "bytes", low=0)
+    view = [View("all recordings", series)]
+    title = "Volume of the busiest tenth of pages and of the rest"
+    return [
+        Chart("volume", title, Axis("", "text", "category"), volume, view, "bar", is_stacked=True)
+    ]
 
 
 def row(name: str, analysis: Result) -> list[Cell]:

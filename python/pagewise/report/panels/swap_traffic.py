@@ -1,0 +1,90 @@
+"""What leaves for swap, what returns, how long faults wait: recordings of swap only."""
+
+from __future__ import annotations
+
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
+from pagewise.report.thin import cumulative
+from pagewise.units import format_share
+
+NANOSECONDS = 1e9
+COLUMNS = (
+    Column("recording", "recording"),
+    Column("outs", "page-outs", "count"),
+    Column("ins", "page-ins", "count"),
+    Column("single_out_pages", "out once, of pages", "share"),
+    Column("never_returned_pages", "never back, of pages", "share"),
+    Column("never_returned_outs", "not read again, of page-outs", "share"),
+    Column("readahead_share", "readahead, of device reads", "share"),
+    Column("fault_time_s", "time in faults that read the device", "seconds"),
+)
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """Distributions of fault times and of the time until a page is used again."""
+    analyses = {
+        name: analysis for name, analysis in inputs.analyses.items() if analysis.get("swap")
+    }
+    if not analyses:
+        return None
+    charts = [*fault_chart(analyses), *interval_chart(analyses)]
+    rows = [row(name, analysis) for name, analysis in analyses.items()]
+    tables = [Table("swap-traffic", "Pages out and in", COLUMNS, rows, is_open=True)]
+    return Panel("swap-traffic", "Swap traffic", finding(analyses), charts, tables)
+
+
+def row(name: str, analysis: Result) -> list[Cell]:
+    """One recording in the columns of the table."""
+    swap = analysis["swap"]
+    reads, faults = swap.get("device_reads"), analysis.get("fault_time")
+    return [
+        name,
+        swap["outs"],
+        swap["ins"],
+        analysis["single_out"]["pages"] if analysis.get("single_out") else None,
+        swap["never_returned"]["pages"],
+        swap["never_returned"]["outs"],
+        reads["readahead_share"] if reads else None,
+        faults["device"]["sum_ns"] / NANOSECONDS if faults else None,
+    ]
+
+
+def fault_chart(analyses: dict[str, Result]) -> list[Chart]:
+    """Share of faults that took at most a time; nothing where no recording has durations."""
+    series = [
+        Series(f"{name}, {label}", cumulative(faults[kind]["distribution_ns"], 1 / NANOSECONDS))
+        for name, analysis in analyses.items()
+        if (faults := analysis.get("fault_time"))
+        for kind, label in (("device", "from the device"), ("cached", "from the swap cache"))
+        if faults[kind]["count"]
+    ]
+    return chart("fault-time", "Faults that took at most this long", "faults", series)
+
+
+def interval_chart(analyses: dict[str, Result]) -> list[Chart]:
+    """Share of re-accesses within a time; nothing where no recording has a clock."""
+    series = [
+        Series(name, cumulative(analysis["reaccess_interval_ns"], 1 / NANOSECONDS))
+        for name, analysis in analyses.items()
+        if analysis.get("reaccess_interval_ns")
+    ]
+    return chart("reaccess-interval", "Pages used again within this time", "re-accesses", series)
+
+
+def chart(identifier: str, title: str, what: str, series: list[Series]) -> list[Chart]:
+    """One cumulative distribution over time, if there is a series for it."""
+    if not series:
+        return []
+    y = Axis(f"share of {what}", "share", low=0, high=1)
+    view = [View("all recordings", series)]
+    return [Chart(identifier, title, Axis("time", "seconds", "log"), y, view)]
+
+
+def finding(analyses: dict[str, Result]) -> str:
+    """How much of what leaves never returns."""
+    parts = [
+        f"On {name}, {format_share(analysis['swap']['never_returned']['pages'])} of the pages that "
+        "left never came back"
+        for name, analysis in list(analyses.items())[:3]
+    ]
+    return ". ".join(parts) + "."
