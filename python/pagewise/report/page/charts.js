@@ -59,26 +59,31 @@ function look(series, styles, colors) {
   return { color: colors.series[style.color], symbol: style.symbol, dash: style.dash, width: 2 };
 }
 
-/** The distance of marks on a linear axis of bytes: a power of two, so that labels are round. */
-function byteInterval(series, side) {
-  const highest = Math.max(1, ...series.flatMap((one) => one.points.map((point) => point[side])));
-  return 2 ** Math.ceil(Math.log2(highest / 5));
+/** Round marks on a linear axis of bytes: their distance, a power of two, and where it ends. */
+function byteMarks(series, side, isStacked) {
+  const values = series.map((one) => one.points.map((point) => point[side] || 0));
+  const highest = isStacked
+    ? Math.max(1, ...values[0].map((_, index) => values.reduce((sum, one) => sum + one[index], 0)))
+    : Math.max(1, ...values.flat());
+  const interval = 2 ** Math.ceil(Math.log2(highest / 5));
+  return { interval, max: interval * Math.ceil(highest / interval) };
 }
 
-function axis(spec, shown, colors, isX, isNarrow) {
+function axis(spec, shown, isStacked, colors, isX, isNarrow) {
   const isCategory = spec.scale === "category";
   const isWholeShare = spec.unit === "share" && spec.high === 1;
   const isLinearBytes = spec.unit === "bytes" && spec.scale === "linear";
+  const marks = isLinearBytes ? byteMarks(shown, isX ? 0 : 1, isStacked && !isX) : {};
   return {
     type: isCategory ? "category" : spec.scale === "log" ? "log" : "value",
     logBase: spec.unit === "bytes" ? 16 : 10,
-    interval: isLinearBytes ? byteInterval(shown, isX ? 0 : 1) : isWholeShare ? (isNarrow ? 0.25 : 0.2) : undefined,
+    interval: isWholeShare ? (isNarrow ? 0.25 : 0.2) : marks.interval,
     name: spec.label,
     nameLocation: isX ? "middle" : "end",
     nameGap: isX ? 30 : 14,
     nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -28] },
     min: spec.low === null ? undefined : spec.low,
-    max: spec.high === null ? undefined : spec.high,
+    max: spec.high === null ? marks.max : spec.high,
     axisLine: { show: isX, onZero: false, lineStyle: { color: colors.line } },
     axisTick: { show: false },
     splitNumber: isNarrow ? 3 : 5,
@@ -86,6 +91,7 @@ function axis(spec, shown, colors, isX, isNarrow) {
     axisLabel: {
       color: colors.soft,
       fontSize: 12,
+      lineHeight: 15,
       hideOverlap: true,
       interval: isCategory ? 0 : undefined,
       width: isCategory ? (isNarrow ? 60 : 110) : undefined,
@@ -167,8 +173,8 @@ function options(spec, styles, view, off) {
       axisPointer: { type: spec.kind === "bar" ? "shadow" : "line", lineStyle: { color: colors.soft } },
       formatter: tooltip(spec),
     },
-    xAxis: axis(spec.x, shown, colors, true, isNarrow),
-    yAxis: axis(spec.y, shown, colors, false, isNarrow),
+    xAxis: axis(spec.x, shown, spec.is_stacked, colors, true, isNarrow),
+    yAxis: axis(spec.y, shown, spec.is_stacked, colors, false, isNarrow),
     dataZoom: canZoom
       ? [
           {
