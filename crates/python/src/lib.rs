@@ -8,6 +8,7 @@ mod opening;
 mod progress;
 mod recordings;
 mod simulations;
+mod studies;
 mod tables;
 
 use pyo3::prelude::*;
@@ -26,6 +27,8 @@ mod _core {
     use super::simulations::{
         architectures, describe_request, device, devices, simulate, simulate_many,
     };
+    #[pymodule_export]
+    use super::studies::{write_scenario, write_without_singles};
     #[pymodule_export]
     use super::tables::{read_table, write_table};
 
