@@ -22,6 +22,7 @@ from pagewise.errors import (
     UnwritableOutput,
     UsageError,
 )
+from pagewise.grids.run import sweep
 from pagewise.questions import analyze, misses, simulate
 from pagewise.recording import Trace, import_trace, read, slice_trace
 from pagewise.report import report
@@ -43,4 +44,5 @@ __all__ = [
     "report",
     "simulate",
     "slice_trace",
+    "sweep",
 ]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import typer
 
 from pagewise.commands import (
+    advise,
     analyze,
     devices,
     import_,
@@ -17,6 +18,8 @@ from pagewise.commands import (
     report,
     simulate,
     slice_,
+    study,
+    sweep,
 )
 
 RECORDINGS = "Recordings"
@@ -46,6 +49,9 @@ COMMANDS = [
     Command("analyze", analyze.run, QUESTIONS, analyze.EXAMPLES),
     Command("misses", misses.run, QUESTIONS, misses.EXAMPLES),
     Command("simulate", simulate.run, QUESTIONS, simulate.EXAMPLES),
+    Command("sweep", sweep.run, QUESTIONS, sweep.EXAMPLES),
+    Command("study", study.run, ANSWERS, study.EXAMPLES),
+    Command("advise", advise.app, ANSWERS, advise.EXAMPLES),
     Command("report", report.run, ANSWERS, report.EXAMPLES),
     Command("devices", devices.app, REFERENCE, ()),
     Command("list", list_.run, REFERENCE, list_.EXAMPLES),

@@ -1,0 +1,59 @@
+"""The I/O that a fast tier should bring swap down to: a size, or what a run without swap caused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pagewise import questions
+from pagewise.errors import UsageError
+from pagewise.studies import visits
+from pagewise.units import PAGE_BYTES, parse_size
+
+
+@dataclass(frozen=True)
+class Reference:
+    """``io_bytes`` of storage I/O, and what it is."""
+
+    io_bytes: int
+    what: str
+
+
+def parse(text: str) -> Reference:
+    """The reference that ``--reference`` names.
+
+    A file: a visit log (all storage I/O of the run), the output of `pagewise simulate --json` (the
+    slow tier's reads and writes), or a recording (its accesses, a page each). Otherwise a size.
+    """
+    path = Path(text)
+    if not path.exists():
+        if "/" in text or path.suffix:
+            raise UsageError(
+                f"--reference {text}: no such file", hint="give a file, or a size as 4GiB"
+            )
+        return Reference(parse_size(text), "a given amount")
+    result = _json(path)
+    if result is None:
+        accesses = questions.analyze(path)["accesses"]
+        return Reference(accesses * PAGE_BYTES, f"the accesses of {path.name}")
+    if "slow" in result and "reads" in result["slow"]:
+        pages = result["slow"]["reads"] + result["slow"]["writes"]
+        return Reference(pages * PAGE_BYTES, f"the slow tier of {path.name}")
+    log = visits.read(path)
+    return Reference(
+        log.io_bytes, f"all storage I/O of the run {log.name}, which had {log.kills} kills"
+    )
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    """The object in a JSON file; none where it is anything else."""
+    with open(path, "rb") as file:
+        if file.read(1) != b"{":
+            return None
+    try:
+        result = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path}: not a JSON object: {error}", path=str(path)) from error
+    return result if isinstance(result, dict) else None

@@ -1,0 +1,6 @@
+"""Grids of simulator runs: traces x architectures x options x sizes x devices x seeds.
+
+``run.sweep`` runs a grid on all cores (or on a Ray cluster), keeps every finished cell in a journal
+beside the output, and writes one Parquet table. Whatever interrupts it, the next run goes on where
+it stopped and ends with the same bytes. docs/sweep.md is the user's guide.
+"""

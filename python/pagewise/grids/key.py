@@ -1,0 +1,44 @@
+"""What identifies a cell: a hash over everything its outcome depends on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+
+def canonical(value: object) -> str:
+    """JSON with one spelling per value: sorted names, no spaces, ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
+def digest(value: object) -> str:
+    """sha256 of the canonical JSON, in hexadecimal."""
+    return hashlib.sha256(canonical(value).encode("ascii")).hexdigest()
+
+
+def file_digest(path: str | Path) -> str:
+    """sha256 of a file's bytes, as `sha256sum` prints it."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def cell_key(
+    *, trace_sha256: str, effective: Mapping[str, Any], seed: int | None, version: str, schema: str
+) -> str:
+    """The key of one cell.
+
+    ``effective`` is the request as the simulator understood it: architecture, every option with its
+    value, the size, and the figures of both devices.
+    """
+    return digest(
+        {
+            "schema": schema,
+            "pagewise": version,
+            "trace_sha256": trace_sha256,
+            "request": effective,
+            "seed": seed,
+        }
+    )

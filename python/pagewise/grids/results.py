@@ -1,0 +1,121 @@
+"""The table of a finished grid: one row per cell, in an order that only the inputs decide."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pagewise import _core
+from pagewise.errors import UnreadableInput
+from pagewise.grids.cells import Cell, CellResult
+from pagewise.grids.key import canonical
+from pagewise.grids.spec import SCHEMA
+from pagewise.storage import readable, replacing
+
+COUNTS = ("promotions", "demotions")
+TIMES = ("io_time_s", "stall_time_s")
+
+
+def write(output: str, cells: Sequence[Cell], results: Mapping[str, CellResult]) -> None:
+    """Writes the results of ``cells`` to a path or fsspec address; they appear whole or not."""
+    rows = sorted((_row(cell, results[cell.key]) for cell in cells), key=_order)
+    columns = [
+        {"name": name, "type": kind, "values": [row[name] for row in rows]}
+        for name, kind in COLUMNS.items()
+    ]
+    metadata = [["schema", SCHEMA], ["pagewise", _core.version()]]
+    table = json.dumps({"metadata": metadata, "columns": columns})
+    with replacing(output) as path:
+        _core.write_table(str(path), table)
+
+
+def read(address: str) -> list[dict[str, Any]]:
+    """The rows of a results file, each a dictionary by column name."""
+    with readable(address) as path:
+        table = json.loads(_core.read_table(str(path)))
+    metadata = dict(table["metadata"])
+    if metadata.get("schema") != SCHEMA:
+        raise UnreadableInput(f"{address}: these are no results of pagewise sweep", path=address)
+    names = [column["name"] for column in table["columns"]]
+    values = [column["values"] for column in table["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]
+
+
+COLUMNS = {
+    "key": "text",
+    "trace": "text",
+    "trace_sha256": "text",
+    "seed": "integer",
+    "architecture": "text",
+    "profile": "text",
+    "options": "text",
+    "fast_tier_bytes": "integer",
+    "fast": "text",
+    "slow": "text",
+    "fast_reads": "integer",
+    "fast_writes": "integer",
+    "fast_bytes_written": "integer",
+    "slow_reads": "integer",
+    "slow_writes": "integer",
+    "promotions": "integer",
+    "demotions": "integer",
+    "io_time_s": "number",
+    "stall_time_s": "number",
+    "wear_fast": "number",
+    "wear_slow": "number",
+    "error": "text",
+    "outcome": "text",
+}
+"""Name and type of every column. ``options`` are those the spec sets and ``outcome`` is everything
+that `pagewise simulate --json` prints, both as JSON text."""
+
+
+def _row(cell: Cell, result: CellResult) -> dict[str, Any]:
+    request = cell.request
+    row: dict[str, Any] = dict.fromkeys(COLUMNS)
+    row |= {
+        "key": cell.key,
+        "trace": cell.trace.name,
+        "trace_sha256": cell.trace_sha256,
+        "seed": cell.trace.seed,
+        "architecture": request.architecture,
+        "profile": request.profile,
+        "options": canonical(dict(request.options)),
+        "fast_tier_bytes": request.fast_tier_bytes,
+        "fast": request.fast,
+        "slow": request.slow,
+        "error": result.error,
+        "outcome": result.outcome,
+    }
+    if result.outcome is not None:
+        row |= _figures(json.loads(result.outcome))
+    return row
+
+
+def _figures(outcome: Mapping[str, Any]) -> dict[str, Any]:
+    fast, slow, wear = outcome["fast"], outcome["slow"], outcome.get("wear") or {}
+    return {
+        "fast_reads": fast["reads"],
+        "fast_writes": fast["writes"],
+        "fast_bytes_written": fast["bytes_written"],
+        "slow_reads": slow["reads"],
+        "slow_writes": slow["writes"],
+        "wear_fast": wear.get("fast"),
+        "wear_slow": wear.get("slow"),
+        **{name: outcome[name] for name in (*COUNTS, *TIMES)},
+    }
+
+
+def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        row["trace"],
+        -1 if row["seed"] is None else row["seed"],
+        row["architecture"],
+        row["profile"] or "",
+        row["options"],
+        row["fast"],
+        row["slow"],
+        row["fast_tier_bytes"],
+        row["key"],
+    )

@@ -1,0 +1,142 @@
+"""Runs a grid: what is finished is kept, what is missing is run, then the table is written."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pagewise import _core
+from pagewise.engines import engine_named
+from pagewise.errors import PagewiseError, UnreadableInput, UsageError
+from pagewise.grids import results as table
+from pagewise.grids.cells import Cell, CellResult, split
+from pagewise.grids.journal import Journal, open_journal
+from pagewise.grids.key import cell_key
+from pagewise.grids.spec import SCHEMA, Grid, Request, TraceSource, load, parse
+from pagewise.grids.traces import content_digest, materialize
+from pagewise.recording import Progress
+from pagewise.storage import exists
+
+
+def sweep(
+    spec: str | Path | Mapping[str, Any] | Grid,
+    output: str | Path,
+    *,
+    engine: str = "local",
+    address: str | None = None,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Runs every cell of ``spec`` that ``output`` or its journal does not hold yet.
+
+    ``spec``: a TOML file, or the same as a mapping. ``output``: a path or fsspec address of the
+    Parquet table. ``engine``: ``local`` (``jobs`` threads, default all cores) or ``ray``
+    (``address`` of the cluster). ``progress(done, total)`` counts thousandths of cells.
+
+    Returns ``schema``, ``output``, ``cells``, ``kept`` (finished before), ``computed`` and
+    ``failed``, a list of the inputs and errors of cells without outcome; they are run again next
+    time. The bytes written depend on the spec and the content of its traces alone.
+    """
+    grid = spec if isinstance(spec, Grid) else _grid(spec)
+    output = str(output)
+    runner = engine_named(engine, address=address, jobs=jobs)
+    with open_journal(output) as journal, tempfile.TemporaryDirectory(prefix="pagewise-") as folder:
+        cells, outcomes = _cells(grid, Path(folder))
+        known = _finished(output) | journal.finished
+        kept = {
+            cell.key: CellResult(outcome=known[cell.key]) for cell in cells if cell.key in known
+        }
+        outcomes = kept | outcomes
+        missing = [cell for cell in cells if cell.key not in outcomes]
+        runner.run(
+            split(missing, runner.workers),
+            Path(folder),
+            lambda found: _record(found, outcomes, journal),
+            progress,
+        )
+        table.write(output, cells, outcomes)
+        journal.remove()
+    failed = [_failure(cell, outcomes[cell.key]) for cell in cells if outcomes[cell.key].error]
+    return {
+        "schema": SCHEMA,
+        "output": output,
+        "cells": len(cells),
+        "kept": len(kept),
+        "computed": len(cells) - len(kept) - len(failed),
+        "failed": failed,
+    }
+
+
+def _grid(spec: str | Path | Mapping[str, Any]) -> Grid:
+    return parse(spec) if isinstance(spec, Mapping) else load(spec)
+
+
+def _cells(grid: Grid, folder: Path) -> tuple[list[Cell], dict[str, CellResult]]:
+    """Every cell of the grid once, and the failures that are known before anything runs."""
+    version = _core.version()
+    understood = [_understood(request) for request in grid.requests]
+    cells: dict[str, Cell] = {}
+    failures: dict[str, CellResult] = {}
+    for trace in grid.traces:
+        sha256, trace_error = _identified(trace, folder)
+        for request, (effective, request_error) in zip(grid.requests, understood, strict=True):
+            key = cell_key(
+                trace_sha256=sha256 or f"unreadable: {trace}",
+                effective=effective,
+                seed=trace.seed,
+                version=version,
+                schema=SCHEMA,
+            )
+            cells.setdefault(key, Cell(key, trace, sha256, request))
+            error = trace_error or request_error
+            if error:
+                failures[key] = CellResult(error=error)
+    return list(cells.values()), failures
+
+
+def _understood(request: Request) -> tuple[dict[str, Any], str | None]:
+    """The request with every default filled in and the devices' figures, or why it cannot be."""
+    given = request.to_json()
+    try:
+        effective: dict[str, Any] = json.loads(_core.describe_request(json.dumps(given)))
+    except UsageError as error:
+        return given, str(error)
+    return effective, None
+
+
+def _identified(trace: TraceSource, folder: Path) -> tuple[str | None, str | None]:
+    try:
+        return content_digest(materialize(trace, folder)), None
+    except PagewiseError as error:
+        return None, str(error)
+
+
+def _finished(output: str) -> dict[str, str]:
+    """Outcomes of an earlier, finished run into the same output."""
+    if not exists(output):
+        return {}
+    try:
+        rows = table.read(output)
+    except UnreadableInput as error:
+        raise UsageError(
+            f"{output} exists and holds no results of a sweep",
+            path=output,
+            hint="choose another output, or remove the file",
+        ) from error
+    return {row["key"]: row["outcome"] for row in rows if row["outcome"] is not None}
+
+
+def _record(
+    found: Mapping[str, CellResult], outcomes: dict[str, CellResult], journal: Journal
+) -> None:
+    outcomes.update(found)
+    finished = {key: result.outcome for key, result in found.items() if result.outcome is not None}
+    if finished:
+        journal.append(finished)
+
+
+def _failure(cell: Cell, result: CellResult) -> dict[str, Any]:
+    return {"trace": cell.trace.name, **cell.request.to_json(), "error": result.error}

@@ -1,0 +1,1 @@
+"""Fits and cost models, one per module."""

@@ -1,0 +1,101 @@
+"""Files by path or by fsspec address (``s3://bucket/key``, ``gs://...``, ``file:///...``).
+
+fsspec is needed only for addresses; it comes with the extra ``pagewise[ray]``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pagewise.errors import Missing, UnreadableInput, UnwritableOutput
+
+FILE = "file://"
+
+
+def is_remote(address: str) -> bool:
+    """Whether the address is neither a path nor a ``file://`` address."""
+    return "://" in address and not address.startswith(FILE)
+
+
+def local_path(address: str) -> str:
+    """The path of a path or of a ``file://`` address."""
+    return address.removeprefix(FILE)
+
+
+def filesystem(address: str) -> tuple[Any, str]:
+    """The fsspec file system of an address, and the path in it."""
+    try:
+        import fsspec  # type: ignore[import-untyped, unused-ignore]
+    except ImportError as error:
+        raise Missing(
+            f"{address}: fsspec is needed for this address", hint="pip install 'pagewise[ray]'"
+        ) from error
+    try:
+        files, path = fsspec.core.url_to_fs(address)
+    except (ImportError, ValueError) as error:
+        raise Missing(f"{address}: {error}") from error
+    return files, path
+
+
+def fetch(address: str, destination: Path) -> None:
+    """Copies what the address names into the file ``destination``, which appears whole or not."""
+    files, path = filesystem(address)
+    aside = destination.with_name(f"{destination.name}.{os.getpid()}.part")
+    try:
+        files.get_file(path, str(aside))
+    except (OSError, RuntimeError) as error:
+        aside.unlink(missing_ok=True)
+        raise UnreadableInput(f"{address}: {error}", path=address) from error
+    aside.replace(destination)
+
+
+def exists(address: str) -> bool:
+    """Whether there is a file at this path or address."""
+    if is_remote(address):
+        files, path = filesystem(address)
+        return bool(files.exists(path))
+    return Path(local_path(address)).is_file()
+
+
+@contextmanager
+def readable(address: str) -> Iterator[Path]:
+    """A local file with the content of the path or address."""
+    if not is_remote(address):
+        yield Path(local_path(address))
+        return
+    with tempfile.TemporaryDirectory(prefix="pagewise-") as folder:
+        copy = Path(folder) / address.rsplit("/", 1)[-1]
+        fetch(address, copy)
+        yield copy
+
+
+@contextmanager
+def replacing(address: str) -> Iterator[Path]:
+    """A local file to write; when the block ends well it takes the place of the path or address."""
+    if not is_remote(address):
+        target = Path(local_path(address))
+        aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+        try:
+            yield aside
+            with open(aside, "rb") as written:
+                os.fsync(written.fileno())
+            aside.replace(target)
+        except OSError as error:
+            raise UnwritableOutput(f"{target}: {error.strerror}", path=str(target)) from error
+        finally:
+            aside.unlink(missing_ok=True)
+        return
+    files, path = filesystem(address)
+    folder = Path(tempfile.mkdtemp(prefix="pagewise-"))
+    try:
+        aside = folder / "result"
+        yield aside
+        files.put_file(str(aside), path)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)

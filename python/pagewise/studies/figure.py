@@ -1,0 +1,87 @@
+"""A figure as data: one CSV with the columns x, series, y, std, n, seed, config hash."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pagewise.grids.key import digest
+
+COLUMNS = ("x", "series", "y", "std", "n", "seed", "config_hash")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value: the mean of ``n`` runs and their standard deviation (0 for one run).
+
+    ``seed`` is that of the only run, or ``first-last`` of several; empty for recordings.
+    """
+
+    x: float | str
+    series: str
+    y: float
+    std: float = 0.0
+    n: int = 1
+    seed: str = ""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A named set of points; ``config`` is everything that decides them."""
+
+    name: str
+    title: str
+    x_label: str
+    y_label: str
+    points: tuple[Point, ...]
+    config: Mapping[str, Any] = field(repr=False)
+    is_categorical: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The form that results files and the report use."""
+        config_hash = self.config_hash()
+        return {
+            "name": self.name,
+            "title": self.title,
+            "x_label": self.x_label,
+            "y_label": self.y_label,
+            "is_categorical": self.is_categorical,
+            "columns": list(COLUMNS),
+            "rows": [
+                [point.x, point.series, point.y, point.std, point.n, point.seed, config_hash]
+                for point in self.points
+            ],
+        }
+
+    def config_hash(self) -> str:
+        """The first 16 hexadecimal digits of the sha256 of the configuration."""
+        return digest(self.config)[:16]
+
+    def to_csv(self) -> str:
+        """The CSV text, with a header line."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(self.to_json()["rows"])
+        return text.getvalue()
+
+    def write(self, folder: Path) -> Path:
+        """Writes ``NAME.csv`` into ``folder``."""
+        path = folder / f"{self.name}.csv"
+        path.write_text(self.to_csv(), encoding="utf-8")
+        return path
+
+
+def mean_point(
+    x: float | str, series: str, values: Sequence[float], seeds: Sequence[int | None]
+) -> Point:
+    """The point of several runs that differ in their seed."""
+    std = statistics.stdev(values) if len(values) > 1 else 0.0
+    known = [seed for seed in seeds if seed is not None]
+    seed = "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]}-{known[-1]}"
+    return Point(x, series, statistics.fmean(values), std, len(values), seed)

@@ -1,0 +1,152 @@
+"""S1, "multi-swap": hierarchical against hybrid (parallel) swap, Figs. 2-4.
+
+On the recordings and on three generated scenarios. The checks are in `multiswap_checks`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from pagewise.recording import Progress
+from pagewise.studies import multiswap_checks as checks
+from pagewise.studies import outcome, sensitivity
+from pagewise.studies.compare import Measure
+from pagewise.studies.figure import Figure, mean_point
+from pagewise.studies.runs import BASE_LATENCIES, Runs, Variant, run
+from pagewise.studies.singles import without_singles
+from pagewise.studies.skew import of_workloads
+from pagewise.studies.workloads import ARRANGEMENTS, Workload, recording, scenario, scenarios
+
+NAME = "multiswap"
+RECORDINGS = ("swap700", "swap1400")
+SIZES_MIB = (16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
+
+HIERARCHICAL = [
+    Variant.of("hierarchical", eviction="clock", fill_on_read_miss=fill) for fill in ("yes", "no")
+]
+HYBRID = [
+    Variant.of("hybrid", entry_bit=bit, flash_copy_on_promotion=copy, promote_at=moment)
+    for bit, copy, moment in itertools.product(("0", "1"), ("free", "keep"), ("fault", "swapout"))
+]
+CLOCK = [
+    Variant.of("hybrid-clock", clock_reinsert=moment, flash_copy_on_promotion=copy)
+    for moment, copy in itertools.product(("fault", "swapout"), ("free", "keep"))
+]
+
+FIGURES: tuple[tuple[str, str, str, Measure], ...] = (
+    ("fig2", "I/O time", "seconds", lambda counts: counts.io_time_s(BASE_LATENCIES)),
+    ("fig3", "slow-tier accesses", "pages", lambda counts: counts.slow_accesses),
+    ("fig4", "fast-tier writes", "pages", lambda counts: counts.fast_writes),
+)
+
+
+def study(
+    recordings: Path, output: Path, *, seeds: int, progress: Progress | None
+) -> dict[str, Any]:
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
+    recorded = [recording(recordings, name) for name in RECORDINGS]
+    generated = scenarios(range(seeds))
+    variants = [*HIERARCHICAL, *HYBRID, *CLOCK]
+    traces = [trace for workload in [*recorded, *generated] for trace in workload.traces]
+    runs = run(traces, variants, SIZES_MIB, output / f"{NAME}-runs.parquet", progress)
+
+    shown = [*recorded, *(shown_scenario(name, seeds) for name in ARRANGEMENTS)]
+    filtered = [(workload, without_singles(workload, output)) for workload in shown]
+    filtered_traces = [trace for _, workload in filtered for trace in workload.traces]
+    filtered_runs = run(
+        filtered_traces,
+        [HIERARCHICAL[0], *HYBRID],
+        SIZES_MIB,
+        output / f"{NAME}-without-singles-runs.parquet",
+        progress,
+    )
+    inputs = checks.Inputs(
+        runs=runs,
+        filtered_runs=filtered_runs,
+        recorded=recorded,
+        generated=generated,
+        filtered=filtered,
+        skew=of_workloads([*recorded, *generated], output),
+        sizes_mib=SIZES_MIB,
+        hierarchical=HIERARCHICAL,
+        hybrid=HYBRID,
+        clock=CLOCK,
+    )
+    return outcome.assemble(
+        NAME,
+        output,
+        title="S1: hierarchical against hybrid swap",
+        figures=[figure for workload in shown for figure in figures(runs, workload)],
+        verdicts=checks.verdicts(inputs),
+        sensitivity=sensitivity.table(
+            ("hierarchical", "hybrid-clock", "hybrid"),
+            [*recorded, shown_scenario("rotation", 1)],
+            output / f"{NAME}-sensitivity-runs.parquet",
+            progress,
+        ),
+        inputs={trace.name: runs.sha256(trace) for work in recorded for trace in work.traces},
+        seeds=seeds,
+    )
+
+
+def shown_scenario(arrangement: str, seeds: int) -> Workload:
+    """The scenario that the figures show: every app once a round, always in the same order, on the
+    larger phone."""
+    return scenario(arrangement, "round-robin", "strict", 1500, range(seeds))
+
+
+def figures(runs: Runs, workload: Workload) -> list[Figure]:
+    """Figs. 2, 3 and 4 on one workload, at flash 90/40 us and fast tier 4/5 us."""
+    found = []
+    for name, what, unit, measure in FIGURES:
+        series = _series(name)
+        points = [
+            mean_point(
+                size,
+                label,
+                [float(measure(runs.counts(trace, variant, size))) for trace in workload.traces],
+                [trace.seed for trace in workload.traces],
+            )
+            for label, variant in series
+            for size in SIZES_MIB
+        ]
+        found.append(
+            Figure(
+                name=f"{NAME}-{name}-{workload.name}",
+                title=f"{what} on {workload.name}",
+                x_label="fast tier, MiB",
+                y_label=f"{what}, {unit}",
+                points=tuple(points),
+                config={
+                    "figure": name,
+                    "traces": [runs.sha256(trace) for trace in workload.traces],
+                    "series": [[variant.architecture, variant.options] for _, variant in series],
+                    "latencies": str(BASE_LATENCIES),
+                },
+            )
+        )
+    return found
+
+
+def _series(name: str) -> list[tuple[str, Variant]]:
+    """The paper's baseline of the figure, and the four readings of its proposal."""
+    hybrid = [
+        (f"hybrid, entry bit {bit}, copy {copy}", _hybrid(bit, copy))
+        for bit, copy in itertools.product(("0", "1"), ("keep", "free"))
+    ]
+    if name == "fig2":
+        return [("hierarchical, clock", HIERARCHICAL[0]), *hybrid]
+    clock = [
+        (
+            f"hybrid-clock, copy {copy}",
+            Variant.of("hybrid-clock", clock_reinsert="fault", flash_copy_on_promotion=copy),
+        )
+        for copy in ("keep", "free")
+    ]
+    return [*clock, *hybrid]
+
+
+def _hybrid(bit: str, copy: str) -> Variant:
+    return Variant.of("hybrid", entry_bit=bit, flash_copy_on_promotion=copy, promote_at="fault")

@@ -1,0 +1,48 @@
+"""The result of a study: figures, verdicts, sensitivity, and what they rest on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pagewise import _core
+from pagewise.studies.figure import Figure
+from pagewise.studies.verdict import Verdict
+
+SCHEMA = "pagewise.study/1"
+
+
+def assemble(
+    name: str,
+    output: Path,
+    *,
+    title: str,
+    figures: Sequence[Figure],
+    verdicts: Sequence[Verdict],
+    sensitivity: Sequence[Mapping[str, Any]],
+    inputs: Mapping[str, str],
+    seeds: int,
+) -> dict[str, Any]:
+    """Writes ``NAME.json`` and one CSV per figure into ``output``; returns the JSON object.
+
+    ``inputs`` maps the name of each recording to its sha256.
+    """
+    for figure in figures:
+        figure.write(output)
+    result = {
+        "schema": SCHEMA,
+        "study": name,
+        "title": title,
+        "pagewise": _core.version(),
+        "command": f"pagewise study {name} --seeds {seeds}",
+        "seeds": list(range(seeds)),
+        "inputs": dict(inputs),
+        "verdicts": [verdict.row() for verdict in verdicts],
+        "figures": [figure.to_json() for figure in figures],
+        "sensitivity": [dict(row) for row in sensitivity],
+    }
+    path = output / f"{name}.json"
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    return result

@@ -1,0 +1,133 @@
+"""Simulator counts of a study: run as a grid, looked up by what was asked.
+
+Latencies do not change what the paper's architectures do, only what it costs. So each cell runs
+once, and I/O time is computed from its counts for as many latency pairs as a study wants.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pagewise.errors import PagewiseError
+from pagewise.grids import results
+from pagewise.grids.key import canonical
+from pagewise.grids.run import sweep
+from pagewise.grids.spec import Grid, Request, TraceSource
+from pagewise.recording import Progress
+
+MIB = 2**20
+FAST, SLOW = "4/5us", "90/40us"
+
+
+@dataclass(frozen=True)
+class Latencies:
+    """Times of one page operation in microseconds."""
+
+    slow_read_us: float
+    slow_write_us: float
+    fast_read_us: float
+    fast_write_us: float
+
+    def __str__(self) -> str:
+        return (
+            f"slow {self.slow_read_us:g}/{self.slow_write_us:g} us, "
+            f"fast {self.fast_read_us:g}/{self.fast_write_us:g} us"
+        )
+
+
+LATENCIES = tuple(
+    Latencies(*slow, *fast)
+    for slow in ((60, 20), (90, 40), (160, 500), (200, 300))
+    for fast in ((4, 5), (10, 20))
+)
+"""The pairs a conclusion is tested over: flash from UFS to eMMC, fast tier zram to slow NVM."""
+BASE_LATENCIES = Latencies(90, 40, 4, 5)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Page operations of one run."""
+
+    fast_reads: int
+    fast_writes: int
+    slow_reads: int
+    slow_writes: int
+
+    @property
+    def slow_accesses(self) -> int:
+        """Reads and writes of the slow tier."""
+        return self.slow_reads + self.slow_writes
+
+    def io_time_s(self, latencies: Latencies) -> float:
+        """Counts times latencies over both tiers, in seconds."""
+        return 1e-6 * (
+            self.fast_reads * latencies.fast_read_us
+            + self.fast_writes * latencies.fast_write_us
+            + self.slow_reads * latencies.slow_read_us
+            + self.slow_writes * latencies.slow_write_us
+        )
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An architecture with the options a study sets; ``options`` in any order."""
+
+    architecture: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def of(architecture: str, **options: str) -> Variant:
+        """``Variant.of("hybrid", entry_bit="0")``."""
+        return Variant(architecture, tuple(sorted(options.items())))
+
+
+class Runs:
+    """Counts by trace, seed, variant and size of the fast tier in MiB."""
+
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._counts: dict[tuple[str, int | None, Variant, int], Counts] = {}
+        self._sha256: dict[tuple[str, int | None], str] = {}
+        for row in rows:
+            options = tuple(sorted(json.loads(row["options"]).items()))
+            variant = Variant(row["architecture"], options)
+            key = (row["trace"], row["seed"], variant, row["fast_tier_bytes"] // MIB)
+            self._counts[key] = Counts(
+                row["fast_reads"], row["fast_writes"], row["slow_reads"], row["slow_writes"]
+            )
+            self._sha256[row["trace"], row["seed"]] = row["trace_sha256"]
+
+    def counts(self, trace: TraceSource, variant: Variant, size_mib: int) -> Counts:
+        """The counts of one cell."""
+        return self._counts[trace.name, trace.seed, variant, size_mib]
+
+    def sha256(self, trace: TraceSource) -> str:
+        """sha256 of the trace's file."""
+        return self._sha256[trace.name, trace.seed]
+
+
+def run(
+    traces: Sequence[TraceSource],
+    variants: Sequence[Variant],
+    sizes_mib: Sequence[int],
+    output: Path,
+    progress: Progress | None,
+) -> Runs:
+    """Runs what ``output`` does not hold yet, and returns everything."""
+    requests = tuple(
+        Request(variant.architecture, size * MIB, FAST, SLOW, variant.options)
+        for variant in dict.fromkeys(variants)
+        for size in sizes_mib
+    )
+    report = sweep(Grid(tuple(traces), requests), output, progress=progress)
+    if report["failed"]:
+        first = report["failed"][0]
+        raise PagewiseError(
+            f"{len(report['failed'])} of {report['cells']} runs failed, the first: "
+            f"{canonical({name: first[name] for name in ('trace', 'architecture', 'options')})}: "
+            f"{first['error']}"
+        )
+    return Runs(results.read(str(output)))

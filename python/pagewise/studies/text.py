@@ -1,0 +1,112 @@
+"""A study's result as text: Markdown for docs/studies, and the rows the terminal shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pagewise.studies.verdict import NEEDS
+
+
+def ruling(verdict: Mapping[str, Any]) -> str:
+    """The verdict in words: ``holds``, or ``needs entry_bit=1, flash_copy_on_promotion=keep``."""
+    if verdict["verdict"] != NEEDS:
+        return str(verdict["verdict"])
+    return "needs " + ", ".join(f"{name}={value}" for name, value in verdict["needs"].items())
+
+
+def support(verdict: Mapping[str, Any]) -> str:
+    """Under how many readings it holds."""
+    return f"{verdict['holding']} of {verdict['readings']}" if verdict["readings"] else ""
+
+
+def verdict_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Column names and rows of the verdict table."""
+    names = ["check", "on", "statement", "paper", "ours", "verdict", "readings", "why"]
+    rows = [
+        [
+            f"{verdict['check']} {verdict['part']}",
+            verdict["data"],
+            verdict["statement"],
+            verdict["paper"],
+            verdict["ours"],
+            ruling(verdict),
+            support(verdict),
+            verdict["why"],
+        ]
+        for verdict in result["verdicts"]
+    ]
+    return names, rows
+
+
+def sensitivity_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Column names and rows of the sensitivity table; changes against all defaults."""
+    names = [
+        "on",
+        "architecture",
+        "choice",
+        "instead of",
+        "I/O time",
+        "largest",
+        "flash accesses",
+        "fast writes",
+    ]
+    rows = [
+        [
+            row["workload"],
+            row["architecture"],
+            f"{row['option']}={row['value']}",
+            row["default"],
+            *(
+                f"{row[name] * 100:+.1f} %"
+                for name in (
+                    "io_time_mean",
+                    "io_time_largest",
+                    "slow_accesses_mean",
+                    "fast_writes_mean",
+                )
+            ),
+        ]
+        for row in result["sensitivity"]
+    ]
+    return names, rows
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """The page of docs/studies: what was run, the verdicts, the sensitivity table."""
+    lines = [
+        f"# {result['title']}",
+        "",
+        f"Made by `{result['command']}` (pagewise {result['pagewise']}) on:",
+        "",
+        *(f"- `{name}` sha256 `{sha256}`" for name, sha256 in result["inputs"].items()),
+        f"- generated scenarios (docs/scenarios.md), seeds {_span(result['seeds'])}",
+        "",
+        "## Verdicts",
+        "",
+        "A check is judged under every reading of what the paper leaves unsaid. `holds`: under all",
+        "of them; `does not hold`: under none; `needs ...`: the fewest choices that are enough.",
+        "*ours* is the range over the readings, *readings* how many of them agree with the paper.",
+        "",
+        *_table(*verdict_rows(result)),
+        "",
+        "## Sensitivity to the choices that the paper leaves open",
+        "",
+        "One option changed at a time against all defaults, flash 90/40 us, fast tier 4/5 us, mean",
+        "over fast tiers of 64, 128, 256 and 512 MiB; *largest* is the I/O time where it differs",
+        "most.",
+        "",
+        *_table(*sensitivity_rows(result)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _span(seeds: Sequence[int]) -> str:
+    return ", ".join(map(str, seeds))
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+    return [line(names), "|" + "---|" * len(names), *map(line, rows)]

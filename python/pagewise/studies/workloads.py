@@ -1,0 +1,86 @@
+"""What the studies run on: the recordings in examples/ and generated phone scenarios."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pagewise
+from pagewise.errors import UsageError
+from pagewise.grids.spec import TraceSource
+
+ARRANGEMENTS = ("rotation", "sessions", "returning")
+"""The three scenarios."""
+SCHEDULES = ("round-robin", "zipf")
+ORDERS = ("strict", "shuffled")
+MEMORIES_MIB = (600, 1500)
+"""What a phone of 1 GB and of 2 GB has left for apps (spec sheet S0.3)."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Traces that differ in their seed alone, and the choices that tell them from others.
+
+    ``name`` is the recording, or the scenario's arrangement.
+    """
+
+    name: str
+    choices: tuple[tuple[str, str], ...]
+    traces: tuple[TraceSource, ...]
+
+
+def examples_folder() -> Path:
+    """The recordings that ship with the source tree: ``examples`` here, or beside the package."""
+    package = Path(pagewise.__file__).resolve().parent
+    for folder in (Path("examples"), package.parent.parent / "examples"):
+        if folder.is_dir():
+            return folder
+    raise UsageError(
+        "the recordings are not here", hint="run in the source tree, or give --recordings FOLDER"
+    )
+
+
+def recording(folder: Path, name: str) -> Workload:
+    """One recording of ``folder``."""
+    path = folder / f"{name}.parquet"
+    if not path.is_file():
+        raise UsageError(f"{path}: this study needs the recording", path=str(path))
+    return Workload(name, (), (TraceSource(path.name, str(path)),))
+
+
+def scenario(
+    arrangement: str,
+    schedule: str,
+    order: str,
+    memory_mib: int,
+    seeds: Sequence[int],
+    **parameters: int | bool,
+) -> Workload:
+    """A generated workload, one trace per seed; ``parameters`` as in docs/scenarios.md."""
+    given = {
+        "arrangement": arrangement,
+        "schedule": schedule,
+        "order": order,
+        "memory_mib": memory_mib,
+        **parameters,
+    }
+    extra = "".join(f"-{name}-{value}" for name, value in sorted(parameters.items()))
+    name = f"{arrangement}-{schedule}-{order}-{memory_mib}{extra}"
+    traces = tuple(
+        TraceSource(name, scenario=tuple(sorted({**given, "seed": seed}.items())), seed=seed)
+        for seed in seeds
+    )
+    choices = (("memory_mib", str(memory_mib)), ("order", order), ("schedule", schedule))
+    return Workload(arrangement, choices, traces)
+
+
+def scenarios(seeds: Sequence[int]) -> list[Workload]:
+    """Every arrangement on every schedule, order and memory."""
+    return [
+        scenario(arrangement, schedule, order, memory_mib, seeds)
+        for arrangement, schedule, order, memory_mib in itertools.product(
+            ARRANGEMENTS, SCHEDULES, ORDERS, MEMORIES_MIB
+        )
+    ]

@@ -1,0 +1,206 @@
+"""Grids: what is finished is kept, and the bytes do not depend on how the run went."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pagewise.errors import UsageError
+from pagewise.grids import results
+from pagewise.grids.run import sweep
+from pagewise.grids.spec import parse
+
+SMALL = {
+    "name": "small",
+    "apps": 6,
+    "footprint_mib": 8,
+    "memory_mib": 24,
+    "libraries_mib": 4,
+    "services_mib": 4,
+}
+SPEC = {
+    "scenario": [SMALL],
+    "seeds": [0, 1],
+    "sizes": ["0", "1MiB", "4MiB"],
+    "device": [{"fast": "4/5us", "slow": "90/40us"}, {"fast": "dram", "slow": "hdd"}],
+    "architecture": [
+        {"name": "flash"},
+        {"name": "hybrid", "options": {"entry_bit": [0, 1]}},
+        {"name": "nvm-cache"},
+    ],
+}
+CELLS = 2 * 3 * 2 * 4
+
+
+def test_every_cell_has_a_row_and_flash_ignores_the_fast_tier(tmp_path: Path):
+    output = tmp_path / "results.parquet"
+    report = sweep(SPEC, output)
+    assert (report["cells"], report["computed"], report["kept"]) == (CELLS, CELLS, 0)
+    rows = results.read(str(output))
+    assert len({row["key"] for row in rows}) == CELLS
+    assert all(row["error"] is None for row in rows)
+    flash = [row for row in rows if row["architecture"] == "flash" and row["seed"] == 0]
+    assert len({row["slow_reads"] for row in flash}) == 1
+    # With no fast tier every architecture is flash.
+    none = [row for row in rows if row["fast_tier_bytes"] == 0 and row["seed"] == 0]
+    assert {row["slow_reads"] for row in none} == {flash[0]["slow_reads"]}
+    outcome = json.loads(rows[0]["outcome"])
+    assert outcome["slow"]["reads"] == rows[0]["slow_reads"]
+    assert not (tmp_path / "results.parquet.journal").exists()
+
+
+def test_a_finished_grid_runs_nothing_again_and_a_larger_one_only_what_is_new(tmp_path: Path):
+    output = tmp_path / "results.parquet"
+    sweep(SPEC, output)
+    first = output.read_bytes()
+    assert sweep(SPEC, output)["computed"] == 0
+    assert output.read_bytes() == first
+    larger = {**SPEC, "sizes": [*SPEC["sizes"], "2MiB"]}
+    assert sweep(larger, output)["computed"] == CELLS // 3
+    fresh = tmp_path / "fresh.parquet"
+    sweep(larger, fresh)
+    assert output.read_bytes() == fresh.read_bytes()
+
+
+def test_the_order_of_the_spec_and_the_number_of_jobs_do_not_matter(tmp_path: Path):
+    one, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
+    sweep(SPEC, one, jobs=1)
+    turned = {**SPEC, "sizes": SPEC["sizes"][::-1], "architecture": SPEC["architecture"][::-1]}
+    sweep(turned, other, jobs=3)
+    assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_failing_cell_is_reported_with_its_inputs_and_takes_no_other_down(tmp_path: Path):
+    spec = {
+        **SPEC,
+        "traces": [str(tmp_path / "absent.parquet")],
+        "architecture": [{"name": "flash"}, {"name": "hybrid", "options": {"entry_bit": 7}}],
+    }
+    output = tmp_path / "results.parquet"
+    report = sweep(spec, output)
+    # Of three traces one is absent, and on the two others every second architecture fails.
+    cells_per_trace = 2 * 3 * 2
+    assert len(report["failed"]) == cells_per_trace + 2 * cells_per_trace // 2
+    assert report["computed"] == cells_per_trace
+    errors = {failure["trace"]: failure["error"] for failure in report["failed"]}
+    assert "absent.parquet" in errors["absent.parquet"]
+    assert "entry_bit" in errors["small"]
+    assert report["failed"][0]["fast_tier_bytes"] == 0
+    rows = results.read(str(output))
+    assert sum(row["error"] is not None for row in rows) == len(report["failed"])
+
+
+def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path):
+    output = tmp_path / "results.parquet"
+    output.write_text("my thesis")
+    with pytest.raises(UsageError, match="holds no results"):
+        sweep(SPEC, output)
+    assert output.read_text() == "my thesis"
+
+
+def test_progress_ends_at_its_total(tmp_path: Path):
+    seen: list[tuple[int, int]] = []
+    sweep(SPEC, tmp_path / "results.parquet", progress=lambda *pair: seen.append(pair))
+    assert seen[-1] == (CELLS * 1000, CELLS * 1000)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_an_unknown_engine_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="abacus"):
+        sweep(SPEC, tmp_path / "results.parquet", engine="abacus")
+
+
+LONG = """
+sizes = ["1MiB", "2MiB", "3MiB", "4MiB", "6MiB", "8MiB", "12MiB", "16MiB", "24MiB", "32MiB"]
+seeds = [0, 1]
+[[scenario]]
+name = "long"
+memory_mib = 200
+apps = 10
+rounds = 3
+[[device]]
+fast = "4/5us"
+slow = "90/40us"
+[[architecture]]
+name = "hierarchical"
+options = { eviction = ["lru", "clock"], fill_on_read_miss = ["yes", "no"] }
+[[architecture]]
+name = "hybrid"
+options = { entry_bit = [0, 1], flash_copy_on_promotion = ["free", "keep"] }
+"""
+LONG_CELLS = 10 * 2 * 8
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results of the long grid from a run that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    (folder / "long.toml").write_text(LONG)
+    sweep(folder / "long.toml", folder / "results.parquet")
+    return folder / "results.parquet"
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    """The long grid as a command of its own, in its own folder."""
+    (folder / "long.toml").write_text(LONG)
+    command = "from pagewise.cli import main; main()"
+    arguments = ["sweep", str(folder / "long.toml"), "-o", str(folder / "results.parquet")]
+    return subprocess.Popen(
+        [sys.executable, "-c", command, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def when_some_cells_are_finished(folder: Path, process: subprocess.Popen[bytes]) -> None:
+    """Returns once the journal holds a cell; bounded by the process's own end."""
+    journal = folder / "results.parquet.journal"
+    while process.poll() is None:
+        if journal.exists() and journal.stat().st_size > 0:
+            return
+        os.sched_yield()
+    pytest.fail("the grid ended before it could be disturbed")
+
+
+def test_killed_at_any_moment_the_next_run_goes_on_and_ends_with_the_same_bytes(
+    tmp_path: Path, undisturbed: Path
+):
+    process = start(tmp_path)
+    when_some_cells_are_finished(tmp_path, process)
+    process.kill()
+    process.communicate()
+    assert not (tmp_path / "results.parquet").exists()
+    # A kill in the middle of an append leaves a torn line.
+    with open(tmp_path / "results.parquet.journal", "ab") as journal:
+        journal.write(b"4711 00c0ffee {")
+    report = sweep(tmp_path / "long.toml", tmp_path / "results.parquet")
+    assert 0 < report["kept"] < LONG_CELLS
+    assert report["kept"] + report["computed"] == LONG_CELLS
+    assert (tmp_path / "results.parquet").read_bytes() == undisturbed.read_bytes()
+
+
+def test_ctrl_c_ends_within_a_second_with_status_130_and_keeps_what_is_finished(
+    tmp_path: Path, undisturbed: Path
+):
+    process = start(tmp_path)
+    when_some_cells_are_finished(tmp_path, process)
+    process.send_signal(signal.SIGINT)
+    interrupted = time.monotonic()
+    process.communicate(timeout=60)
+    # The second is the promise; the rest is what a busy test machine may add.
+    assert time.monotonic() - interrupted < 3
+    assert process.returncode == 130
+    report = sweep(tmp_path / "long.toml", tmp_path / "results.parquet")
+    assert report["kept"] > 0
+    assert (tmp_path / "results.parquet").read_bytes() == undisturbed.read_bytes()
+
+
+def test_the_long_grid_has_as_many_cells_as_the_tests_say():
+    import tomllib
+
+    assert len(parse(tomllib.loads(LONG))) == LONG_CELLS

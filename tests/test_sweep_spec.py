@@ -1,0 +1,105 @@
+"""What a spec file spans, and what it is refused for."""
+
+from pathlib import Path
+
+import pytest
+
+from pagewise.errors import UnreadableInput, UsageError
+from pagewise.grids.key import cell_key, digest
+from pagewise.grids.spec import Request, load, parse
+
+SPEC = {
+    "traces": ["a.parquet"],
+    "sizes": ["0", "64MiB"],
+    "device": [{"fast": "4/5us", "slow": "90/40us"}],
+    "architecture": [
+        {"name": "flash"},
+        {"name": "hybrid", "options": {"entry_bit": [0, 1], "flash_copy_on_promotion": "keep"}},
+    ],
+}
+
+
+def test_every_trace_meets_every_combination():
+    grid = parse(SPEC)
+    assert len(grid) == 2 * (1 + 2)
+    assert (
+        Request(
+            "hybrid",
+            64 * 2**20,
+            "4/5us",
+            "90/40us",
+            (("entry_bit", "1"), ("flash_copy_on_promotion", "keep")),
+        )
+        in grid.requests
+    )
+
+
+def test_seeds_multiply_generated_traces_alone():
+    grid = parse({**SPEC, "seeds": [1, 2], "scenario": [{"name": "phone", "memory_mib": 600}]})
+    names = [(trace.name, trace.seed) for trace in grid.traces]
+    assert names == [("a.parquet", None), ("phone", 1), ("phone", 2)]
+    assert dict(grid.traces[1].scenario) == {"memory_mib": 600, "seed": 1}
+
+
+def test_paths_count_from_the_folder_of_the_spec(tmp_path: Path):
+    path = tmp_path / "grid.toml"
+    path.write_text(
+        'traces = ["a.parquet", "s3://bucket/b.parquet"]\nsizes = [4096]\n'
+        '[[device]]\nfast = "dram"\nslow = "hdd"\n[[architecture]]\nname = "flash"\n'
+    )
+    addresses = [trace.address for trace in load(path).traces]
+    assert addresses == [str(tmp_path / "a.parquet"), "s3://bucket/b.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ({"sizes": []}, "sizes"),
+        ({"size": ["1MiB"]}, "unknown entries: size"),
+        ({"sizes": ["64 parsecs"]}, "not a size"),
+        ({"traces": []}, "neither traces nor scenarios"),
+        ({"device": [{"fast": "dram"}]}, "needs 'slow'"),
+        ({"architecture": [{"nam": "flash"}]}, "unknown entries: nam"),
+        ({"schema": "pagewise.sweep/9"}, "pagewise.sweep/9"),
+    ],
+)
+def test_a_spec_that_makes_no_sense_is_refused_by_name(change: dict, complaint: str):
+    with pytest.raises(UsageError, match=complaint):
+        parse({**SPEC, **change})
+
+
+def test_a_missing_or_broken_file_is_told_apart(tmp_path: Path):
+    with pytest.raises(UnreadableInput):
+        load(tmp_path / "absent.toml")
+    broken = tmp_path / "broken.toml"
+    broken.write_text("traces = [")
+    with pytest.raises(UsageError, match="not a TOML file"):
+        load(broken)
+
+
+def test_a_key_changes_with_every_input_and_with_nothing_else():
+    inputs = {
+        "trace_sha256": "00",
+        "effective": {"architecture": "flash", "options": {"a": "1", "b": "2"}},
+        "seed": None,
+        "version": "0.1.0",
+        "schema": "pagewise.sweep/1",
+    }
+    key = cell_key(**inputs)
+    reordered = {"options": {"b": "2", "a": "1"}, "architecture": "flash"}
+    assert cell_key(**{**inputs, "effective": reordered}) == key
+    changed = [
+        {"trace_sha256": "01"},
+        {"effective": {"architecture": "flash", "options": {"a": "1", "b": "3"}}},
+        {"seed": 0},
+        {"version": "0.2.0"},
+        {"schema": "pagewise.sweep/2"},
+    ]
+    keys = {cell_key(**{**inputs, **change}) for change in changed}
+    assert len(keys) == len(changed)
+    assert key not in keys
+
+
+def test_the_digest_is_that_of_canonical_json():
+    # printf '{"a":1,"b":[]}' | sha256sum
+    assert digest({"b": [], "a": 1}).startswith("f87e4099")
