@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sim::devices::Device;
-use sim::swap::{self, SimulateRequest};
+use sim::swap::{self, SimulateRequest, Values};
 
 use crate::errors::{Raise, detached, usage};
 use crate::opening::Recording;
@@ -134,6 +134,8 @@ pub fn architectures() -> String {
                 "default": option.default,
                 "meaning": option.meaning,
                 "values": option.values.describe(),
+                "words": option.values.words(),
+                "takes_number": matches!(option.values, Values::WordOrNumber(..)),
             })
         });
         let profiles = row.profiles.iter().map(|profile| profile.name);

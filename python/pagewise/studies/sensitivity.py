@@ -78,8 +78,7 @@ def _choices() -> Iterator[tuple[str, str, str, str]]:
     """Architecture, option, default and every other value of each option in the catalog."""
     for architecture in json.loads(_core.architectures()):
         for option in architecture["options"]:
-            words = [choice["value"] for choice in option["values"]]
-            values = [*words, *(NUMBERS if option["accepts_number"] else ())]
+            values = [*option["words"], *(NUMBERS if option["takes_number"] else ())]
             for value in values:
                 if value != option["default"]:
                     yield architecture["name"], option["name"], option["default"], value

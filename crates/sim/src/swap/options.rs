@@ -174,12 +174,18 @@ fn check_value(architecture: &str, spec: &OptionSpec, value: &str) -> Result<(),
 }
 
 impl Values {
+    /// The words that are accepted.
+    pub fn words(&self) -> Vec<&'static str> {
+        match self {
+            Values::Words(words) => words.iter().map(|(word, _)| *word).collect(),
+            Values::WordOrNumber((word, _), _) => vec![word],
+        }
+    }
+
     /// What is accepted, as a phrase.
     pub fn describe(&self) -> String {
         match self {
-            Values::Words(words) => {
-                words.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(" or ")
-            }
+            Values::Words(_) => self.words().join(" or "),
             Values::WordOrNumber((word, _), meaning) => format!("{word} or a number ({meaning})"),
         }
     }
