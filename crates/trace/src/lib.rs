@@ -41,6 +41,15 @@ pub trait Source: Send {
     /// # Errors
     /// What could not be read, with file and offset.
     fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error>;
+    /// Replaces `rows` by the next batch with every column that the recording keeps; false at the
+    /// end of the trace. Another way to read the whole trace: not to be mixed with `next_batch`.
+    ///
+    /// # Errors
+    /// As `next_batch`.
+    fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        rows.clear();
+        self.next_batch(&mut rows.events)
+    }
     /// Replaces `pages` by the pages of the next accesses, in order and possibly none; false at the
     /// end of the trace. A source that can read pages without the rest does. It is another way to
     /// read the whole trace: not to be mixed with `next_batch`.

@@ -9,7 +9,7 @@ use types::{Events, PageId};
 use crate::import::ImportOptions;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::store::Reader;
-use crate::{Error, Header, Source};
+use crate::{Error, Header, Rows, Source};
 
 /// First bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
@@ -53,6 +53,15 @@ impl Source for Recording {
         };
         // The caller's buffers serve the next batch.
         std::mem::swap(events, &mut rows.events);
+        Ok(true)
+    }
+
+    fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        rows.clear();
+        let Some(next) = self.pipeline.next_rows()? else {
+            return Ok(false);
+        };
+        std::mem::swap(rows, next);
         Ok(true)
     }
 

@@ -89,14 +89,6 @@ impl Reader {
         self.times = times;
     }
 
-    /// Replaces `rows` by the next batch with every column; false at the end.
-    ///
-    /// # Errors
-    /// What is damaged.
-    pub fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
-        self.next_of(&Column::ALL, rows)
-    }
-
     /// Replaces `rows` by the next batch of the columns `wanted`; false at the end.
     fn next_of(&mut self, wanted: &'static [Column], rows: &mut Rows) -> Result<bool, Error> {
         rows.clear();
@@ -211,6 +203,10 @@ impl Source for Reader {
         std::mem::swap(&mut rows.events, events);
         self.buffers.rows = rows;
         result
+    }
+
+    fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        self.next_of(&Column::ALL, rows)
     }
 
     fn next_accesses(&mut self, pages: &mut Vec<PageId>) -> Result<bool, Error> {

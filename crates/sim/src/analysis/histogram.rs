@@ -1,0 +1,56 @@
+//! Counts of values by their order of magnitude.
+
+use serde::{Serialize, Serializer};
+
+/// Counts values in buckets that double: one for 0, then one each for 1, 2 to 3, 4 to 7, ... In
+/// JSON a list of [largest value of the bucket, count] up to the last bucket with a count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    counts: Vec<u64>,
+}
+
+impl Histogram {
+    /// Counts `value` `times`.
+    pub fn add(&mut self, value: u64, times: u64) {
+        let bucket = (u64::BITS - value.leading_zeros()) as usize;
+        if bucket >= self.counts.len() {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += times;
+    }
+
+    /// (largest value of the bucket, count) of each bucket up to the last with a count.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
+        let largest = |bucket: usize| if bucket == 0 { 0 } else { u64::MAX >> (64 - bucket) };
+        self.counts.iter().enumerate().map(move |(bucket, &count)| (largest(bucket), count))
+    }
+}
+
+impl Serialize for Histogram {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.buckets())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_double() {
+        let mut histogram = Histogram::default();
+        for value in [0, 1, 2, 3, 4, 7, 8] {
+            histogram.add(value, 1);
+        }
+        histogram.add(1, 10);
+        let buckets: Vec<_> = histogram.buckets().collect();
+        assert_eq!(buckets, [(0, 1), (1, 11), (3, 2), (7, 2), (15, 1)]);
+    }
+
+    #[test]
+    fn the_largest_value_has_a_bucket() {
+        let mut histogram = Histogram::default();
+        histogram.add(u64::MAX, 1);
+        assert_eq!(histogram.buckets().last(), Some((u64::MAX, 1)));
+    }
+}

@@ -1,0 +1,100 @@
+//! Miss ratio of every size of memory, and how far apart accesses to the same page lie.
+
+use super::histogram::Histogram;
+use super::skew::share;
+use crate::stack::Stack;
+use types::PageId;
+
+/// The curve has a point wherever the ratio has fallen this much, besides its powers of two.
+const CURVE_STEP: f64 = 1.0 / 400.0;
+
+/// (frames, misses per access) of LRU, exact at every point given: no frames, each power of two,
+/// the number of pages, and wherever the curve has fallen by 1/400.
+pub(super) fn miss_ratio_curve(stack: &Stack) -> Vec<(u64, f64)> {
+    let accesses = stack.accesses();
+    if accesses == 0 {
+        return Vec::new();
+    }
+    let pages = stack.pages();
+    let mut points = vec![(0, 1.0)];
+    let mut misses = accesses;
+    let mut last = 1.0;
+    for (frames, hits) in (1..=pages).zip(stack.by_distance()) {
+        misses -= hits;
+        let ratio = share(misses, accesses);
+        if frames.is_power_of_two() || frames == pages || last - ratio >= CURVE_STEP {
+            points.push((frames, ratio));
+            last = ratio;
+        }
+    }
+    points
+}
+
+/// Distinct other pages accessed between two accesses to the same page.
+pub(super) fn reuse_distance(stack: &Stack) -> Histogram {
+    let mut histogram = Histogram::default();
+    for (distance, &count) in (0..).zip(stack.by_distance()) {
+        if count > 0 {
+            histogram.add(distance, count);
+        }
+    }
+    histogram
+}
+
+/// Time between two accesses to the same page.
+#[derive(Default)]
+pub(super) struct Intervals {
+    /// Time of each page's last access, in nanoseconds.
+    last_ns: Vec<i64>,
+    pub(super) histogram: Histogram,
+}
+
+const NEVER: i64 = i64::MIN;
+
+impl Intervals {
+    pub(super) fn add(&mut self, page: PageId, time_ns: i64) {
+        if page.index() >= self.last_ns.len() {
+            self.last_ns.resize(page.index() + 1, NEVER);
+        }
+        let last = std::mem::replace(&mut self.last_ns[page.index()], time_ns);
+        if last != NEVER {
+            // Clocks of merged recordings may step back a little; that is no time at all.
+            self.histogram.add(time_ns.saturating_sub(last).max(0) as u64, 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(pages: &[u32]) -> Stack {
+        let pages: Vec<PageId> = pages.iter().map(|&page| PageId(page)).collect();
+        let mut stack = Stack::default();
+        stack.push(&pages, 100);
+        stack
+    }
+
+    #[test]
+    fn the_curve_ends_at_the_cold_misses() {
+        let curve = miss_ratio_curve(&stack(&[0, 1, 2, 0, 1, 2, 2, 5]));
+        assert_eq!(curve, [(0, 1.0), (1, 0.875), (2, 0.875), (3, 0.5), (4, 0.5)]);
+        assert!(miss_ratio_curve(&stack(&[])).is_empty());
+    }
+
+    #[test]
+    fn distances_leave_out_first_accesses() {
+        let buckets: Vec<_> = reuse_distance(&stack(&[0, 1, 2, 0, 1, 2, 2])).buckets().collect();
+        assert_eq!(buckets, [(0, 1), (1, 0), (3, 3)]);
+    }
+
+    #[test]
+    fn intervals_run_between_accesses_to_a_page() {
+        let mut intervals = Intervals::default();
+        for (page, time) in [(0, 5), (1, 6), (0, 13), (1, 7), (0, 12)] {
+            intervals.add(PageId(page), time);
+        }
+        let buckets: Vec<_> = intervals.histogram.buckets().collect();
+        assert_eq!(buckets, [(0, 1), (1, 1), (3, 0), (7, 0), (15, 1)]);
+    }
+}

@@ -1,0 +1,184 @@
+//! What a swap trace tells beyond its accesses: how often pages leave and return, how much of what
+//! the device read was readahead.
+
+use super::histogram::Histogram;
+use super::skew::share;
+use serde::Serialize;
+use types::{Event, EventFlags, EventKind};
+
+/// Pages out and in.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SwapTraffic {
+    /// Pages written to swap, each time.
+    pub outs: u64,
+    /// Faults that brought a page back.
+    pub ins: u64,
+    /// Pages by how often they went out; pages that never did are in the bucket of 0.
+    pub outs_per_page: Histogram,
+    /// Pages by how often they came in.
+    pub ins_per_page: Histogram,
+    /// What left for good.
+    pub never_returned: NeverReturned,
+    /// What the device read; none where the recording has no device traffic.
+    pub device_reads: Option<DeviceReads>,
+}
+
+/// Page-outs that no page-in followed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct NeverReturned {
+    /// Share of the pages that went out that stayed out at the end.
+    pub pages: f64,
+    /// Share of page-outs that were not read before the next page-out of the page or the end.
+    pub outs: f64,
+}
+
+/// Device reads by what asked for them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct DeviceReads {
+    /// Reads for the faulting page.
+    pub demand: u64,
+    /// Reads of other pages.
+    pub readahead: u64,
+    /// Share of reads that are readahead.
+    pub readahead_share: f64,
+}
+
+/// Pages that went out exactly once.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SingleOut {
+    /// Their share of the pages that went out.
+    pub pages: f64,
+    /// Their share of page-outs.
+    pub outs: f64,
+}
+
+/// Follows every page of a swap trace.
+#[derive(Default)]
+pub(super) struct SwapPages {
+    pages: Vec<SwapPage>,
+    unread_outs: u64,
+    demand_reads: u64,
+    readahead_reads: u64,
+    has_device_traffic: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct SwapPage {
+    outs: u32,
+    ins: u32,
+    is_out: bool,
+}
+
+impl SwapPages {
+    pub(super) fn add(&mut self, event: Event) {
+        match event.kind {
+            EventKind::SwapOut => {
+                let page = self.page(event);
+                let was_out = std::mem::replace(&mut page.is_out, true);
+                page.outs += 1;
+                self.unread_outs += u64::from(was_out);
+            }
+            EventKind::SwapIn => {
+                let page = self.page(event);
+                page.is_out = false;
+                page.ins += 1;
+                self.demand_reads += u64::from(event.flags.contains(EventFlags::MAJOR));
+            }
+            EventKind::DeviceRead => {
+                self.has_device_traffic = true;
+                self.readahead_reads += 1;
+            }
+            EventKind::DeviceWrite => self.has_device_traffic = true,
+            _ => {}
+        }
+    }
+
+    fn page(&mut self, event: Event) -> &mut SwapPage {
+        let index = event.page.index();
+        if index >= self.pages.len() {
+            self.pages.resize(index + 1, SwapPage::default());
+        }
+        &mut self.pages[index]
+    }
+
+    pub(super) fn traffic(&self) -> SwapTraffic {
+        let mut outs_per_page = Histogram::default();
+        let mut ins_per_page = Histogram::default();
+        let (mut outs, mut ins) = (0, 0);
+        let (mut pages_out, mut stayed_out) = (0, 0);
+        for page in self.pages.iter().filter(|page| page.outs + page.ins > 0) {
+            outs += u64::from(page.outs);
+            ins += u64::from(page.ins);
+            outs_per_page.add(u64::from(page.outs), 1);
+            ins_per_page.add(u64::from(page.ins), 1);
+            pages_out += u64::from(page.outs > 0);
+            stayed_out += u64::from(page.is_out);
+        }
+        let (demand, readahead) = (self.demand_reads, self.readahead_reads);
+        let readahead_share = share(readahead, demand + readahead);
+        let device_reads = DeviceReads { demand, readahead, readahead_share };
+        SwapTraffic {
+            outs,
+            ins,
+            outs_per_page,
+            ins_per_page,
+            never_returned: NeverReturned {
+                pages: share(stayed_out, pages_out),
+                outs: share(self.unread_outs + stayed_out, outs),
+            },
+            device_reads: self.has_device_traffic.then_some(device_reads),
+        }
+    }
+
+    pub(super) fn single_out(&self) -> SingleOut {
+        let out = || self.pages.iter().map(|page| u64::from(page.outs)).filter(|&outs| outs > 0);
+        let single = out().filter(|&outs| outs == 1).count() as u64;
+        SingleOut { pages: share(single, out().count() as u64), outs: share(single, out().sum()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use types::{PageId, ProcessId};
+
+    fn follow(events: &[(EventKind, u32)]) -> SwapPages {
+        let mut pages = SwapPages::default();
+        for &(kind, page) in events {
+            let flags = EventFlags::MAJOR;
+            pages.add(Event { kind, flags, page: PageId(page), process: ProcessId(0) });
+        }
+        pages
+    }
+
+    #[test]
+    fn outs_return_or_do_not() {
+        use EventKind::{SwapIn, SwapOut};
+        let pages = follow(&[
+            (SwapOut, 0),
+            (SwapIn, 0),
+            (SwapOut, 0),
+            (SwapOut, 1),
+            (SwapOut, 1),
+            (SwapIn, 1),
+            (SwapOut, 2),
+            (SwapIn, 3),
+        ]);
+        let traffic = pages.traffic();
+        assert_eq!((traffic.outs, traffic.ins), (5, 3));
+        // Pages 0 and 2 are out at the end; besides their last, page 1's first out was not read.
+        assert_eq!(traffic.never_returned, NeverReturned { pages: 2.0 / 3.0, outs: 3.0 / 5.0 });
+        assert_eq!(pages.single_out(), SingleOut { pages: 1.0 / 3.0, outs: 0.2 });
+        let buckets: Vec<_> = traffic.outs_per_page.buckets().collect();
+        assert_eq!(buckets, [(0, 1), (1, 1), (3, 2)]);
+        assert_eq!(traffic.device_reads, None);
+    }
+
+    #[test]
+    fn readahead_is_told_from_demand() {
+        use EventKind::{DeviceRead, SwapIn};
+        let reads = follow(&[(SwapIn, 0), (DeviceRead, 1), (DeviceRead, 2), (DeviceRead, 3)]);
+        let expected = DeviceReads { demand: 1, readahead: 3, readahead_share: 0.75 };
+        assert_eq!(reads.traffic().device_reads, Some(expected));
+    }
+}
