@@ -1,4 +1,4 @@
-"""Cuts the recordings in this folder from the raw ones; needs the raw folder, numpy, and pagewise.
+"""Cuts the recordings in this folder from the raw ones; needs the raw folder, numpy and zstd.
 
     python examples/cut_recordings.py RAW_FOLDER
 
@@ -9,7 +9,6 @@ are copied. Times, pages, slots and pids stay as recorded.
 
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -124,11 +123,10 @@ def main() -> None:
     for recording in RECORDINGS:
         start, columns = read_raw(raw / f"{recording}.pgw.zst")
         family = applications(columns)
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"{recording}.pgw"
-            path.write_bytes(cut(start, columns, family))
-            output = FOLDER / f"{recording}.parquet"
-            subprocess.run(["pagewise", "import", path, "-o", output, "--force"], check=True)
+        output = FOLDER / f"{recording}.pgw.zst"
+        subprocess.run(
+            ["zstd", "-19", "-qf", "-o", output], input=cut(start, columns, family), check=True
+        )
     for log in VISIT_LOGS:
         text = subprocess.run(
             ["zstd", "-dcq", raw / f"{log}.json.zst"], capture_output=True, check=True

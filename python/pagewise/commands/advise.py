@@ -15,7 +15,7 @@ from pagewise.units import format_seconds, format_share, format_size
 app = typer.Typer(help="Say what to set, with the evidence and the way back.", no_args_is_help=True)
 
 EXAMPLES = (
-    "pagewise advise swap examples/swap700.parquet --fast zram-lz4 --slow ufs-3.1",
+    "pagewise advise swap examples/swap700.pgw.zst --fast zram-lz4 --slow ufs-3.1",
     "pagewise advise swap trace.parquet --fast 4/5us --slow 90/40us --reference 3.9GiB",
 )
 

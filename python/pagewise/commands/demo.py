@@ -43,7 +43,7 @@ def run(
     from pagewise.studies.workloads import examples_folder
 
     folder = recordings or examples_folder()
-    paths = sorted(folder.glob("*.parquet"), key=lambda path: -path.stat().st_size)
+    paths = sorted(folder.glob("*.pgw.zst"), key=lambda path: -path.stat().st_size)
     if not paths:
         raise UnreadableInput(f"{folder}: no recordings", hint="make them with pagewise import")
     analyses, cells = {}, []

@@ -44,7 +44,7 @@ def examples_folder() -> Path:
 
 def recording(folder: Path, name: str) -> Workload:
     """One recording of ``folder``."""
-    path = folder / f"{name}.parquet"
+    path = folder / f"{name}.pgw.zst"
     if not path.is_file():
         raise UsageError(f"{path}: this study needs the recording", path=str(path))
     return Workload(name, (), (TraceSource(path.name, str(path)),))
