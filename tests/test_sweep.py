@@ -122,7 +122,7 @@ seeds = [0, 1]
 name = "long"
 memory_mib = 200
 apps = 10
-rounds = 3
+rounds = 2
 [[device]]
 fast = "4/5us"
 slow = "90/40us"

@@ -17,11 +17,18 @@ from pagewise.studies.figure import Figure, mean_point
 from pagewise.studies.runs import BASE_LATENCIES, Runs, Variant, run
 from pagewise.studies.singles import without_singles
 from pagewise.studies.skew import of_workloads
-from pagewise.studies.workloads import ARRANGEMENTS, Workload, recording, scenario, scenarios
+from pagewise.studies.workloads import (
+    ARRANGEMENTS,
+    MEMORY_MIB,
+    Workload,
+    recording,
+    scenario,
+    scenarios,
+)
 
 NAME = "multiswap"
 RECORDINGS = ("swap700", "swap1400")
-SIZES_MIB = (16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
+SIZES_MIB = (32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 
 HIERARCHICAL = [
     Variant.of("hierarchical", eviction="clock", fill_on_read_miss=fill) for fill in ("yes", "no")
@@ -92,9 +99,8 @@ def study(
 
 
 def shown_scenario(arrangement: str, seeds: int) -> Workload:
-    """The scenario that the figures show: every app once a round, always in the same order, on the
-    larger phone."""
-    return scenario(arrangement, "round-robin", "strict", 1500, range(seeds))
+    """The scenario that the figures show: every app once a round, always in the same order."""
+    return scenario(arrangement, "round-robin", "strict", MEMORY_MIB, range(seeds))
 
 
 def figures(runs: Runs, workload: Workload) -> list[Figure]:

@@ -113,7 +113,7 @@ def _skew_order(inputs: Inputs) -> list[Reading]:
 def _skew_order_generated(inputs: Inputs) -> list[Reading]:
     small, large, _ = inputs.generated.values()
     return [
-        Reading(one.choices[1:], share > inputs.skew[two].top_share["0.1"], share)
+        Reading(one.choices, share > inputs.skew[two].top_share["0.1"], share)
         for one, two in zip(small, large, strict=True)
         for share in [inputs.skew[one].top_share["0.1"]]
     ]
@@ -134,7 +134,7 @@ def _generated(
 ) -> list[Reading]:
     """All storage accesses of a generated phone, file pages included."""
     workloads = list(inputs.generated.values())[phone]
-    figures = [(workload.choices[1:], figure(inputs.skew[workload])) for workload in workloads]
+    figures = [(workload.choices, figure(inputs.skew[workload])) for workload in workloads]
     return [Reading(choices, low <= found <= high, found) for choices, found in figures]
 
 
@@ -213,7 +213,7 @@ def _more_apps(inputs: Inputs) -> list[Reading]:
     for one, two, three in zip(*inputs.generated.values(), strict=True):
         io = [_io_per_visit(inputs, workload) for workload in (one, two, three)]
         holds = 0.5 <= io[2] / io[0] <= 2 and io[1] <= 0.5 * min(io[0], io[2])
-        readings.append(Reading(one.choices[1:], holds, io[2] / io[0]))
+        readings.append(Reading(one.choices, holds, io[2] / io[0]))
     return readings
 
 

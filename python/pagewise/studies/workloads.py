@@ -15,8 +15,9 @@ ARRANGEMENTS = ("rotation", "sessions", "returning")
 """The three scenarios."""
 SCHEDULES = ("round-robin", "zipf")
 ORDERS = ("strict", "shuffled")
-MEMORIES_MIB = (600, 1500)
-"""What a phone of 1 GB and of 2 GB has left for apps (spec sheet S0.3)."""
+MEMORY_MIB = 1500
+"""What a phone of 2 GB has left for apps (spec sheet S0.3). S1 names no memory; its 20 apps want 1.6
+times this, where S0 saw thrashing begin, and four times what a 1 GB phone has."""
 
 
 @dataclass(frozen=True)
@@ -72,15 +73,13 @@ def scenario(
         TraceSource(name, scenario=tuple(sorted({**given, "seed": seed}.items())), seed=seed)
         for seed in seeds
     )
-    choices = (("memory_mib", str(memory_mib)), ("order", order), ("schedule", schedule))
+    choices = (("order", order), ("schedule", schedule))
     return Workload(arrangement, choices, traces)
 
 
 def scenarios(seeds: Sequence[int]) -> list[Workload]:
-    """Every arrangement on every schedule, order and memory."""
+    """Every arrangement on every schedule and order."""
     return [
-        scenario(arrangement, schedule, order, memory_mib, seeds)
-        for arrangement, schedule, order, memory_mib in itertools.product(
-            ARRANGEMENTS, SCHEDULES, ORDERS, MEMORIES_MIB
-        )
+        scenario(arrangement, schedule, order, MEMORY_MIB, seeds)
+        for arrangement, schedule, order in itertools.product(ARRANGEMENTS, SCHEDULES, ORDERS)
     ]
