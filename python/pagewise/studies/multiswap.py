@@ -22,6 +22,7 @@ from pagewise.studies.workloads import (
     MEMORY_MIB,
     Workload,
     recording,
+    recording_file,
     scenario,
     scenarios,
 )
@@ -53,7 +54,7 @@ def study(
     recordings: Path, output: Path, *, seeds: int, progress: Progress | None
 ) -> dict[str, Any]:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    recorded = [recording(recordings, name) for name in RECORDINGS]
+    recorded = [recording(recordings, name, output) for name in RECORDINGS]
     generated = scenarios(range(seeds))
     variants = [*HIERARCHICAL, *HYBRID, *CLOCK]
     traces = [trace for workload in [*recorded, *generated] for trace in workload.traces]
@@ -93,7 +94,7 @@ def study(
             output / f"{NAME}-sensitivity-runs.parquet",
             progress,
         ),
-        inputs={trace.name: runs.sha256(trace) for work in recorded for trace in work.traces},
+        inputs=[recording_file(recordings, name) for name in RECORDINGS],
         seeds=seeds,
     )
 

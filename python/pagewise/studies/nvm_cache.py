@@ -18,7 +18,14 @@ from pagewise.studies.nvm_cache_checks import Inputs, Phone
 from pagewise.studies.runs import Variant, run
 from pagewise.studies.skew import of_workloads
 from pagewise.studies.visits import VisitLog, read, spread
-from pagewise.studies.workloads import ORDERS, SCHEDULES, Workload, recording, scenario
+from pagewise.studies.workloads import (
+    ORDERS,
+    SCHEDULES,
+    Workload,
+    recording,
+    recording_file,
+    scenario,
+)
 
 NAME = "nvm-cache"
 TITLE = "S0: swap on against swap off, and a small NVM swap cache"
@@ -49,7 +56,7 @@ def study(
     phones = [
         Phone(
             memory,
-            recording(recordings, on),
+            recording(recordings, on, output),
             read(recordings / f"{on}.visits.json"),
             tuple(read(recordings / f"{off}.visits.json") for off in offs),
         )
@@ -85,7 +92,10 @@ def study(
         sensitivity=sensitivity.table(
             (NAME,), recorded, output / f"{NAME}-sensitivity-runs.parquet", progress
         ),
-        inputs={trace.name: runs.sha256(trace) for work in recorded for trace in work.traces},
+        inputs=[
+            *(recording_file(recordings, on) for _, on, _ in PHONES),
+            *(recordings / f"{run}.visits.json" for _, on, offs in PHONES for run in (on, *offs)),
+        ],
         seeds=seeds,
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pagewise import _core
+from pagewise.grids.key import file_digest
 from pagewise.studies.figure import Figure
 from pagewise.studies.verdict import Verdict
 
@@ -22,12 +23,12 @@ def assemble(
     figures: Sequence[Figure],
     verdicts: Sequence[Verdict],
     sensitivity: Sequence[Mapping[str, Any]],
-    inputs: Mapping[str, str],
+    inputs: Sequence[Path],
     seeds: int,
 ) -> dict[str, Any]:
     """Writes ``NAME.json`` and one CSV per figure into ``output``; returns the JSON object.
 
-    ``inputs`` maps the name of each recording to its sha256.
+    ``inputs`` are the files it rests on, which the result names with their sha256.
     """
     for figure in figures:
         figure.write(output)
@@ -38,7 +39,7 @@ def assemble(
         "pagewise": _core.version(),
         "command": f"pagewise study {name} --seeds {seeds}",
         "seeds": list(range(seeds)),
-        "inputs": dict(inputs),
+        "inputs": {path.name: file_digest(path) for path in inputs},
         "verdicts": [verdict.row() for verdict in verdicts],
         "figures": [figure.to_json() for figure in figures],
         "sensitivity": [dict(row) for row in sensitivity],

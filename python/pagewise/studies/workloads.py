@@ -10,14 +10,15 @@ from pathlib import Path
 import pagewise
 from pagewise.errors import UsageError
 from pagewise.grids.spec import TraceSource
+from pagewise.recording import import_trace
 
 ARRANGEMENTS = ("rotation", "sessions", "returning")
 """The three scenarios."""
 SCHEDULES = ("round-robin", "zipf")
 ORDERS = ("strict", "shuffled")
 MEMORY_MIB = 1500
-"""What a phone of 2 GB has left for apps (spec sheet S0.3). S1 names no memory; its 20 apps want 1.6
-times this, where S0 saw thrashing begin, and four times what a 1 GB phone has."""
+"""What a phone of 2 GB has left for apps (spec sheet S0.3). S1 names no memory; its 20 apps want
+1.6 times this, where S0 saw thrashing begin, and four times what a 1 GB phone has."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,20 @@ def examples_folder() -> Path:
     )
 
 
-def recording(folder: Path, name: str) -> Workload:
-    """One recording of ``folder``."""
+def recording(folder: Path, name: str, output: Path) -> Workload:
+    """One recording of ``folder``, imported into ``output`` once so that many passes are quick."""
+    path = output / f"{name}.parquet"
+    if not path.exists():
+        import_trace(recording_file(folder, name), path)
+    return Workload(name, (), (TraceSource(path.name, str(path)),))
+
+
+def recording_file(folder: Path, name: str) -> Path:
+    """The file of a recording as it ships."""
     path = folder / f"{name}.pgw.zst"
     if not path.is_file():
         raise UsageError(f"{path}: this study needs the recording", path=str(path))
-    return Workload(name, (), (TraceSource(path.name, str(path)),))
+    return path
 
 
 def scenario(
