@@ -8,6 +8,25 @@ use serde_json::{Value, json};
 use crate::errors::{detached, usage};
 use crate::opening::Recording;
 
+/// Skew, single accesses and reuse of a recording, as JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, *, by_process=false, progress=None))]
+pub fn analyze(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    by_process: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    let analysis = detached(py, progress, |progress| {
+        Ok::<_, sim::Error>(sim::analysis::analyze(&mut *recording.open()?, by_process, progress)?)
+    })?;
+    Ok(json!(analysis).to_string())
+}
+
 /// Exact misses of each policy with each number of frames, as JSON text.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, policies, frames, progress=None))]

@@ -20,7 +20,7 @@ mod _core {
     #[pymodule_export]
     use super::arrow_stream::ArrowStream;
     #[pymodule_export]
-    use super::cache_questions::{misses, policies};
+    use super::cache_questions::{analyze, misses, policies};
     #[pymodule_export]
     use super::recordings::{column, events, formats, import_trace, info, kinds, slice_trace};
     #[pymodule_export]
