@@ -2,8 +2,8 @@
 
     python examples/cut_recordings.py RAW_FOLDER
 
-What it changes, and nothing else: events of processes outside the ten applications are dropped, each
-process of an application is named after the application instead of its command, and the visit logs
+What it changes, and nothing else: events of processes outside the ten applications are dropped;
+each process of an application is named after it instead of its command; the visit logs
 are copied. Times, pages, slots and pids stay as recorded.
 """
 
