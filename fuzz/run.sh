@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Fuzzes every trace format for SECONDS_EACH seconds (600 unless said), JOBS at a time (2), or only
-# the formats named on the command line. Findings appear in fuzz/artifacts/FORMAT; what is mended
-# goes to fuzz/regressions/FORMAT, which `cargo test` replays. Needs cargo-fuzz; stable Rust will do.
+# Fuzzes every target (trace formats, eviction policies) for SECONDS_EACH seconds (600 unless said),
+# JOBS at a time (2), or only the targets named on the command line. Findings appear in
+# fuzz/artifacts/TARGET; what is mended goes to fuzz/regressions/TARGET, which `cargo test` replays. Needs cargo-fuzz; stable Rust will do.
 set -euo pipefail
 cd "$(dirname "$0")"
 seconds=${SECONDS_EACH:-600}

@@ -160,7 +160,7 @@ impl Marks {
     /// Marks the next position.
     #[inline(always)]
     fn append(&mut self) {
-        if self.end % u64::BITS == 0 {
+        if self.end.is_multiple_of(u64::BITS) {
             self.begin_word();
         }
         self.words[(self.end >> WORD_SHIFT) as usize] |= 1 << (self.end % u64::BITS);
@@ -207,10 +207,10 @@ impl Marks {
     fn begin_word(&mut self) {
         let (word, line, group) = places(self.end);
         let before = if self.end == 0 { 0 } else { self.count_through(self.end - 1) };
-        if word % FAN_OUT == 0 && line % FAN_OUT == 0 {
+        if word.is_multiple_of(FAN_OUT) && line.is_multiple_of(FAN_OUT) {
             self.before_group[group] = before;
         }
-        if word % FAN_OUT == 0 {
+        if word.is_multiple_of(FAN_OUT) {
             self.before_line[line] = before - self.before_group[group];
         }
         let before_in_line = before - self.before_group[group] - self.before_line[line];

@@ -37,7 +37,7 @@ impl PageClasses {
             || event.flags.contains(EventFlags::FILE);
         let is_shared = event.flags.contains(EventFlags::SHARED);
         let class = &mut self.0[event.page.index()];
-        *class |= u8::from(is_file) * FILE_BIT | u8::from(is_shared) * SHARED_BIT;
+        *class |= (u8::from(is_file) * FILE_BIT) | (u8::from(is_shared) * SHARED_BIT);
     }
 
     /// Classes of the `top` pages with the most accesses; of equals, those that appeared first.

@@ -1,0 +1,32 @@
+//! Every eviction policy of the catalog against its naive model: the first byte chooses the number
+//! of frames, each other byte is a request.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use policy::eviction::{Build, CATALOG, Future, Residency};
+use std::sync::Arc;
+use testkit::eviction::model;
+use types::PageId;
+
+/// Pages that a byte can name.
+const PAGES: usize = 256;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&first, requests)) = bytes.split_first() else { return };
+    // Small memories mostly, and past the 200 frames from which LIRS has more than one cold frame.
+    let frames = if first < 200 { u32::from(first) % 32 + 1 } else { u32::from(first) };
+    let requests: Vec<PageId> = requests.iter().map(|&page| PageId(u32::from(page))).collect();
+    for row in CATALOG {
+        let mut policy = match row.build {
+            Build::Online(build) => build(frames),
+            Build::Offline(build) => build(frames, Arc::new(Future::new(requests.clone(), PAGES))),
+        };
+        let mut model = model(row.name, frames as usize, &requests).expect("policies have models");
+        let mut memory = Residency::new(frames);
+        for (index, &page) in requests.iter().enumerate() {
+            let is_missed = policy.replay(&[page], PAGES, &mut memory) == 1;
+            assert_eq!(is_missed, !model.request(page), "{} at request {index}", row.name);
+        }
+    }
+});
