@@ -27,7 +27,7 @@ check: .venv/.test-extras build
 build: .venv/.built
 
 bench: build
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check ".[bench]" --no-deps libcachesim==0.3.5
+	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras bench
 	$(PYTHON) bench/run.py
 
 fuzz:

@@ -1,0 +1,99 @@
+"""The calls that are measured, each run in a process of its own by measure.py.
+
+Prints one JSON object: CPU seconds of the call alone, of the process before it (interpreter and
+imports), wall seconds, peak bytes of the process, and a short answer to compare.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+Answer = Callable[[], Any]
+
+
+def ours_misses(path: str, format: str | None, policy: str, frames: list[int]) -> Answer:
+    import pagewise as pw
+
+    trace = pw.read(path, format=format)
+
+    def call() -> Any:
+        counts = pw.misses(trace, policy=policy, frames=frames)["misses"][policy]
+        return [counts[str(size)] for size in frames]
+
+    return call
+
+
+def ours_analyze(path: str, format: str | None) -> Answer:
+    import pagewise as pw
+
+    trace = pw.read(path, format=format)
+    return lambda: pw.analyze(trace)["pages"]
+
+
+def ours_simulate(path: str, architecture: str, fast_tier: int, fast: str, slow: str) -> Answer:
+    import pagewise as pw
+
+    def call() -> Any:
+        result = pw.simulate(
+            path, architecture=architecture, fast_tier=fast_tier, fast=fast, slow=slow
+        )
+        return [result["slow"]["reads"], result["slow"]["writes"]]
+
+    return call
+
+
+def ours_import(path: str, format: str) -> Answer:
+    import pagewise as pw
+
+    def call() -> Any:
+        with tempfile.TemporaryDirectory(dir=Path(path).parent) as folder:
+            return pw.import_trace([path], Path(folder) / "trace.parquet", format=format)["events"]
+
+    return call
+
+
+def peer_misses(path: str, policy: str, frames: list[int]) -> Answer:
+    import libcachesim as peer
+
+    def one(size: int) -> int:
+        reader = peer.TraceReader(
+            trace=path,
+            trace_type=peer.TraceType.ORACLE_GENERAL_TRACE,
+            reader_init_params=peer.ReaderInitParam(ignore_obj_size=True),
+        )
+        share, _ = getattr(peer, policy)(cache_size=size).process_trace(reader)
+        return round(share * (Path(path).stat().st_size // 24))
+
+    return lambda: [one(size) for size in frames]
+
+
+def cpu_s() -> float:
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return usage.ru_utime + usage.ru_stime
+
+
+def main() -> None:
+    name, arguments = sys.argv[1:]
+    call: Answer = globals()[name](*json.loads(arguments))
+    start_cpu_s, start = cpu_s(), time.monotonic()
+    answer = call()
+    result = {
+        "cpu_s": cpu_s() - start_cpu_s,
+        "wall_s": time.monotonic() - start,
+        "start_cpu_s": start_cpu_s,
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "answer": answer,
+    }
+    # The peer prints lines of its own; ours is the last.
+    print("\n" + json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

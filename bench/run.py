@@ -1,0 +1,101 @@
+"""Runs every measurement and writes docs/bench.md. `make bench` calls this.
+
+python bench/run.py [--rounds N] [NAME...]      NAME: policies, sweeps, two_tier, import_speed
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import traces
+from measure import Claim
+
+SCRIPTS = ("policies", "sweeps", "two_tier", "import_speed")
+INTRODUCTION = """# Measured beside libcachesim 0.3.5
+
+Command: `make bench`, which runs bench/run.py. One call in a process of its own, peer and ours in
+turn. Trace: 20 M requests over 1 M pages, Zipf 1.0, seed 42, random 64-bit ids; caches of 100,000
+pages where not said otherwise. Figures are CPU seconds of the call, reading included, interpreter
+start and imports not. A ratio is the median over the rounds of theirs by ours, with the range in
+brackets, and then the medians of ours and theirs. Other load on the machine slows both; single
+figures move with it, ratios less.
+"""
+DOCUMENT = Path(__file__).parent.parent / "docs" / "bench.md"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Measures beside libcachesim 0.3.5.")
+    parser.add_argument("--rounds", type=int, default=5, help="runs of each call, in turn")
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(SCRIPTS)}; default: all")
+    arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(SCRIPTS)
+    if unknown:
+        parser.error(f"no script is called {', '.join(sorted(unknown))}")
+    for name in arguments.names or SCRIPTS:
+        print(name, flush=True)
+        measure(name, arguments.rounds)
+    parts = [part for name in SCRIPTS if (part := stored(name))]
+    for part in parts:
+        print(part)
+    # A run of some scripts replaces their part of the document and keeps the rest.
+    DOCUMENT.write_text(INTRODUCTION + "".join(parts))
+
+
+def measure(name: str, rounds: int) -> None:
+    """Runs one script and stores its part of the document."""
+    load = os.getloadavg()[0]
+    claims: list[Claim] = importlib.import_module(name).run(rounds)
+    missed = sum(not claim.is_reached for claim in claims)
+    table = "\n".join(map(row, claims))
+    traces.save(
+        traces.FOLDER / f"{name}.md",
+        lambda aside: aside.write_text(f"""
+## {name}
+
+{len(claims) - missed} of {len(claims)} reached; {rounds} rounds, {place()}, load average {load:.0f}
+before and {os.getloadavg()[0]:.0f} after.
+
+| what | to reach | measured | reached |
+|---|---|---|---|
+{table}
+"""),
+    )
+
+
+def stored(name: str) -> str:
+    path = traces.FOLDER / f"{name}.md"
+    return path.read_text() if path.exists() else ""
+
+
+def row(claim: Claim) -> str:
+    reached = "yes" if claim.is_reached else "no"
+    return f"| {claim.what} | {claim.target} | {claim.measured} | {reached} |"
+
+
+def place() -> str:
+    """Where and of what the figures are."""
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    when = datetime.now(UTC).date().isoformat()
+    return (
+        f"commit {commit}, {when}, {processor()}, {os.cpu_count()} cores, "
+        f"Linux {platform.release()}, Python {platform.python_version()}"
+    )
+
+
+def processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+if __name__ == "__main__":
+    main()
