@@ -1,7 +1,7 @@
 //! Swap architectures: requests come as JSON text, outcomes leave as JSON text.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -31,8 +31,8 @@ struct Wanted {
 
 impl Wanted {
     fn request(self) -> Result<SimulateRequest, sim::Error> {
-        let fast = Device::resolve(&self.fast)?;
-        let slow = Device::resolve(&self.slow)?;
+        let fast = resolve_device(&self.fast)?;
+        let slow = resolve_device(&self.slow)?;
         let mut request = SimulateRequest::new(self.architecture, self.fast_tier_bytes, fast, slow);
         request.options = self.options;
         request.profile = self.profile;
@@ -158,8 +158,19 @@ pub fn devices() -> String {
 /// One device by name, READ/WRITE times or path of its file, as JSON text.
 #[pyfunction]
 pub fn device(py: Python<'_>, text: &str) -> PyResult<String> {
-    let device = Device::resolve(text).map_err(|error| error.raise(py))?;
+    let device = resolve_device(text).map_err(|error| error.raise(py))?;
     Ok(json!(device).to_string())
+}
+
+/// The device of this name, READ/WRITE times, or file: the simulator itself reads no files.
+fn resolve_device(text: &str) -> Result<Device, sim::Error> {
+    if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
+        return Device::resolve(text);
+    }
+    let content = std::fs::read_to_string(text).map_err(|error| {
+        sim::Error::new(sim::ErrorKind::Device, format!("{text}: cannot be read: {error}"))
+    })?;
+    Device::from_toml(&content, text)
 }
 
 fn parsed<T: for<'text> Deserialize<'text>>(py: Python<'_>, text: &str) -> PyResult<T> {

@@ -6,7 +6,6 @@
 
 use crate::error::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
-use std::path::Path;
 
 /// The files of the folder `devices`, by name.
 const BUILTIN: [(&str, &str); 13] = [
@@ -104,11 +103,11 @@ pub struct Device {
 
 impl Device {
     /// The device that `text` names: one of `names()`, a pair `READ/WRITE` such as `90/40us` or
-    /// `4us/1.5ms` (units ns, us, ms, s; the read takes the write's unit where it has none), or the
-    /// path of a TOML file.
+    /// `4us/1.5ms` (units ns, us, ms, s; the read takes the write's unit where it has none). A
+    /// device file is the caller's to read: `from_toml`.
     ///
     /// # Errors
-    /// `Usage` with the list of names, or `Device` with what the file lacks.
+    /// `Usage` with the list of names.
     pub fn resolve(text: &str) -> Result<Device, Error> {
         if let Some(device) = builtin().find(|device| device.name == text) {
             return Ok(device);
@@ -117,12 +116,6 @@ impl Device {
             && let Some(device) = parse_pair(text)?
         {
             return Ok(device);
-        }
-        if Path::new(text).extension().is_some_and(|extension| extension == "toml") {
-            let content = std::fs::read_to_string(text).map_err(|error| {
-                Error::new(ErrorKind::Device, format!("{text}: cannot be read: {error}"))
-            })?;
-            return Device::from_toml(&content, text);
         }
         Err(Error::usage(format!(
             "no device is called '{text}'; known are {}; or give READ/WRITE such as 90/40us, \
