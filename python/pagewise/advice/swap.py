@@ -29,14 +29,14 @@ SCHEMA = "pagewise.advice/1"
 BOUNDS = ("clairvoyant",)
 """Architectures that know the future: nobody can take them."""
 ALONE = "flash"
-FIGURES = ("low_ns", "typical_ns", "high_ns")
+FIGURES = ("low", "typical", "high")
 EQUAL = 0.005
 """Mean I/O time this close to the lowest counts as equal: then what stock Linux has is advised."""
 
 
 @dataclass(frozen=True)
 class Devices:
-    """Latencies of both devices as ``figure -> ns``, and their descriptions."""
+    """Latencies of both devices and descriptions, as `pagewise devices --json` gives them."""
 
     fast: Mapping[str, Any]
     slow: Mapping[str, Any]
@@ -53,12 +53,12 @@ class Devices:
             ("slow", self.slow, corner[1]),
         ):
             counts = outcome[tier]
-            total_ns += counts["reads"] * device["read"][figure]
-            total_ns += counts["writes"] * device["write"][figure]
+            total_ns += counts["reads"] * device["read_ns"][figure]
+            total_ns += counts["writes"] * device["write_ns"][figure]
         return float(total_ns / 1e9)
 
 
-TYPICAL = ("typical_ns", "typical_ns")
+TYPICAL = ("typical", "typical")
 Outcomes = dict[str, dict[int, dict[str, Any]]]
 
 
