@@ -1,0 +1,103 @@
+"""The studies run from inputs to verdicts; on small generated stand-ins for the recordings."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pagewise.grids.spec import TraceSource
+from pagewise.studies import STUDIES, multiswap, nvm_cache, sensitivity, visits
+from pagewise.studies.text import markdown, ruling
+from pagewise.studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
+from pagewise.studies.workloads import Workload
+
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
+SMALL = {"apps": 6, "footprint_mib": 8, "libraries_mib": 4, "services_mib": 4, "rounds": 3}
+FIGURE_COLUMNS = ["x", "series", "y", "std", "n", "seed", "config_hash"]
+
+
+def stand_in(name: str, memory_mib: int, seed: int = 9, **more: object) -> Workload:
+    parameters = {**SMALL, "memory_mib": memory_mib, "seed": seed, **more}
+    return Workload(name, (), (TraceSource(name, scenario=tuple(sorted(parameters.items()))),))
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every workload small, and three sizes of the fast tier."""
+
+    def recording(folder: Path, name: str, output: Path) -> Workload:
+        return stand_in(name, {"swap700": 24, "swap1400": 44}[name])
+
+    def scenario(
+        arrangement: str, schedule: str, order: str, memory_mib: int, seeds: range, **more: object
+    ) -> Workload:
+        parameters = {"arrangement": arrangement, "schedule": schedule, "order": order}
+        parameters |= {**SMALL, "memory_mib": 24 if memory_mib == 600 else 40, **more}
+        parameters["apps"] = more.get("apps", 12) // 2
+        traces = tuple(
+            TraceSource(
+                f"{arrangement}-{schedule}-{order}-{memory_mib}-{sorted(more)}",
+                scenario=tuple(sorted({**parameters, "seed": seed}.items())),
+                seed=seed,
+            )
+            for seed in seeds
+        )
+        return Workload(arrangement, (("order", order), ("schedule", schedule)), traces)
+
+    monkeypatch.setattr(multiswap, "recording", recording)
+    monkeypatch.setattr(nvm_cache, "recording", recording)
+    monkeypatch.setattr(multiswap, "scenario", scenario)
+    monkeypatch.setattr(nvm_cache, "scenario", scenario)
+    monkeypatch.setattr(
+        multiswap,
+        "scenarios",
+        lambda seeds: [
+            scenario(arrangement, "zipf", "shuffled", 1500, seeds)
+            for arrangement in multiswap.ARRANGEMENTS
+        ],
+    )
+    monkeypatch.setattr(multiswap, "SIZES_MIB", (1, 4, 16))
+    monkeypatch.setattr(nvm_cache, "SIZES_MIB", (0, 1, 4, 16, 256))
+    monkeypatch.setattr(sensitivity, "SIZES_MIB", (2,))
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_path: Path, study):
+    result = study.run(EXAMPLES, tmp_path, seeds=2, progress=None)
+    assert json.loads((tmp_path / f"{study.name}.json").read_text()) == result
+    for verdict in result["verdicts"]:
+        assert verdict["verdict"] in (HOLDS, FAILS, NEEDS, UNMEASURED)
+        assert verdict["why"]
+        assert (verdict["verdict"] == NEEDS) == bool(verdict["needs"])
+        assert (verdict["verdict"] == FAILS) == (0 == verdict["holding"] < verdict["readings"])
+    for figure in result["figures"]:
+        assert figure["columns"] == FIGURE_COLUMNS
+        lines = (tmp_path / f"{figure['name']}.csv").read_text().splitlines()
+        assert lines[0].split(",") == FIGURE_COLUMNS
+        assert len(lines) == 1 + len(figure["rows"])
+    assert result["sensitivity"]
+    text = markdown(result)
+    assert all(ruling(verdict) in text for verdict in result["verdicts"])
+
+    again = study.run(EXAMPLES, tmp_path, seeds=2, progress=None)
+    assert again == result
+
+
+def test_every_acceptance_check_of_both_sheets_has_a_verdict(small, tmp_path: Path):
+    names = set()
+    for study in STUDIES:
+        result = study.run(EXAMPLES, tmp_path, seeds=1, progress=None)
+        names |= {verdict["check"] for verdict in result["verdicts"]}
+    expected = {f"ACC-S0-{n}" for n in range(1, 8)} | {f"ACC-S1-{n}" for n in range(1, 8)}
+    assert names == expected
+
+
+def test_the_visit_logs_give_the_totals_of_the_findings():
+    logs = {name: visits.read(EXAMPLES / f"{name}.visits.json") for name in ("swap700", "kill700b")}
+    on, off = logs["swap700"], logs["kill700b"]
+    # pgpgin + pgpgout of the logs, in KiB.
+    assert on.io_bytes == (7_783_980 + 5_877_076) * 1024
+    assert off.io_bytes == (3_956_876 + 135_220) * 1024
+    assert (len(on.rounds()), len(off.rounds()), off.kills) == (6, 4, 38)
+    # findings, section 1c: 198 MB a visit with swap, 62 MB without in rounds 1-3.
+    assert round(off.io_bytes_per_visit(1) / 1e6) in range(55, 70)
