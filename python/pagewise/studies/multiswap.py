@@ -6,9 +6,11 @@ On the recordings and on three generated scenarios. The checks are in `multiswap
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pagewise.grids.spec import TraceSource
 from pagewise.recording import Progress
 from pagewise.studies import multiswap_checks as checks
 from pagewise.studies import outcome, sensitivity
@@ -43,6 +45,14 @@ CLOCK = [
     for moment, copy in itertools.product(("fault", "swapout"), ("free", "keep"))
 ]
 
+RARE = (
+    {"inserted_bit": "1"},
+    {"slot_on_swapin": "free"},
+    {"inserted_bit": "1", "slot_on_swapin": "free"},
+)
+"""Further choices that S1 leaves open. They multiply the runs and move little, so only the
+recordings run under them: enough to know that what fails there fails under every reading."""
+
 FIGURES: tuple[tuple[str, str, str, Measure], ...] = (
     ("fig2", "I/O time", "seconds", lambda counts: counts.io_time_s(BASE_LATENCIES)),
     ("fig3", "slow-tier accesses", "pages", lambda counts: counts.slow_accesses),
@@ -57,14 +67,22 @@ def study(
     recorded = [recording(recordings, name, output) for name in RECORDINGS]
     generated = scenarios(range(seeds))
     variants = [*HIERARCHICAL, *HYBRID, *CLOCK]
-    traces = [trace for workload in [*recorded, *generated] for trace in workload.traces]
-    runs = run(traces, variants, SIZES_MIB, output / f"{NAME}-runs.parquet", progress)
+    rare = [variant.with_options(**more) for variant in (*HYBRID, *CLOCK) for more in RARE]
+    runs = run(
+        _traces([*recorded, *generated]),
+        variants,
+        SIZES_MIB,
+        output / f"{NAME}-runs.parquet",
+        progress,
+    )
+    runs.add(
+        run(_traces(recorded), rare, SIZES_MIB, output / f"{NAME}-rare-runs.parquet", progress)
+    )
 
     shown = [*recorded, *(shown_scenario(name, seeds) for name in ARRANGEMENTS)]
     filtered = [(workload, without_singles(workload, output)) for workload in shown]
-    filtered_traces = [trace for _, workload in filtered for trace in workload.traces]
     filtered_runs = run(
-        filtered_traces,
+        _traces([workload for _, workload in filtered]),
         [HIERARCHICAL[0], *HYBRID],
         SIZES_MIB,
         output / f"{NAME}-without-singles-runs.parquet",
@@ -81,6 +99,7 @@ def study(
         hierarchical=HIERARCHICAL,
         hybrid=HYBRID,
         clock=CLOCK,
+        rare=RARE,
     )
     return outcome.assemble(
         NAME,
@@ -97,6 +116,10 @@ def study(
         inputs=[recording_file(recordings, name) for name in RECORDINGS],
         seeds=seeds,
     )
+
+
+def _traces(workloads: Sequence[Workload]) -> list[TraceSource]:
+    return [trace for workload in workloads for trace in workload.traces]
 
 
 def shown_scenario(arrangement: str, seeds: int) -> Workload:

@@ -20,6 +20,8 @@ from pagewise.studies.workloads import Workload
 
 Choices = tuple[tuple[str, str], ...]
 COPY = "flash_copy_on_promotion"
+DEFAULTS = {"inserted_bit": "0", "slot_on_swapin": "keep"}
+"""Choices of hybrid and CLOCK that only the recordings were run under, with their defaults."""
 
 GAIN_THRESHOLD = 0.001
 """Changes smaller than this are no gain and no loss."""
@@ -51,6 +53,21 @@ class Inputs:
     hierarchical: Sequence[Variant]
     hybrid: Sequence[Variant]
     clock: Sequence[Variant]
+    rare: Sequence[Mapping[str, str]]
+    """Further options under which `hybrid` and `clock` ran on the recordings."""
+
+    def extended(
+        self, variants: Sequence[Variant], workloads: Sequence[Workload]
+    ) -> list[tuple[Variant, Choices]]:
+        """The variants that ran on these workloads, each with all its choices by name."""
+        further: list[Mapping[str, str]] = [{}]
+        if all(workload in self.recorded for workload in workloads):
+            further += self.rare
+        return [
+            (extended, tuple(sorted({**DEFAULTS, **dict(extended.options)}.items())))
+            for variant in variants
+            for extended in [variant.with_options(**more) for more in further]
+        ]
 
 
 def verdicts(inputs: Inputs) -> list[Verdict]:
@@ -86,11 +103,12 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
     found: dict[str, list[Reading]] = {name: [] for name in SIMULATED}
     for choices, arranged in _by_choices(workloads):
         working_sets = [inputs.skew[workload].multi_access_mib for workload in arranged]
-        for hybrid, baseline, latencies in itertools.product(
-            inputs.hybrid, inputs.hierarchical, LATENCIES
+        hybrids = inputs.extended(inputs.hybrid, workloads)
+        for (hybrid, own), baseline, latencies in itertools.product(
+            hybrids, inputs.hierarchical, LATENCIES
         ):
             curves = _curves(inputs, arranged, hybrid, baseline, _io_time(latencies))
-            read = (*choices, *hybrid.options, *_silent(baseline), ("latencies", str(latencies)))
+            read = (*choices, *own, *_silent(baseline), ("latencies", str(latencies)))
             small = [c.up_to(size) for c, size in zip(curves, working_sets, strict=True)]
             found["shape"].append(
                 _all(read, small, lambda c: c.longest_gain(GAIN_THRESHOLD) >= 2, Changes.best)
@@ -107,10 +125,11 @@ def _simulated(inputs: Inputs, workloads: Sequence[Workload]) -> dict[str, list[
                         Changes.mean,
                     )
                 )
-        for hybrid, baseline in itertools.product(inputs.hybrid, inputs.clock):
-            if dict(hybrid.options)[COPY] != dict(baseline.options)[COPY]:
+        clocks = inputs.extended(inputs.clock, workloads)
+        for (hybrid, own), (baseline, of_clock) in itertools.product(hybrids, clocks):
+            if any(dict(own)[name] != dict(of_clock)[name] for name in (COPY, *DEFAULTS)):
                 continue
-            read = (*choices, *hybrid.options, *_silent(baseline))
+            read = (*choices, *own, *_silent(baseline))
             flash = _curves(inputs, arranged, hybrid, baseline, lambda c: c.slow_accesses)
             writes = _curves(inputs, arranged, hybrid, baseline, lambda c: c.fast_writes)
             found["flash_large"].append(
@@ -196,4 +215,5 @@ def _io_time(latencies: Latencies) -> Callable[[Counts], float]:
 
 def _silent(baseline: Variant) -> Choices:
     """The baseline's choices that S1 leaves open; that it evicts by CLOCK is stated."""
-    return tuple(pair for pair in baseline.options if pair[0] not in ("eviction", COPY))
+    of_both = ("eviction", COPY, *DEFAULTS)
+    return tuple(pair for pair in baseline.options if pair[0] not in of_both)

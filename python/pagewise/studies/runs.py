@@ -84,6 +84,10 @@ class Variant:
         """``Variant.of("hybrid", entry_bit="0")``."""
         return Variant(architecture, tuple(sorted(options.items())))
 
+    def with_options(self, **options: str) -> Variant:
+        """The same architecture with further options."""
+        return Variant.of(self.architecture, **dict(self.options), **options)
+
 
 class Runs:
     """Counts by trace, seed, variant and size of the fast tier in MiB."""
@@ -103,6 +107,11 @@ class Runs:
     def counts(self, trace: TraceSource, variant: Variant, size_mib: int) -> Counts:
         """The counts of one cell."""
         return self._counts[trace.name, trace.seed, variant, size_mib]
+
+    def add(self, other: Runs) -> None:
+        """Takes in the counts of other runs."""
+        self._counts |= other._counts
+        self._sha256 |= other._sha256
 
     def sha256(self, trace: TraceSource) -> str:
         """sha256 of the trace's file."""

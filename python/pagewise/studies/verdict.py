@@ -147,6 +147,8 @@ def show(figure: float, unit: str) -> str:
     match unit:
         case "share":
             return f"{figure * 100:.1f} %"
+        case "change" if figure > 10:
+            return "over +1000 %"
         case "change":
             return f"{figure * 100:+.1f} %"
         case "ratio":
