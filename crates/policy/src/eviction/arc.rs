@@ -88,6 +88,11 @@ impl Eviction for Arc {
     }
 
     #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.queues.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
         self.queues.promote(AGAIN, page);
         None

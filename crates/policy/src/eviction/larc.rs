@@ -32,6 +32,11 @@ impl Eviction for Larc {
     }
 
     #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.queues.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
         self.queues.refresh(RESIDENT, page);
         let frames = f64::from(self.frames);

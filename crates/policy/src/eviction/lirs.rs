@@ -127,6 +127,12 @@ impl Eviction for Lirs {
     }
 
     #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.stack.read_ahead(pages);
+        self.others.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
         if self.others.queue_of(page).is_some() {
             return self.hit_cold(page);

@@ -24,6 +24,11 @@ impl Eviction for Lru {
     }
 
     #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.pages.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
         self.pages.refresh(ALL, page);
         None

@@ -28,6 +28,10 @@ use types::PageId;
 pub trait Eviction {
     /// Pages numbered below `pages` may be named from now on. Never takes pages away.
     fn grow(&mut self, pages: usize);
+    /// These pages are about to be requested: a chance to read what the policy keeps about them, so
+    /// that the waits for scattered memory overlap. Changes nothing.
+    #[inline(always)]
+    fn read_ahead(&self, _pages: &[PageId]) {}
     /// A resident page was requested. Names a page that leaves on this occasion, in most policies
     /// none.
     fn hit(&mut self, page: PageId) -> Option<PageId>;

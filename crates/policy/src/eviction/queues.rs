@@ -24,6 +24,8 @@ struct Place(u32);
 const QUEUE_BITS: u32 = 2;
 const POSITIONS_MAX: u32 = (1 << (u32::BITS - QUEUE_BITS)) - 1;
 
+const AHEAD: u32 = 64;
+
 impl Place {
     /// `POSITIONS_MAX` itself is no position, so this is no place.
     const NOWHERE: Place = Place(u32::MAX);
@@ -62,6 +64,22 @@ impl<const COUNT: usize> Queues<COUNT> {
         if self.places.len() < pages {
             self.places.resize(pages, Place::NOWHERE);
         }
+    }
+
+    /// Reads the places of pages that are about to be named, and of those next to leave a queue, so
+    /// that the waits for scattered memory overlap.
+    #[inline(always)]
+    pub fn read_ahead(&self, pages: &[PageId]) {
+        let mut read = 0;
+        for page in pages {
+            read |= self.places[page.index()].0;
+        }
+        for ring in &self.rings {
+            for ahead in 0..AHEAD {
+                read |= self.places[ring.page(ring.front.wrapping_add(ahead)).index()].0;
+            }
+        }
+        std::hint::black_box(read);
     }
 
     /// Pages in `queue`.
@@ -219,13 +237,16 @@ impl Ring {
         let entries = self.front..self.back;
         self.front &= self.slots.len() as u32 - 1;
         self.back = self.front;
+        let mask = self.slots.len() - 1;
         for position in entries {
-            let page = self.page(position);
-            if places[page.index()] == Place::new(queue, position) {
-                // A page's valid entry is its last, so none of its stale ones is still to come.
-                places[page.index()] = Place::new(queue, self.back);
-                self.push(page);
-            }
+            let page = self.slots[position as usize & mask];
+            let place = &mut places[page.index()];
+            // Half the entries are stale, in no order: arithmetic instead of a branch. A stale
+            // entry is written too, and overwritten by the next.
+            let is_valid = *place == Place::new(queue, position);
+            *place = if is_valid { Place::new(queue, self.back) } else { *place };
+            self.slots[self.back as usize & mask] = page;
+            self.back += u32::from(is_valid);
         }
     }
 }

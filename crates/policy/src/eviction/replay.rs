@@ -77,6 +77,9 @@ pub trait Replay: Send {
     fn replay(&mut self, requests: &[PageId], pages: usize, memory: &mut Residency) -> u64;
 }
 
+/// Requests that a policy may look at together before they are replayed one by one.
+const CHUNK: usize = 64;
+
 impl<Policy: Eviction + Send> Replay for Policy {
     fn replay(&mut self, requests: &[PageId], pages: usize, memory: &mut Residency) -> u64 {
         self.grow(pages);
@@ -84,24 +87,30 @@ impl<Policy: Eviction + Send> Replay for Policy {
         if memory.frames == 0 {
             return memory.miss_all(requests);
         }
-        let mut misses = 0;
-        for &page in requests {
-            if memory.contains(page) {
-                if let Some(victim) = self.hit(page) {
-                    memory.free(victim);
-                }
-                continue;
-            }
-            misses += 1;
-            memory.note_miss(page);
-            if self.miss(page) {
-                while let Some(victim) = self.make_room(page) {
-                    memory.free(victim);
-                }
-                self.insert(page);
-                memory.fill(page);
-            }
-        }
-        misses
+        requests.chunks(CHUNK).map(|chunk| replay_chunk(self, chunk, memory)).sum()
     }
+}
+
+#[inline(always)]
+fn replay_chunk(policy: &mut impl Eviction, requests: &[PageId], memory: &mut Residency) -> u64 {
+    policy.read_ahead(requests);
+    let mut misses = 0;
+    for &page in requests {
+        if memory.contains(page) {
+            if let Some(victim) = policy.hit(page) {
+                memory.free(victim);
+            }
+            continue;
+        }
+        misses += 1;
+        memory.note_miss(page);
+        if policy.miss(page) {
+            while let Some(victim) = policy.make_room(page) {
+                memory.free(victim);
+            }
+            policy.insert(page);
+            memory.fill(page);
+        }
+    }
+    misses
 }

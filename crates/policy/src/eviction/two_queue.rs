@@ -50,6 +50,11 @@ impl Eviction for TwoQueue {
     }
 
     #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.queues.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
         if self.queues.queue_of(page) == Some(FREQUENT) {
             self.queues.refresh(FREQUENT, page);
