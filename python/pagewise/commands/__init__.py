@@ -10,6 +10,7 @@ import typer
 from pagewise.commands import (
     advise,
     analyze,
+    demo,
     devices,
     import_,
     info,
@@ -43,6 +44,7 @@ class Command:
 
 
 COMMANDS = [
+    Command("demo", demo.run, ANSWERS, demo.EXAMPLES),
     Command("import", import_.run, RECORDINGS, import_.EXAMPLES),
     Command("info", info.run, RECORDINGS, info.EXAMPLES),
     Command("slice", slice_.run, RECORDINGS, slice_.EXAMPLES),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from pagewise.errors import UnreadableInput
-from pagewise.recording import PathLike, Progress, read
+from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
 from pagewise.terminal import facts, figures, show, watched
 from pagewise.units import format_seconds, format_share, format_size
@@ -16,6 +17,7 @@ from pagewise.units import format_seconds, format_share, format_size
 EXAMPLES = ("pagewise demo --report report.html",)
 SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
 SHOWN_MIB = (64, 128, 256, 512, 1200)
+PATTERNS = ("*.parquet", "*.pgw.zst")
 ALONE = "flash"
 REFERENCE = "kill700b.visits.json"
 """The same programs in the same memory without swap: what swap I/O should come down to."""
@@ -43,31 +45,48 @@ def run(
     from pagewise.studies.workloads import examples_folder
 
     folder = recordings or examples_folder()
-    paths = sorted(folder.glob("*.pgw.zst"), key=lambda path: -path.stat().st_size)
-    if not paths:
-        raise UnreadableInput(f"{folder}: no recordings", hint="make them with pagewise import")
+    shipped = [path for pattern in PATTERNS for path in folder.glob(pattern)]
+    if not shipped:
+        raise UnreadableInput(f"{folder}: no recordings", hint=f"looked for {', '.join(PATTERNS)}")
     analyses, cells = {}, []
-    for path in paths:
-        name = recording_name(str(path))
-        with watched(f"analyzing {name}") as progress:
-            analyses[name] = analyze(path, by="process", progress=progress)
-            analyses[name]["header"] = read(path).header
-        with watched(f"replaying {name}") as progress:
-            cells += simulated(path, name, fast, slow, progress)
-    reference = folder / REFERENCE
-    with watched("advising") as progress:
-        advice = advise_swap(
-            paths[0],
-            fast=fast,
-            slow=slow,
-            reference=str(reference) if reference.exists() else None,
-            progress=progress,
-        )
+    with tempfile.TemporaryDirectory(prefix="pagewise-demo-") as scratch:
+        paths = [imported(path, Path(scratch)) for path in sorted(shipped, key=size, reverse=True)]
+        for path in paths:
+            name = recording_name(str(path))
+            with watched(f"analyzing {name}") as progress:
+                analyses[name] = analyze(path, by="process", progress=progress)
+                analyses[name]["header"] = read(path).header
+            with watched(f"replaying {name}") as progress:
+                cells += simulated(path, name, fast, slow, progress)
+        reference = folder / REFERENCE
+        with watched("advising") as progress:
+            advice = advise_swap(
+                paths[0],
+                fast=fast,
+                slow=slow,
+                reference=str(reference) if reference.exists() else None,
+                progress=progress,
+            )
     results = [*analyses.values(), {"schema": "pagewise.sweep/1", "cells": cells}, advice]
     written = write_report(
         results, report, title="Where should swapped pages go?", command=command_line(), force=True
     )
     show(*answers(analyses, cells, advice), f"report: {written['path']}")
+
+
+def size(path: Path) -> int:
+    """Bytes of the file."""
+    return path.stat().st_size
+
+
+def imported(path: Path, scratch: Path) -> Path:
+    """The recording as a trace file, which many passes read faster."""
+    if path.suffix == ".parquet":
+        return path
+    target = scratch / f"{recording_name(str(path))}.parquet"
+    with watched(f"importing {path.name}") as progress:
+        import_trace(path, target, progress=progress)
+    return target
 
 
 def simulated(

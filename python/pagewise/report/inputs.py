@@ -160,7 +160,7 @@ def fingerprint(path: str) -> tuple[str, bytes]:
 def recording_name(path: str) -> str:
     """The file's name without folders and endings: what charts call the recording."""
     name = os.path.basename(path)
-    for ending in (".zst", ".gz", ".parquet", ".json", ".csv", ".txt"):
+    for ending in (".zst", ".gz", ".parquet", ".pgw", ".json", ".csv", ".txt"):
         name = name.removesuffix(ending)
     return name or path
 
