@@ -103,6 +103,18 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path):
     assert output.read_text() == "my thesis"
 
 
+def test_traces_of_the_same_content_share_their_runs_and_have_rows_of_their_own(tmp_path: Path):
+    twins = [{**SMALL, "name": name, "memory_mib": 24} for name in ("one", "other")]
+    output = tmp_path / "results.parquet"
+    seen: list[tuple[int, int]] = []
+    report = sweep({**SPEC, "scenario": twins}, output, progress=lambda *p: seen.append(p))
+    assert report["cells"] == report["computed"] == 2 * CELLS
+    assert seen[-1][1] == 1000 * CELLS
+    rows = results.read(str(output))
+    assert {row["trace"] for row in rows} == {"one", "other"}
+    assert len({row["key"] for row in rows}) == CELLS
+
+
 def test_progress_ends_at_its_total(tmp_path: Path):
     seen: list[tuple[int, int]] = []
     sweep(SPEC, tmp_path / "results.parquet", progress=lambda *pair: seen.append(pair))

@@ -97,7 +97,10 @@ def test_unsafe_stays_where_it_is_allowed() -> None:
 @pytest.mark.parametrize(
     ("crate", "forbidden"),
     [
-        ("policy", r"std::(time|fs|env|net|process|thread|io|sync::(?!Arc))\b|Hash(Map|Set)|rand::"),
+        (
+            "policy",
+            r"std::(time|fs|env|net|process|thread|io|sync::(?!Arc))\b|Hash(Map|Set)|rand::",
+        ),
         ("sim", r"std::(time|fs|env|net|process|thread)\b|SystemTime|Instant\b|rand::"),
     ],
 )

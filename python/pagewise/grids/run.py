@@ -50,22 +50,23 @@ def sweep(
             cell.key: CellResult(outcome=known[cell.key]) for cell in cells if cell.key in known
         }
         outcomes = kept | outcomes
-        missing = [cell for cell in cells if cell.key not in outcomes]
+        missing = {cell.key: cell for cell in cells if cell.key not in outcomes}
         runner.run(
-            split(missing, runner.workers),
+            split(list(missing.values()), runner.workers),
             Path(folder),
             lambda found: _record(found, outcomes, journal),
             progress,
         )
         table.write(output, cells, outcomes)
         journal.remove()
+    kept_cells = sum(cell.key in kept for cell in cells)
     failed = [_failure(cell, outcomes[cell.key]) for cell in cells if outcomes[cell.key].error]
     return {
         "schema": SCHEMA,
         "output": output,
         "cells": len(cells),
-        "kept": len(kept),
-        "computed": len(cells) - len(kept) - len(failed),
+        "kept": kept_cells,
+        "computed": len(cells) - kept_cells - len(failed),
         "failed": failed,
     }
 
@@ -75,10 +76,13 @@ def _grid(spec: str | Path | Mapping[str, Any]) -> Grid:
 
 
 def _cells(grid: Grid, folder: Path) -> tuple[list[Cell], dict[str, CellResult]]:
-    """Every cell of the grid once, and the failures that are known before anything runs."""
+    """Every cell of the grid, and the failures that are known before anything runs.
+
+    Two traces of the same content have cells of the same key, which run once.
+    """
     version = _core.version()
     understood = [_understood(request) for request in grid.requests]
-    cells: dict[str, Cell] = {}
+    cells: list[Cell] = []
     failures: dict[str, CellResult] = {}
     for trace in grid.traces:
         sha256, trace_error = _identified(trace, folder)
@@ -90,11 +94,11 @@ def _cells(grid: Grid, folder: Path) -> tuple[list[Cell], dict[str, CellResult]]
                 version=version,
                 schema=SCHEMA,
             )
-            cells.setdefault(key, Cell(key, trace, sha256, request))
+            cells.append(Cell(key, trace, sha256, request))
             error = trace_error or request_error
             if error:
                 failures[key] = CellResult(error=error)
-    return list(cells.values()), failures
+    return cells, failures
 
 
 def _understood(request: Request) -> tuple[dict[str, Any], str | None]:

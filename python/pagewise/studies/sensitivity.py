@@ -20,8 +20,9 @@ from pagewise.studies.runs import BASE_LATENCIES, Variant, run
 from pagewise.studies.workloads import Workload
 
 SIZES_MIB = (64, 128, 256, 512)
-NUMBERS = ("0.25", "1", "4")
-"""Values tried where an option takes a number (S0.4: bounds of the ghost)."""
+NUMBERS = {"ghost": ("0.25", "1", "4"), "bit_epoch": ("10000", "100000", "1000000")}
+"""Values tried of options that take a number: pages remembered as a multiple of the fast tier's
+(S0.4), and swap-ins after which access bits are cleared."""
 OF_THE_REPLAY = (("readahead", "off", "recorded"), ("clean_evictions", "none", "inferred"))
 """Choices of the replay, whatever the architecture: name, default, the other value."""
 
@@ -78,7 +79,7 @@ def _choices() -> Iterator[tuple[str, str, str, str]]:
     """Architecture, option, default and every other value of each option in the catalog."""
     for architecture in json.loads(_core.architectures()):
         for option in architecture["options"]:
-            values = [*option["words"], *(NUMBERS if option["takes_number"] else ())]
+            values = [*option["words"], *NUMBERS.get(option["name"], ())]
             for value in values:
                 if value != option["default"]:
                     yield architecture["name"], option["name"], option["default"], value
