@@ -17,8 +17,8 @@ fn shared(name: &str, by_process: bool) -> Option<Analysis> {
         eprintln!("skipped: {} is not here", path.display());
         return None;
     }
-    let mut source = trace::open(&path, &ImportOptions::default()).unwrap();
-    Some(analyze(&mut *source, by_process, &NoProgress).unwrap())
+    let mut source = trace::open(&path, &ImportOptions::default()).expect("the recording opens");
+    Some(analyze(&mut *source, by_process, &NoProgress).expect("the recording is sound"))
 }
 
 fn rounded(share: f64) -> f64 {
