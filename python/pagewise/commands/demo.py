@@ -19,6 +19,7 @@ SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
 SHOWN_MIB = (64, 128, 256, 512, 1200)
 PATTERNS = ("*.parquet", "*.pgw.zst")
 ALONE = "flash"
+BOUND = "clairvoyant"
 REFERENCE = "kill700b.visits.json"
 """The same programs in the same memory without swap: what swap I/O should come down to."""
 
@@ -110,7 +111,7 @@ def simulated(
             "options": {},
         }
         for architecture in architectures
-        for size in ((0,) if architecture == ALONE else SIZES_MIB)
+        for size in sizes_mib(architecture)
     ]
     answers = simulate_many(read(path), requests, progress=progress)
     return [
@@ -118,6 +119,13 @@ def simulated(
         for answer in answers
         if "outcome" in answer
     ]
+
+
+def sizes_mib(architecture: str) -> tuple[int, ...]:
+    """Sizes at which an architecture is replayed; the bound is slow, and shown at few."""
+    if architecture == ALONE:
+        return (0,)
+    return SHOWN_MIB if architecture == BOUND else SIZES_MIB
 
 
 def answers(
