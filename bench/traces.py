@@ -32,6 +32,7 @@ VSCSI = np.dtype(
     ]
 )
 READ, WRITE = 0x28, 0x2A
+VSCSI_VERSION_1 = 1 << 8
 SECTORS_PER_PAGE = 8
 
 
@@ -86,7 +87,7 @@ def vscsi() -> Path:
         records["bytes"] = 4096
         records["segments"] = 1
         records["command"] = np.where(generator.random(REQUESTS) < WRITE_SHARE, WRITE, READ)
-        records["version"] = 1
+        records["version"] = VSCSI_VERSION_1
         records["block"] = places[ranks()] * SECTORS_PER_PAGE
         records["microseconds"] = 1_000_000 + np.arange(REQUESTS, dtype=np.uint64) * 100
         save(path, records.tofile)
@@ -98,7 +99,10 @@ def own_with_writes() -> Path:
 
 
 def blockcsv(pages_max: int) -> Path:
-    """Requests of 1 to `pages_max` pages as text, in the words of the phone recordings."""
+    """Requests of 1 to `pages_max` pages as text, in the words of the phone recordings.
+
+    Processes take turns in bursts of eight requests.
+    """
     path = FOLDER / f"requests-{pages_max}.csv"
 
     def write(aside: Path) -> None:
@@ -111,7 +115,7 @@ def blockcsv(pages_max: int) -> Path:
             for line in range(TEXT_LINES):
                 flag = "W" if is_write[line] else "R"
                 file.write(
-                    f"app-{20000 + line % 10},8388608,{flag},{sectors[line]},{sizes[line]},"
+                    f"app-{20000 + line // 8 % 10},8388608,{flag},{sectors[line]},{sizes[line]},"
                     f"{48746 + line / 10000:.6f}\n"
                 )
 
@@ -132,7 +136,7 @@ def ftrace() -> Path:
             file.write("# tracer: nop\n#\n")
             for line in range(TEXT_LINES):
                 flag = "W" if is_write[line] else "R"
-                pid = 20000 + line % 10
+                pid = 20000 + line // 8 % 10
                 file.write(
                     f"{'app':>16}-{pid:<7} [00{line % 2}] ..... {1827 + line / 10000:12.6f}: "
                     f"block_rq_issue: 254,0 {flag} 4096 () {sectors[line]} + 8 be,0,4 [app]\n"
