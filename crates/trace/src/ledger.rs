@@ -19,6 +19,9 @@ const NAMES_MAX: usize = SPACES_MAX as usize - 1;
 /// Kinds of events that are counted one by one.
 const SEEN_MAX: usize = 4096;
 
+/// What further kinds are counted as.
+const SEEN_OTHERS: &[u8] = b"others";
+
 /// A line of a text recording that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reject {
@@ -46,9 +49,10 @@ pub struct Ledger {
     rejects: Vec<Reject>,
     skipped: BTreeMap<&'static str, u64>,
     losses: BTreeMap<&'static str, u64>,
-    seen: BTreeMap<Vec<u8>, u64>,
-    /// Events come in runs: the last one seen, and how many of it are not in `seen` yet.
-    seen_last: (Vec<u8>, u64),
+    seen: Vec<(Vec<u8>, u64)>,
+    seen_by_name: HashMap<Vec<u8>, usize>,
+    /// Events come in runs: the index of the last one.
+    seen_last: usize,
 }
 
 impl Ledger {
@@ -158,23 +162,24 @@ impl Ledger {
     /// Books `count` events by the recording's own name for them.
     #[inline]
     pub fn see(&mut self, event: &[u8], count: u64) {
-        if self.seen_last.0 != event {
-            self.settle_seen();
-            self.seen_last.0.clear();
-            self.seen_last.0.extend_from_slice(event);
+        if self.seen.get(self.seen_last).is_none_or(|(last, _)| last != event) {
+            self.seen_last = self.find_seen(event);
         }
-        self.seen_last.1 = self.seen_last.1.saturating_add(count);
+        let total = &mut self.seen[self.seen_last].1;
+        *total = total.saturating_add(count);
     }
 
-    fn settle_seen(&mut self) {
-        let count = std::mem::take(&mut self.seen_last.1);
-        if count == 0 {
-            return;
+    fn find_seen(&mut self, event: &[u8]) -> usize {
+        if let Some(&index) = self.seen_by_name.get(event) {
+            return index;
         }
-        let is_known = self.seen.len() < SEEN_MAX || self.seen.contains_key(&self.seen_last.0);
-        let event = if is_known { self.seen_last.0.clone() } else { b"others".to_vec() };
-        let total = self.seen.entry(event).or_default();
-        *total = total.saturating_add(count);
+        let is_room = self.seen.len() < SEEN_MAX || event == SEEN_OTHERS;
+        if !is_room {
+            return self.find_seen(SEEN_OTHERS);
+        }
+        self.seen.push((event.to_vec(), 0));
+        self.seen_by_name.insert(event.to_vec(), self.seen.len() - 1);
+        self.seen.len() - 1
     }
 
     /// Processes by `ProcessId`.
@@ -208,10 +213,12 @@ impl Ledger {
             .collect()
     }
 
-    /// Events by the recording's own names, with counts.
-    pub fn seen(&mut self) -> Vec<(String, u64)> {
-        self.settle_seen();
-        self.seen.iter().map(|(event, &count)| (readable(event), count)).collect()
+    /// Events by the recording's own names, with counts, in the order of the names.
+    pub fn seen(&self) -> Vec<(String, u64)> {
+        let mut seen: Vec<(String, u64)> =
+            self.seen.iter().map(|(event, count)| (readable(event), *count)).collect();
+        seen.sort();
+        seen
     }
 }
 
@@ -241,6 +248,20 @@ mod tests {
         assert_eq!(ledger.device(b""), 0);
         assert_eq!(ledger.device(b"8,0"), 1);
         assert_eq!(ledger.device(b""), 0);
+    }
+
+    #[test]
+    fn kinds_of_events_are_bounded() {
+        let mut ledger = Ledger::new(false);
+        for kind in 0..2 * SEEN_MAX {
+            ledger.see(format!("event{kind}").as_bytes(), 1);
+            ledger.see(b"event0", 1);
+        }
+        let seen = ledger.seen();
+        let count = |name: &str| seen.iter().find(|(event, _)| event == name).map(|seen| seen.1);
+        assert_eq!(seen.len(), SEEN_MAX + 1);
+        assert_eq!(count("event0"), Some(2 * SEEN_MAX as u64 + 1));
+        assert_eq!(count("others"), Some(SEEN_MAX as u64));
     }
 
     #[test]

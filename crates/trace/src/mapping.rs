@@ -40,6 +40,8 @@ pub struct Mapper {
     /// Time of the first row; the trace's times count from it.
     start_ns: Option<i64>,
     last_ns: i64,
+    /// Records that were earlier than the one before them.
+    disordered: u64,
 }
 
 impl Mapper {
@@ -59,12 +61,17 @@ impl Mapper {
                 _ => "holds names of objects, not places on a device: use --as objects",
             });
         }
-        Ok(Mapper { mapping, traits, start_ns: None, last_ns: i64::MIN })
+        Ok(Mapper { mapping, traits, start_ns: None, last_ns: i64::MIN, disordered: 0 })
     }
 
     /// Time of the first row on the recording's clock; 0 before it and without a clock.
     pub fn start_ns(&self) -> i64 {
         self.start_ns.unwrap_or(0)
+    }
+
+    /// Records that were earlier than the one before them, since the last call.
+    pub fn take_disordered(&mut self) -> u64 {
+        std::mem::take(&mut self.disordered)
     }
 
     /// Appends the rows of one record, or books why it has none.
@@ -79,7 +86,7 @@ impl Mapper {
 
     fn map_object(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
         let Some(kind) = access_kind(record.operation, ledger) else { return };
-        self.push(record, kind, EventFlags::default(), 1, mapped, ledger);
+        self.push(record, kind, EventFlags::default(), 1, mapped);
         mapped.rows.space.push(0);
         mapped.rows.address.push(record.address);
         mapped.keys.push(record.address);
@@ -108,7 +115,7 @@ impl Mapper {
         }
         let is_file = record.flags.contains(EventFlags::FILE);
         let space = if is_file { 0 } else { record.process.0 + 1 };
-        self.push(record, kind, record.flags, 1, mapped, ledger);
+        self.push(record, kind, record.flags, 1, mapped);
         mapped.rows.space.push(space);
         mapped.rows.address.push(record.address);
         if kind != EventKind::Exit {
@@ -136,7 +143,7 @@ impl Mapper {
         };
         let pages = start / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
         let count = (pages.end - pages.start) as usize;
-        self.push(record, kind, flags, count, mapped, ledger);
+        self.push(record, kind, flags, count, mapped);
         mapped.rows.space.extend(repeat_n(space, count));
         mapped.keys.extend(pages.clone().map(|page| page_key(space, page)));
         mapped.rows.address.extend(pages);
@@ -154,15 +161,12 @@ impl Mapper {
         flags: EventFlags,
         count: usize,
         mapped: &mut Mapped,
-        ledger: &mut Ledger,
     ) {
         let rows = &mut mapped.rows;
         if self.traits.has_clock {
             let start_ns = *self.start_ns.get_or_insert(record.time_ns);
-            if record.time_ns < self.last_ns {
-                ledger.lose("records out of time order, kept as they came", 1);
-            }
-            self.last_ns = self.last_ns.max(record.time_ns);
+            self.disordered += u64::from(record.time_ns < self.last_ns);
+            self.last_ns = record.time_ns;
             let time_ns = record.time_ns.saturating_sub(start_ns);
             rows.events.time_ns.extend(repeat_n(time_ns, count));
         }
@@ -256,11 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn times_count_from_the_first_row_and_disorder_is_booked() {
-        let at = |time_ns| Record { bytes: 512, time_ns, ..Record::new(Operation::Read, 8) };
-        let (mapped, ledger) = map(Mapping::Block, BLOCK, &[at(50), at(70), at(40), at(60)]);
+    fn times_count_from_the_first_row_and_disorder_is_counted() {
+        let mut mapper = Mapper::new(Mapping::Block, BLOCK).unwrap();
+        let mut mapped = Mapped::default();
+        for time_ns in [50, 70, 40, 60] {
+            let record = Record { bytes: 512, time_ns, ..Record::new(Operation::Read, 8) };
+            mapper.map(&record, &mut mapped, &mut Ledger::new(false));
+        }
         assert_eq!(mapped.rows.events.time_ns, [0, 20, -10, 10]);
-        assert_eq!(ledger.losses()[0].count, 2);
+        assert_eq!((mapper.start_ns(), mapper.take_disordered()), (50, 1));
     }
 
     #[test]

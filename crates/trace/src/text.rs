@@ -13,7 +13,7 @@ pub fn take_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
     {
         // Nineteen digits always fit; only beyond them is a check needed.
         number = if length < 19 {
-            number * 10 + u64::from(digit)
+            number.wrapping_mul(10).wrapping_add(u64::from(digit))
         } else {
             number.checked_mul(10)?.checked_add(u64::from(digit))?
         };
@@ -42,26 +42,31 @@ pub fn decimal_or_hex(text: &[u8]) -> Option<u64> {
 }
 
 /// The time that `text` begins with, and what follows it: a decimal number of units of `unit_ns`
-/// nanoseconds with any number of fraction digits, rounded to the nearest nanosecond.
+/// nanoseconds (a power of ten up to a second) with any number of fraction digits, rounded to the
+/// nearest nanosecond.
 #[inline]
 pub fn take_time(text: &[u8], unit_ns: u64) -> Option<(i64, &[u8])> {
     let (whole, mut rest) = take_decimal(text)?;
     let mut nanos = whole.checked_mul(unit_ns)?;
     if let [b'.', fraction @ ..] = rest {
+        let mut part = 0u64;
         let mut place = unit_ns;
         let mut length = 0;
-        while let Some(digit) = fraction.get(length).map(|byte| byte.wrapping_sub(b'0'))
+        let digit_at = |place: usize| fraction.get(place).map(|byte| byte.wrapping_sub(b'0'));
+        while let Some(digit) = digit_at(length)
             && digit < 10
+            && place > 1
         {
-            if place >= 10 {
-                place /= 10;
-                nanos = nanos.checked_add(u64::from(digit) * place)?;
-            } else if place == 1 {
-                nanos = nanos.checked_add(u64::from(digit >= 5))?;
-                place = 0;
-            }
+            part = part.wrapping_mul(10).wrapping_add(u64::from(digit));
+            place /= 10;
             length += 1;
         }
+        let is_up = digit_at(length).is_some_and(|digit| (5..10).contains(&digit));
+        while digit_at(length).is_some_and(|digit| digit < 10) {
+            length += 1;
+        }
+        // Below a whole unit, rounded up to it at most.
+        nanos = nanos.checked_add(part * place + u64::from(is_up))?;
         rest = &fraction[length..];
     }
     Some((i64::try_from(nanos).ok()?, rest))

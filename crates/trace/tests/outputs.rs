@@ -1,5 +1,7 @@
 //! What an import leaves behind: a complete trace file, or nothing.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +81,7 @@ fn bad_lines_are_counted_or_refused() {
     let text = b"5 3 0 0\nnonsense\n7 1 0 2\n";
     let (folder, input, output) = folder_with("a.lis", text);
     let arc = ImportOptions { format: Some("arc".into()), ..ImportOptions::default() };
-    let report = import(&[input.clone()], &output, &arc, &NoProgress).unwrap();
+    let report = import(std::slice::from_ref(&input), &output, &arc, &NoProgress).unwrap();
     assert_eq!((report.accesses, report.pages, report.rejected), (4, Some(3), 1));
     assert_eq!((report.rejects[0].line, report.rejects[0].file.ends_with("a.lis")), (2, true));
     assert_eq!(report.losses[0].count, 1);

@@ -1,6 +1,8 @@
 //! Imports real recordings and compares with counts that were obtained without this code. The
 //! recordings lie beside the repository, in ../shared/data; where they are absent, tests say so.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
+
 use std::path::{Path, PathBuf};
 
 use trace::formats::Role;

@@ -79,7 +79,7 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
         Error::new(ErrorKind::Usage, lines.input().path(), message).at(Position::Line(1))
     })?;
     let parser = BlockCsv {
-        columns,
+        layout: Layout::new(&columns),
         mapping,
         device_last: (Vec::new(), None),
         process_last: (Vec::new(), None),
@@ -92,6 +92,59 @@ struct Columns {
     delimiter: u8,
     roles: Vec<Option<Role>>,
     time_unit_ns: u64,
+}
+
+/// The columns as lines are split by them.
+struct Layout {
+    delimiter: u8,
+    /// Where in `Fields` each column's field goes.
+    slots: Vec<usize>,
+    time_unit_ns: u64,
+    /// Which roles have a column.
+    has: [bool; Role::ALL.len()],
+}
+
+impl Layout {
+    fn new(columns: &Columns) -> Layout {
+        let slot = |role: &Option<Role>| role.map_or(UNUSED_SLOT, |role| role as usize);
+        Layout {
+            delimiter: columns.delimiter,
+            slots: columns.roles.iter().map(slot).collect(),
+            time_unit_ns: columns.time_unit_ns,
+            has: Role::ALL.map(|(_, role)| columns.has(role)),
+        }
+    }
+
+    #[inline]
+    fn has(&self, role: Role) -> bool {
+        self.has[role as usize]
+    }
+
+    /// The fields of a line by role.
+    #[inline]
+    fn split<'line>(&self, line: &'line [u8]) -> Result<Fields<'line>, Expected> {
+        let mut fields = Fields::default();
+        let mut slots = self.slots.iter();
+        if memchr::memchr(b'"', line).is_none() {
+            let mut start = 0;
+            let ends = memchr::memchr_iter(self.delimiter, line).chain(std::iter::once(line.len()));
+            for (end, &slot) in ends.zip(slots.by_ref()) {
+                fields.0[slot] = &line[start..end];
+                start = end + 1;
+            }
+        } else {
+            let mut rest = Some(line);
+            while let Some(text) = rest
+                && let Some(&slot) = slots.next()
+            {
+                (fields.0[slot], rest) = take_field(text, self.delimiter);
+            }
+        }
+        match slots.next() {
+            Some(_) => Err(Expected("as many fields as the header has")),
+            None => Ok(fields),
+        }
+    }
 }
 
 impl Columns {
@@ -175,16 +228,20 @@ fn without_time_unit(name: &str) -> (&str, u64) {
 }
 
 struct BlockCsv {
-    columns: Columns,
+    layout: Layout,
     mapping: Mapping,
     /// The same name comes many times in a row.
     device_last: (Vec<u8>, Option<u32>),
     process_last: (Vec<u8>, Option<ProcessId>),
 }
 
-/// The fields of a line by role; empty where the file has no such column.
+/// The fields of a line by role, empty where the file has no such column, and a place for fields
+/// without a role.
 #[derive(Default)]
-struct Fields<'line>([&'line [u8]; Role::ALL.len()]);
+struct Fields<'line>([&'line [u8]; Role::ALL.len() + 1]);
+
+/// The place for fields without a role.
+const UNUSED_SLOT: usize = Role::ALL.len();
 
 impl<'line> Fields<'line> {
     #[inline]
@@ -203,12 +260,12 @@ impl LineParser for BlockCsv {
         if line.is_empty() || line[0] == b'#' {
             return Ok(());
         }
-        let fields = self.columns.split(line)?;
+        let fields = self.layout.split(line)?;
         let operation = self.operation(&fields)?;
         let address = self.address(&fields)?;
         let bytes = self.bytes(&fields, operation)?;
-        let time_ns = if self.columns.has(Role::Time) {
-            let when = time(fields.get(Role::Time), self.columns.time_unit_ns);
+        let time_ns = if self.layout.has(Role::Time) {
+            let when = time(fields.get(Role::Time), self.layout.time_unit_ns);
             when.ok_or(Expected("a number as time"))?
         } else {
             0
@@ -226,9 +283,9 @@ impl LineParser for BlockCsv {
         Traits {
             address: if is_objects { AddressUnit::Id } else { AddressUnit::Sector },
             mapping: self.mapping,
-            has_clock: self.columns.has(Role::Time),
-            has_operations: self.columns.has(Role::Op),
-            has_sizes: self.columns.has(Role::Sectors) || self.columns.has(Role::Size),
+            has_clock: self.layout.has(Role::Time),
+            has_operations: self.layout.has(Role::Op),
+            has_sizes: self.layout.has(Role::Sectors) || self.layout.has(Role::Size),
             has_durations: false,
         }
     }
@@ -241,28 +298,6 @@ fn seen_as(operation: Operation) -> &'static [u8] {
         Operation::Discard => b"discard",
         Operation::Flush => b"flush",
         _ => b"other",
-    }
-}
-
-impl Columns {
-    /// The fields that have a role.
-    #[inline]
-    fn split<'line>(&self, line: &'line [u8]) -> Result<Fields<'line>, Expected> {
-        let mut fields = Fields::default();
-        let mut rest = line;
-        let last = self.roles.len() - 1;
-        for (column, role) in self.roles.iter().enumerate() {
-            let (field, after) = take_field(rest, self.delimiter);
-            if let Some(role) = role {
-                fields.0[*role as usize] = field;
-            }
-            match after {
-                Some(after) => rest = after,
-                None if column < last => return Err(Expected("as many fields as the header has")),
-                None => {}
-            }
-        }
-        Ok(fields)
     }
 }
 
@@ -282,7 +317,7 @@ fn take_field(text: &[u8], delimiter: u8) -> (&[u8], Option<&[u8]>) {
 impl BlockCsv {
     #[inline]
     fn operation(&self, fields: &Fields<'_>) -> Result<Operation, Expected> {
-        if !self.columns.has(Role::Op) {
+        if !self.layout.has(Role::Op) {
             return Ok(Operation::Read);
         }
         let word = fields.get(Role::Op).trim_ascii();
@@ -291,7 +326,7 @@ impl BlockCsv {
 
     #[inline]
     fn address(&self, fields: &Fields<'_>) -> Result<u64, Expected> {
-        if self.mapping == Mapping::Objects && self.columns.has(Role::Id) {
+        if self.mapping == Mapping::Objects && self.layout.has(Role::Id) {
             let id = fields.get(Role::Id).trim_ascii();
             return if id.is_empty() { Err(Expected("an object id")) } else { Ok(object_id(id)) };
         }
@@ -300,12 +335,12 @@ impl BlockCsv {
 
     #[inline]
     fn bytes(&self, fields: &Fields<'_>, operation: Operation) -> Result<u64, Expected> {
-        if self.columns.has(Role::Sectors) {
+        if self.layout.has(Role::Sectors) {
             let sectors = decimal(fields.get(Role::Sectors).trim_ascii());
             let sectors = sectors.ok_or(Expected("a number of sectors"))?;
             return sectors_to_bytes(sectors, operation).ok_or(Expected(EXPECTED_LENGTH));
         }
-        if !self.columns.has(Role::Size) {
+        if !self.layout.has(Role::Size) {
             // A request whose length nobody recorded touches at least the page of its sector.
             return Ok(if self.mapping == Mapping::Objects { 0 } else { SECTOR_BYTES });
         }
@@ -325,7 +360,7 @@ impl BlockCsv {
             (ref last, Some(device)) if last == name => device,
             _ => {
                 let device = ledger.device(name);
-                self.device_last = (name.to_vec(), Some(device));
+                remember(&mut self.device_last, name, device);
                 device
             }
         }
@@ -339,11 +374,19 @@ impl BlockCsv {
             _ => {
                 let (name, pid) = name_and_pid(text.trim_ascii());
                 let process = ledger.named_process(pid, name);
-                self.process_last = (text.to_vec(), Some(process));
+                remember(&mut self.process_last, text, process);
                 process
             }
         }
     }
+}
+
+/// Keeps what `text` means, in the memory of what was kept before.
+#[inline]
+fn remember<T>(last: &mut (Vec<u8>, Option<T>), text: &[u8], meaning: T) {
+    last.0.clear();
+    last.0.extend_from_slice(text);
+    last.1 = Some(meaning);
 }
 
 /// The parts of `NAME-PID`, `PID` or `NAME`; the name itself may hold dashes.

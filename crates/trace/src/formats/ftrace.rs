@@ -140,7 +140,11 @@ impl Ftrace {
         let is_own_name = header.tgid.is_none_or(|tgid| tgid == header.pid);
         let name = if is_own_name { header.comm } else { b"<...>" };
         let process = ledger.named_process(pid, name);
-        self.process_last = Some((pid, header.comm.to_vec(), process));
+        // Its memory serves again.
+        let mut last = self.process_last.take().map_or_else(Vec::new, |(_, comm, _)| comm);
+        last.clear();
+        last.extend_from_slice(header.comm);
+        self.process_last = Some((pid, last, process));
         process
     }
 }
@@ -353,7 +357,7 @@ CPU:1 [LOST 4 EVENTS]
  cat-7     [001] .....  1.000006: block_rq_issue: 8,1 broken
 nonsense
 ";
-        let (records, mut ledger) = read_text(&FORMAT, text);
+        let (records, ledger) = read_text(&FORMAT, text);
         let brief: Vec<_> = records
             .iter()
             .map(|record| (record.operation, record.stage, record.address, record.bytes))

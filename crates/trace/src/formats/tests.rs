@@ -64,6 +64,16 @@ fn names_are_unique_and_plain() {
 }
 
 #[test]
+fn every_format_is_documented() {
+    let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats.md");
+    let text = std::fs::read_to_string(&page).unwrap();
+    for format in CATALOG {
+        let row = format!("\n| `{}` | ", format.name);
+        assert!(text.contains(&row), "docs/formats.md has no row for {}", format.name);
+    }
+}
+
+#[test]
 fn nothing_makes_a_reader_panic() {
     for format in CATALOG {
         for (what, bytes) in hostile() {
