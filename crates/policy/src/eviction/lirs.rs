@@ -11,23 +11,22 @@ use types::PageId;
 
 /// Keeps the pages whose last two requests lie closest together (hot), and a few others on trial.
 ///
-/// Invariant: a hot page is in `stack` and not in `others`; a cold one is in `others[COLD]`, a ghost
-/// in `stack` and `others[GHOSTS]`. The oldest page of `stack` is hot, unless it is the only one.
+/// Invariant: a hot page is in `STACK` and in neither other queue; a cold one is in `COLD`, a ghost
+/// in `STACK` and `GHOSTS`. The oldest page of `STACK` is hot, unless it is the only one.
 pub struct Lirs {
     frames: u32,
     hot_frames: u32,
     cold_frames: u32,
     hot: u32,
-    stack: Queues<1>,
-    others: Queues<2>,
+    queues: Queues<3, 2>,
 }
 
 /// All pages whose recency counts, least recent first.
 const STACK: usize = 0;
 /// Resident pages that are not hot; the first leaves next.
-const COLD: usize = 0;
+const COLD: usize = 1;
 /// Pages that left `COLD` and are still in the stack.
-const GHOSTS: usize = 1;
+const GHOSTS: usize = 2;
 
 impl Lirs {
     pub fn new(frames: u32) -> Lirs {
@@ -37,8 +36,7 @@ impl Lirs {
             hot_frames: frames - cold_frames,
             cold_frames,
             hot: 0,
-            stack: Queues::default(),
-            others: Queues::default(),
+            queues: Queues::default(),
         }
     }
 
@@ -46,13 +44,13 @@ impl Lirs {
     /// page cannot make a page hot.
     #[inline(always)]
     fn prune(&mut self) {
-        while self.stack.len(STACK) > 1
-            && let Some(bottom) = self.stack.oldest(STACK)
-            && let Some(queue) = self.others.queue_of(bottom)
+        while self.queues.len(STACK) > 1
+            && let Some(bottom) = self.queues.oldest(STACK)
+            && let Some(queue) = self.queues.queue_of(bottom)
         {
-            self.stack.pop(STACK);
+            self.queues.pop(STACK);
             if queue == GHOSTS {
-                self.others.remove(bottom);
+                self.queues.remove(bottom);
             }
         }
     }
@@ -60,9 +58,9 @@ impl Lirs {
     /// The oldest cold page leaves; it stays as a ghost while the stack knows it.
     #[inline(always)]
     fn evict_cold(&mut self) -> Option<PageId> {
-        let victim = self.others.pop(COLD)?;
-        if self.stack.queue_of(victim).is_some() {
-            self.others.push(GHOSTS, victim);
+        let victim = self.queues.pop(COLD)?;
+        if self.queues.is_in_first(victim) {
+            self.queues.push(GHOSTS, victim);
         }
         Some(victim)
     }
@@ -71,12 +69,12 @@ impl Lirs {
     #[inline(always)]
     fn demote(&mut self) -> Option<PageId> {
         self.prune();
-        let bottom = self.stack.pop(STACK)?;
+        let bottom = self.queues.pop(STACK)?;
         self.hot -= 1;
         let mut victim = Some(bottom);
         if self.cold_frames > 0 {
             victim = if self.is_cold_full() { self.evict_cold() } else { None };
-            self.others.push(COLD, bottom);
+            self.queues.push(COLD, bottom);
         }
         self.prune();
         victim
@@ -84,7 +82,7 @@ impl Lirs {
 
     #[inline(always)]
     fn is_cold_full(&self) -> bool {
-        self.others.len(COLD) == self.cold_frames
+        self.queues.len(COLD) == self.cold_frames
     }
 
     #[inline(always)]
@@ -95,26 +93,26 @@ impl Lirs {
     /// Forgets the oldest ghosts while the stack is longer than twice the frames.
     #[inline(always)]
     fn limit_stack(&mut self) {
-        while u64::from(self.stack.len(STACK)) > 2 * u64::from(self.frames)
-            && let Some(ghost) = self.others.pop(GHOSTS)
+        while u64::from(self.queues.len(STACK)) > 2 * u64::from(self.frames)
+            && let Some(ghost) = self.queues.pop(GHOSTS)
         {
-            self.stack.remove(ghost);
+            self.queues.remove_from_first(ghost);
         }
     }
 
     #[inline(always)]
     fn hit_cold(&mut self, page: PageId) -> Option<PageId> {
-        if self.stack.queue_of(page).is_some() {
-            self.stack.refresh(STACK, page);
-            self.others.remove(page);
+        if self.queues.is_in_first(page) {
+            self.queues.refresh(STACK, page);
+            self.queues.remove(page);
             let victim = if self.is_hot_full() { self.demote() } else { None };
             self.hot += 1;
             return victim;
         }
-        self.others.refresh(COLD, page);
+        self.queues.refresh(COLD, page);
         let demotes = self.is_hot_full() && self.cold_frames > 1;
         let victim = if demotes { self.demote() } else { None };
-        self.stack.push(STACK, page);
+        self.queues.push(STACK, page);
         self.limit_stack();
         victim
     }
@@ -122,37 +120,35 @@ impl Lirs {
 
 impl Eviction for Lirs {
     fn grow(&mut self, pages: usize) {
-        self.stack.grow(pages);
-        self.others.grow(pages);
+        self.queues.grow(pages);
     }
 
     #[inline(always)]
     fn read_ahead(&self, pages: &[PageId]) {
-        self.stack.read_ahead(pages);
-        self.others.read_ahead(pages);
+        self.queues.read_ahead(pages);
     }
 
     #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
-        if self.others.queue_of(page).is_some() {
+        if self.queues.queue_of(page).is_some() {
             return self.hit_cold(page);
         }
-        self.stack.refresh(STACK, page);
+        self.queues.refresh(STACK, page);
         self.prune();
         None
     }
 
     #[inline(always)]
     fn miss(&mut self, page: PageId) -> bool {
-        if self.others.queue_of(page).is_some() {
-            self.stack.refresh(STACK, page);
+        if self.queues.queue_of(page).is_some() {
+            self.queues.refresh(STACK, page);
         }
         true
     }
 
     #[inline(always)]
     fn make_room(&mut self, incoming: PageId) -> Option<PageId> {
-        let becomes_hot = self.others.queue_of(incoming).is_some() || self.cold_frames == 0;
+        let becomes_hot = self.queues.queue_of(incoming).is_some() || self.cold_frames == 0;
         if !self.is_hot_full() {
             None
         } else if becomes_hot {
@@ -166,13 +162,13 @@ impl Eviction for Lirs {
 
     #[inline(always)]
     fn insert(&mut self, page: PageId) {
-        if self.others.queue_of(page).is_some() {
-            self.others.remove(page);
+        if self.queues.queue_of(page).is_some() {
+            self.queues.remove(page);
             self.hot += 1;
         } else {
-            self.stack.push(STACK, page);
+            self.queues.push(STACK, page);
             if self.is_hot_full() {
-                self.others.push(COLD, page);
+                self.queues.push(COLD, page);
             } else {
                 self.hot += 1;
             }

@@ -8,12 +8,14 @@
 
 use types::PageId;
 
-/// Orders over the same pages, each from oldest to newest; a page is in at most one of them.
+/// Queues over the same pages, each from oldest to newest, in groups: a page is in at most one queue
+/// of each group. With one group (the rule) that is all queues; with two, queue 0 is the first group
+/// and all others the second. What is kept about a page lies together.
 ///
 /// Invariant: `rings[q].length` pages have a place in `q`, and each of those places is the ring
 /// position of an entry that names the page.
-pub struct Queues<const COUNT: usize> {
-    places: Vec<Place>,
+pub struct Queues<const COUNT: usize, const GROUPS: usize = 1> {
+    places: Vec<[Place; GROUPS]>,
     rings: [Ring; COUNT],
 }
 
@@ -51,18 +53,24 @@ struct Ring {
     length: u32,
 }
 
-impl<const COUNT: usize> Default for Queues<COUNT> {
+impl<const COUNT: usize, const GROUPS: usize> Default for Queues<COUNT, GROUPS> {
     fn default() -> Self {
-        const { assert!(COUNT <= 1 << QUEUE_BITS) };
+        const { assert!(COUNT <= 1 << QUEUE_BITS && (GROUPS == 1 || GROUPS == 2)) };
         Queues { places: Vec::new(), rings: std::array::from_fn(|_| Ring::new(Ring::SLOTS_MIN)) }
     }
 }
 
-impl<const COUNT: usize> Queues<COUNT> {
+/// The group of a queue.
+#[inline(always)]
+const fn group_of<const GROUPS: usize>(queue: usize) -> usize {
+    if GROUPS > 1 && queue > 0 { 1 } else { 0 }
+}
+
+impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
     /// Pages numbered below `pages` may be named from now on.
     pub fn grow(&mut self, pages: usize) {
         if self.places.len() < pages {
-            self.places.resize(pages, Place::NOWHERE);
+            self.places.resize(pages, [Place::NOWHERE; GROUPS]);
         }
     }
 
@@ -72,11 +80,12 @@ impl<const COUNT: usize> Queues<COUNT> {
     pub fn read_ahead(&self, pages: &[PageId]) {
         let mut read = 0;
         for page in pages {
-            read |= self.places[page.index()].0;
+            read |= self.places[page.index()][0].0;
         }
         for ring in &self.rings {
             for ahead in 0..AHEAD {
-                read |= self.places[ring.page(ring.front.wrapping_add(ahead)).index()].0;
+                let page = ring.page(ring.front.wrapping_add(ahead));
+                read |= self.places[page.index()][0].0;
             }
         }
         std::hint::black_box(read);
@@ -94,25 +103,36 @@ impl<const COUNT: usize> Queues<COUNT> {
         self.len(queue) == 0
     }
 
-    /// The queue that `page` is in.
+    /// The queue of the last group that `page` is in.
     #[inline(always)]
     pub fn queue_of(&self, page: PageId) -> Option<usize> {
-        let place = self.places[page.index()];
+        self.queue_in(GROUPS - 1, page)
+    }
+
+    /// Whether `page` is in the queue of the first of two groups.
+    #[inline(always)]
+    pub fn is_in_first(&self, page: PageId) -> bool {
+        self.queue_in(0, page).is_some()
+    }
+
+    #[inline(always)]
+    fn queue_in(&self, group: usize, page: PageId) -> Option<usize> {
+        let place = self.places[page.index()][group];
         (place != Place::NOWHERE).then_some(place.queue())
     }
 
-    /// Makes `page`, which is in no queue, the newest of `queue`.
+    /// Makes `page`, which is in no queue of this group, the newest of `queue`.
     #[inline(always)]
     pub fn push(&mut self, queue: usize, page: PageId) {
-        debug_assert!(self.queue_of(page).is_none());
+        debug_assert!(self.queue_in(group_of::<GROUPS>(queue), page).is_none());
         self.rings[queue].length += 1;
         self.append(queue, page);
     }
 
-    /// Makes `page`, which is in some queue, the newest of `queue`.
+    /// Makes `page`, which is in some queue of this group, the newest of `queue`.
     #[inline(always)]
     pub fn promote(&mut self, queue: usize, page: PageId) {
-        let place = self.places[page.index()];
+        let place = self.places[page.index()][group_of::<GROUPS>(queue)];
         assert!(place != Place::NOWHERE && place.queue() < COUNT, "page {page:?} is in no queue");
         self.rings[place.queue()].length -= 1;
         self.rings[queue].length += 1;
@@ -130,16 +150,27 @@ impl<const COUNT: usize> Queues<COUNT> {
     /// Makes `page`, which is in `queue`, its newest.
     #[inline(always)]
     pub fn refresh(&mut self, queue: usize, page: PageId) {
-        debug_assert_eq!(self.queue_of(page), Some(queue));
+        debug_assert_eq!(self.queue_in(group_of::<GROUPS>(queue), page), Some(queue));
         self.append(queue, page);
     }
 
-    /// Takes `page` out of the queue it is in.
+    /// Takes `page` out of the queue of the last group that it is in.
     #[inline(always)]
     pub fn remove(&mut self, page: PageId) {
-        if let Some(queue) = self.queue_of(page) {
+        self.remove_in(GROUPS - 1, page);
+    }
+
+    /// Takes `page` out of the queue of the first of two groups.
+    #[inline(always)]
+    pub fn remove_from_first(&mut self, page: PageId) {
+        self.remove_in(0, page);
+    }
+
+    #[inline(always)]
+    fn remove_in(&mut self, group: usize, page: PageId) {
+        if let Some(queue) = self.queue_in(group, page) {
             self.rings[queue].length -= 1;
-            self.places[page.index()] = Place::NOWHERE;
+            self.places[page.index()][group] = Place::NOWHERE;
         }
     }
 
@@ -150,7 +181,7 @@ impl<const COUNT: usize> Queues<COUNT> {
         let ring = &mut self.rings[queue];
         ring.front += 1;
         ring.length -= 1;
-        self.places[page.index()] = Place::NOWHERE;
+        self.places[page.index()][group_of::<GROUPS>(queue)] = Place::NOWHERE;
         Some(page)
     }
 
@@ -164,7 +195,7 @@ impl<const COUNT: usize> Queues<COUNT> {
         let mut front = ring.front;
         loop {
             let page = ring.page(front);
-            if self.places[page.index()] == Place::new(queue, front) {
+            if self.places[page.index()][group_of::<GROUPS>(queue)] == Place::new(queue, front) {
                 ring.front = front;
                 return Some(page);
             }
@@ -178,7 +209,7 @@ impl<const COUNT: usize> Queues<COUNT> {
         if ring.back == ring.limit {
             ring.make_space(queue, &mut self.places);
         }
-        self.places[page.index()] = Place::new(queue, ring.back);
+        self.places[page.index()][group_of::<GROUPS>(queue)] = Place::new(queue, ring.back);
         ring.push(page);
     }
 }
@@ -211,7 +242,7 @@ impl Ring {
     /// Moves `limit` on, after squeezing out stale entries where none had left at the front.
     #[cold]
     #[inline(never)]
-    fn make_space(&mut self, queue: usize, places: &mut [Place]) {
+    fn make_space<const GROUPS: usize>(&mut self, queue: usize, places: &mut [[Place; GROUPS]]) {
         let is_full = (self.back - self.front) as usize == self.slots.len();
         if is_full || self.back == POSITIONS_MAX {
             self.widen();
@@ -233,14 +264,14 @@ impl Ring {
     }
 
     /// Gives the valid entries consecutive positions, the first of them in the slot it had.
-    fn squeeze(&mut self, queue: usize, places: &mut [Place]) {
+    fn squeeze<const GROUPS: usize>(&mut self, queue: usize, places: &mut [[Place; GROUPS]]) {
         let entries = self.front..self.back;
         self.front &= self.slots.len() as u32 - 1;
         self.back = self.front;
         let mask = self.slots.len() - 1;
         for position in entries {
             let page = self.slots[position as usize & mask];
-            let place = &mut places[page.index()];
+            let place = &mut places[page.index()][group_of::<GROUPS>(queue)];
             // Half the entries are stale, in no order: arithmetic instead of a branch. A stale
             // entry is written too, and overwritten by the next.
             let is_valid = *place == Place::new(queue, position);
