@@ -107,9 +107,10 @@ class Settings:
     """Lines to paste into a shell or a file, and how to take them back."""
 
     title: str
+    note: str
+    """What they do, and how sure their gain is."""
     apply: str
     undo: str
-    interval: str = ""
 
 
 @dataclass(frozen=True)

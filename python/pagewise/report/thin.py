@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pagewise.report.model import Point
 
 POINTS_MAX = 300
+SHARE_SEEN = 0.002
 
 
 def thin(points: Sequence[Point], limit: int = POINTS_MAX) -> list[Point]:
@@ -20,12 +21,14 @@ def thin(points: Sequence[Point], limit: int = POINTS_MAX) -> list[Point]:
 def cumulative(histogram: Sequence[Sequence[int]], unit: float) -> list[Point]:
     """Largest value of each bucket, times ``unit``, against the share of all counts up to it.
 
-    A bucket of 0 stands at 1, since a logarithmic axis has no place for it.
+    A bucket of 0 stands at 1, since a logarithmic axis has no place for it. The flat start, before
+    the share can be seen, is left out.
     """
     total = sum(count for _, count in histogram) or 1
     points: list[Point] = []
     running = 0
     for largest, count in histogram:
         running += count
-        points.append((max(1, largest) * unit, running / total))
+        if running >= SHARE_SEEN * total:
+            points.append((max(1, largest) * unit, running / total))
     return points

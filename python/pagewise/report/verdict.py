@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, Result, recording_name
 from pagewise.report.model import Finding, Settings, Verdict
 from pagewise.units import format_share, format_size
 
@@ -68,14 +68,14 @@ def advised(advice: Result, evidence: str) -> Finding:
     """The advised architecture and size, with the range over the latency sweep."""
     name, worth = advice["architecture"]["name"], advice["worth"]
     if worth is None:
-        statement = f"No fast tier saves I/O time on {advice['trace']}."
+        statement = f"No fast tier saves I/O time on {recording_name(advice['trace'])}."
         return Finding("no fast tier", statement, "At every simulated size", evidence)
     share, holds = worth["io_share"], advice["architecture"]["holds_in"]
     regret = worth["next_cheaper"]["regret"]["typical"]
     return Finding(
         f"{name}, {format_size(worth['fast_tier_bytes'])}",
-        f"brings the I/O time of {advice['trace']} to {format_share(share['typical'])} of the slow "
-        f"device alone; the next cheaper choice costs {format_share(regret)} more.",
+        f"brings the I/O time of {recording_name(advice['trace'])} to "
+        f"{format_share(share['typical'])} of the slow device alone; the next cheaper choice costs {format_share(regret)} more.",
         f"{format_share(share['low'])} to {format_share(share['high'])} over all latencies; "
         f"best in {holds['combinations']} of {holds['of']} combinations",
         evidence,
@@ -95,7 +95,7 @@ def pasted(advice: Result) -> list[Settings]:
         )
     return [
         Settings(
-            f"{setting['title']}. {setting['note']}", setting["apply"], setting["undo"], interval
+            setting["title"], f"{setting['note']} {interval}", setting["apply"], setting["undo"]
         )
         for setting in advice["settings"]
     ]

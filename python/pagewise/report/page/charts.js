@@ -17,7 +17,7 @@ function format(value, unit, isShort) {
   if (unit === "share") return trimmed(value * 100, isShort ? 1 : 2) + " %";
   if (unit === "bytes") return scaled(value, 1024, UNITS, isShort ? "" : " ");
   if (unit === "seconds" && value > 0 && value < 1)
-    return value < 1e-3 ? trimmed(value * 1e6, 1) + " us" : trimmed(value * 1e3, 1) + " ms";
+    return value < 1e-6 ? trimmed(value * 1e9, 0) + " ns" : value < 1e-3 ? trimmed(value * 1e6, 1) + " us" : trimmed(value * 1e3, 1) + " ms";
   if (unit === "seconds") return value >= 600 ? trimmed(value / 60, 1) + " min" : trimmed(value, 3) + " s";
   if (unit === "ratio") return Number(value.toPrecision(isShort ? 2 : 3)).toString();
   if (isShort) return scaled(value, 1000, ["", "k", "M", "G", "T"], "");
@@ -69,20 +69,34 @@ function byteMarks(series, side, isStacked) {
   return { interval, max: interval * Math.ceil(highest / interval) };
 }
 
+/** Ends of a logarithmic axis: the powers of its base around the values. */
+function logMarks(series, side, base) {
+  const values = series.flatMap((one) => one.points.map((point) => point[side])).filter((value) => value > 0);
+  const exponent = (value) => Math.log(value) / Math.log(base);
+  const low = Math.floor(exponent(Math.min(...values)) + 1e-9);
+  return { min: base ** low, max: base ** Math.max(low + 1, Math.ceil(exponent(Math.max(...values)) - 1e-9)) };
+}
+
 function axis(spec, shown, isStacked, colors, isX, isNarrow) {
   const isCategory = spec.scale === "category";
   const isWholeShare = spec.unit === "share" && spec.high === 1;
   const isLinearBytes = spec.unit === "bytes" && spec.scale === "linear";
-  const marks = isLinearBytes ? byteMarks(shown, isX ? 0 : 1, isStacked && !isX) : {};
+  const logBase = spec.unit === "bytes" ? 16 : 10;
+  const side = isX ? 0 : 1;
+  const marks = isLinearBytes
+    ? byteMarks(shown, side, isStacked && !isX)
+    : spec.scale === "log"
+      ? logMarks(shown, side, logBase)
+      : {};
   return {
     type: isCategory ? "category" : spec.scale === "log" ? "log" : "value",
-    logBase: spec.unit === "bytes" ? 16 : 10,
+    logBase,
     interval: isWholeShare ? (isNarrow ? 0.25 : 0.2) : marks.interval,
     name: spec.label,
     nameLocation: isX ? "middle" : "end",
     nameGap: isX ? 30 : 14,
     nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -28] },
-    min: spec.low === null ? undefined : spec.low,
+    min: spec.low === null ? marks.min : spec.low,
     max: spec.high === null ? marks.max : spec.high,
     axisLine: { show: isX, onZero: false, lineStyle: { color: colors.line } },
     axisTick: { show: false },

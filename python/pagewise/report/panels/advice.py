@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result
+from pagewise.report.inputs import Inputs, Result, recording_name
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.units import format_share, format_size
 
@@ -42,7 +42,8 @@ def panel(inputs: Inputs) -> Panel | None:
 
 def name(advice: Result) -> str:
     """The recording and the devices the advice is about."""
-    return f"{advice['trace']} with {advice['fast']['name']} before {advice['slow']['name']}"
+    devices = f"{advice['fast']['name']} before {advice['slow']['name']}"
+    return f"{recording_name(advice['trace'])} with {devices}"
 
 
 def candidates(advice: Result) -> list[Series]:
