@@ -75,7 +75,8 @@ def advised(advice: Result, evidence: str) -> Finding:
     return Finding(
         f"{name}, {format_size(worth['fast_tier_bytes'])}",
         f"brings the I/O time of {recording_name(advice['trace'])} to "
-        f"{format_share(share['typical'])} of the slow device alone; the next cheaper choice costs {format_share(regret)} more.",
+        f"{format_share(share['typical'])} of the slow device alone; "
+        f"the next cheaper choice costs {format_share(regret)} more.",
         f"{format_share(share['low'])} to {format_share(share['high'])} over all latencies; "
         f"best in {holds['combinations']} of {holds['of']} combinations",
         evidence,
