@@ -2,6 +2,7 @@
 //! without its bit. Pages enter with the bit clear, as in libCacheSim.
 
 use super::Eviction;
+use crate::PageSet;
 use std::collections::VecDeque;
 use types::PageId;
 
@@ -9,25 +10,23 @@ use types::PageId;
 pub struct Clock {
     frames: usize,
     pages: VecDeque<PageId>,
-    referenced: Vec<bool>,
+    referenced: PageSet,
 }
 
 impl Clock {
     pub fn new(frames: u32) -> Clock {
-        Clock { frames: frames as usize, pages: VecDeque::new(), referenced: Vec::new() }
+        Clock { frames: frames as usize, pages: VecDeque::new(), referenced: PageSet::default() }
     }
 }
 
 impl Eviction for Clock {
     fn grow(&mut self, pages: usize) {
-        if self.referenced.len() < pages {
-            self.referenced.resize(pages, false);
-        }
+        self.referenced.grow(pages);
     }
 
     #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
-        self.referenced[page.index()] = true;
+        self.referenced.insert(page);
         None
     }
 
@@ -38,7 +37,7 @@ impl Eviction for Clock {
         }
         loop {
             let oldest = self.pages.pop_front()?;
-            if !std::mem::take(&mut self.referenced[oldest.index()]) {
+            if !self.referenced.remove(oldest) {
                 return Some(oldest);
             }
             self.pages.push_back(oldest);

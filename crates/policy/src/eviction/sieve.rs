@@ -5,6 +5,7 @@
 //! in order and a page that stays costs one copy; the published form is a linked list.
 
 use super::Eviction;
+use crate::PageSet;
 use std::collections::VecDeque;
 use types::PageId;
 
@@ -15,7 +16,7 @@ pub struct Sieve {
     passed: VecDeque<PageId>,
     /// Pages between the hand and the newest. Empty only while `passed` is too.
     ahead: VecDeque<PageId>,
-    visited: Vec<bool>,
+    visited: PageSet,
 }
 
 impl Sieve {
@@ -24,7 +25,7 @@ impl Sieve {
             frames: frames as usize,
             passed: VecDeque::new(),
             ahead: VecDeque::new(),
-            visited: Vec::new(),
+            visited: PageSet::default(),
         }
     }
 
@@ -39,14 +40,12 @@ impl Sieve {
 
 impl Eviction for Sieve {
     fn grow(&mut self, pages: usize) {
-        if self.visited.len() < pages {
-            self.visited.resize(pages, false);
-        }
+        self.visited.grow(pages);
     }
 
     #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
-        self.visited[page.index()] = true;
+        self.visited.insert(page);
         None
     }
 
@@ -57,20 +56,19 @@ impl Eviction for Sieve {
         }
         loop {
             let page = self.ahead.pop_front()?;
-            let is_visited = &mut self.visited[page.index()];
-            if !*is_visited {
-                self.wrap();
+            let is_visited = self.visited.remove(page);
+            if is_visited {
+                self.passed.push_back(page);
+            }
+            self.wrap();
+            if !is_visited {
                 return Some(page);
             }
-            *is_visited = false;
-            self.passed.push_back(page);
-            self.wrap();
         }
     }
 
     #[inline(always)]
     fn insert(&mut self, page: PageId) {
-        self.visited[page.index()] = false;
         self.ahead.push_back(page);
     }
 }
