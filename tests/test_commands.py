@@ -195,3 +195,17 @@ def test_nothing_heavy_is_imported_for_a_question(trace: Path) -> None:
     )
     arguments = ["misses", str(trace), "--policy", "lru", "--frames", "1", "--json"]
     subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_report_and_demo(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "report.html"
+    status, output, _ = ran("report", trace, "-o", page, "--json", capsys=capsys)
+    assert status == 0 and json.loads(output)["bytes"] == page.stat().st_size
+    assert ran("report", trace, "-o", page, capsys=capsys)[0] == 2
+    demo = tmp_path / "demo.html"
+    arguments = ["--recordings", trace.parent, "--report", demo]
+    for _ in range(2):
+        status, output, diagnostics = ran("demo", *arguments, capsys=capsys)
+        assert (status, diagnostics) == (0, "")
+    assert "used once" in output and "adaptive" in output and "take" in output
+    assert demo.stat().st_size > 500_000
