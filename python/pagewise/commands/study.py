@@ -60,7 +60,7 @@ def run(
     if report is not None:
         from pagewise.report import report as write_report
 
-        write_report([output / f"{name}.json"], report)
+        write_report([output / f"{name}.json"], report, command=result["command"], force=True)
     if json:
         show_json(result)
         return
