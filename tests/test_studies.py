@@ -52,7 +52,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         multiswap,
         "scenarios",
         lambda seeds: [
-            scenario(arrangement, "zipf", "shuffled", 1500, seeds)
+            scenario(arrangement, "round-robin", "strict", 1500, seeds)
             for arrangement in multiswap.ARRANGEMENTS
         ],
     )
