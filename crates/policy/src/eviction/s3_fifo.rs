@@ -88,6 +88,11 @@ impl Eviction for S3Fifo {
     }
 
     #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.ghosts.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn hit(&mut self, page: PageId) -> Option<PageId> {
         let hits = &mut self.hits[page.index()];
         *hits = (*hits + 1).min(HITS_MAX);
