@@ -2,9 +2,9 @@
 //! remembered of a page that ceased to exist.
 
 use policy::placement::{
-    Adaptive, AdaptiveLatencies, Flash, Hierarchical, HierarchicalOptions, Hybrid, HybridClock,
-    HybridClockOptions, HybridOptions, NvmCache, NvmCacheOptions, PageIn, PageOut, Placement,
-    Priority, PromoteAt, Reinsertion, Replacement, RequestTime, SlotOnSwapIn, Tier,
+    Adaptive, AdaptiveLatencies, AdaptiveOptions, Flash, Hierarchical, HierarchicalOptions, Hybrid,
+    HybridClock, HybridClockOptions, HybridOptions, NvmCache, NvmCacheOptions, PageIn, PageOut,
+    Placement, Priority, PromoteAt, Reinsertion, Replacement, RequestTime, SlotOnSwapIn, Tier,
 };
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
@@ -59,7 +59,10 @@ fn placements(capacity: u64) -> Vec<(&'static str, Box<dyn Placement>)> {
                 remembers_victims: true,
             })),
         ),
-        ("adaptive", Box::new(Adaptive::new(capacity, latencies))),
+        (
+            "adaptive",
+            Box::new(Adaptive::new(AdaptiveOptions { capacity, latencies, drops_in_memory: true })),
+        ),
     ]
 }
 

@@ -14,7 +14,7 @@ mod priority;
 mod request_order;
 mod ring;
 
-pub use adaptive::{Adaptive, AdaptiveLatencies};
+pub use adaptive::{Adaptive, AdaptiveLatencies, AdaptiveOptions};
 pub use flash::Flash;
 pub use hierarchical::{Hierarchical, HierarchicalOptions, Replacement};
 pub use hybrid::{Hybrid, HybridOptions};

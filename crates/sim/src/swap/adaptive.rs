@@ -1,32 +1,48 @@
 //! `adaptive`: ours. Places each page where its learned future costs least
 //! (`policy::placement::Adaptive`); docs/architectures.md says how and what it reaches.
 
-use super::Architecture;
 use super::options::{OptionSpec, Profile, Settings, Values};
-use policy::placement::{Adaptive, AdaptiveLatencies};
+use super::{Architecture, Rules};
+use policy::placement::{Adaptive, AdaptiveLatencies, AdaptiveOptions};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "adaptive",
     summary: "ours: learns what pages do next and holds in the fast tier what saves most time",
-    options: &[OptionSpec {
-        name: "wear_price",
-        default: "none",
-        meaning: "what a write to the fast tier is deemed to cost beside its time",
-        values: Values::WordOrNumber(("none", "its time only"), "nanoseconds per page written"),
-    }],
+    options: &[
+        OptionSpec {
+            name: "victims_in_memory",
+            default: "drop",
+            meaning: "what becomes of a modified victim whose page is in memory",
+            values: Values::Words(&[
+                ("drop", "its frame is freed unwritten; the page is written when it leaves memory"),
+                ("write", "it is written to the slow tier, as every other architecture does"),
+            ]),
+        },
+        OptionSpec {
+            name: "wear_price",
+            default: "0.2",
+            meaning: "what a write to the fast tier is deemed to cost beside its time",
+            values: Values::WordOrNumber(("none", "nothing"), "as a multiple of a slow read"),
+        },
+    ],
     profiles: &[
-        Profile { name: "faithful", settings: Settings::Fixed(&[]) },
+        Profile { name: "faithful", settings: Settings::Fixed(&[("victims_in_memory", "write")]) },
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
     build: |setup| {
         let (fast, slow) = (&setup.request.fast, &setup.request.slow);
-        let wear_price = setup.options.number("wear_price").unwrap_or(0.0);
+        let slow_read = slow.read.typical_ns as f64;
+        let wear_price = setup.options.number("wear_price").unwrap_or(0.0) * slow_read;
         let latencies = AdaptiveLatencies {
-            slow_read: slow.read.typical_ns as f64,
+            slow_read,
             slow_write: slow.write.typical_ns as f64,
             fast_read: fast.read.typical_ns as f64,
             fast_write: fast.write.typical_ns as f64 + wear_price,
         };
-        setup.drive(Adaptive::new(setup.capacity(), latencies), setup.rules())
+        let drops_in_memory = setup.options.is("victims_in_memory", "drop");
+        let rules = Rules { drops_victims_in_memory: drops_in_memory, ..setup.rules() };
+        let capacity = setup.capacity();
+        let options = AdaptiveOptions { capacity, latencies, drops_in_memory };
+        setup.drive(Adaptive::new(options), rules)
     },
 };

@@ -32,6 +32,9 @@ pub struct Rules {
     pub infers_clean: bool,
     /// A page that enters the fast tier keeps its valid copy on the slow tier.
     pub keeps_slow_copy: bool,
+    /// A victim that is in memory gives up its frame unwritten; without a copy left, the page is
+    /// written when it leaves memory.
+    pub drops_victims_in_memory: bool,
     /// What a swap-in does to the page's copies.
     pub slot_on_swapin: SlotOnSwapIn,
 }
@@ -122,11 +125,14 @@ impl<P: Placement> Driver<P> {
             // Whoever wrote it did so before the recording began.
             state = self.adopt(page, process, origin).with(PageState::SLOW);
             self.residency.set_state(page, state);
-        } else if !state.has_copy() || (self.rules.infers_clean && state.has(PageState::IN_MEMORY))
-        {
-            // It was in memory, so it left unseen. Without a copy it was written in leaving.
+        } else if self.rules.infers_clean && state.has(PageState::IN_MEMORY) {
             self.page_out(page, process, false, origin);
             state = self.residency.state(page);
+        } else if !state.has_copy() {
+            // It left memory unseen, some time ago, and without a copy it was written in leaving.
+            // To the slow tier: the replay cannot tell whether a frame was free at that time.
+            self.tally.of(process).slow_writes += 1;
+            state = state.with(PageState::SLOW);
         }
         let from = if state.has(PageState::FAST) { Tier::Fast } else { Tier::Slow };
         let has_room = self.used < self.rules.capacity;
@@ -174,9 +180,11 @@ impl<P: Placement> Driver<P> {
         debug_assert!(state.has(PageState::FAST), "victim {} holds no frame", victim.0);
         let account = self.tally.of(self.residency.owner(victim));
         account.demotions += 1;
-        let must_write = !state.has(PageState::SLOW);
+        let is_dropped = self.rules.drops_victims_in_memory && state.has(PageState::IN_MEMORY);
+        let must_write = !state.has(PageState::SLOW) && !is_dropped;
         account.slow_writes += u64::from(must_write);
-        let state = state.without(PageState::FAST).with(PageState::SLOW);
+        let state = state.without(PageState::FAST);
+        let state = if must_write { state.with(PageState::SLOW) } else { state };
         self.residency.set_state(victim, state);
         u64::from(must_write)
     }

@@ -95,6 +95,7 @@ impl Setup<'_> {
             counts_readahead: self.request.readahead == Readahead::Recorded,
             infers_clean: self.request.clean_evictions == CleanEvictions::Inferred,
             keeps_slow_copy: true,
+            drops_victims_in_memory: false,
             slot_on_swapin: SlotOnSwapIn::Keep,
         }
     }

@@ -2,6 +2,7 @@
 
 mod against_naive;
 mod clairvoyant;
+mod recordings;
 mod rules;
 mod support;
 mod worked_cases;

@@ -163,3 +163,24 @@ fn every_row_of_the_catalog_is_complete() {
         run(&practical, &script("outA D, inA"));
     }
 }
+
+#[test]
+fn the_documentation_has_every_option_with_its_default_and_values() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/architectures.md");
+    let page = std::fs::read_to_string(path).expect("docs/architectures.md exists");
+    for architecture in CATALOG {
+        let heading = format!("\n## {}\n", architecture.name);
+        let section = page.split(&heading).nth(1).unwrap_or_else(|| panic!("no section{heading}"));
+        let section = section.split("\n## ").next().unwrap_or(section);
+        for option in architecture.options {
+            let row = format!(
+                "| `{}` | {} | {} | {} |",
+                option.name,
+                option.default,
+                option.values.describe(),
+                option.meaning
+            );
+            assert!(section.contains(&row), "docs/architectures.md lacks:\n{row}");
+        }
+    }
+}

@@ -134,8 +134,12 @@ impl Machine {
             let infers_clean = self.replay.infers_clean;
             let state = self.page(page);
             let has_copy = state.fast_copy || state.slow_copy;
-            if !has_copy || (infers_clean && state.is_in_memory) {
+            if infers_clean && state.is_in_memory {
                 self.page_out(page, process, false, is_file);
+            } else if !has_copy {
+                // It left memory unseen and had to be written, nobody knows when.
+                state.slow_copy = true;
+                self.account(process).slow_writes += 1;
             }
         }
         if self.page(page).fast_copy {

@@ -253,6 +253,11 @@ pub(super) fn has_returned(class: usize) -> bool {
     class % PASTS > past::RETURNED_0 as usize
 }
 
+/// Whether pages of `class` are in memory: their last event was a read.
+pub(super) fn is_in_memory(class: usize) -> bool {
+    class >= PASTS
+}
+
 /// Whether pages of `class` were never written while they were known.
 pub(super) fn is_never_written(class: usize) -> bool {
     class % PASTS == past::NEVER_WRITTEN as usize

@@ -17,7 +17,7 @@ use super::{PageIn, PageOut, Placement, Tier};
 use candidates::Candidates;
 use history::History;
 use types::PageId;
-use valuation::{Latencies, Valuation};
+use valuation::{Latencies, Terms, Valuation};
 
 pub use valuation::Latencies as AdaptiveLatencies;
 
@@ -43,11 +43,24 @@ struct Demand {
     idle: u64,
 }
 
+/// What the placement knows of its surroundings.
+#[derive(Clone, Copy, Debug)]
+pub struct AdaptiveOptions {
+    /// Frames of the fast tier.
+    pub capacity: u64,
+    /// What operations cost.
+    pub latencies: Latencies,
+    /// The driver takes a frame from a page that is in memory without writing its data; such a page is
+    /// written when it leaves memory.
+    pub drops_in_memory: bool,
+}
+
 /// Value-driven admission and replacement.
 #[derive(Clone, Debug)]
 pub struct Adaptive {
     capacity: u64,
     latencies: Latencies,
+    drops_in_memory: bool,
     history: History,
     candidates: Candidates,
     /// Values of pages that are in the fast tier.
@@ -64,11 +77,13 @@ pub struct Adaptive {
 }
 
 impl Adaptive {
-    /// An empty fast tier of `capacity` frames.
-    pub fn new(capacity: u64, latencies: Latencies) -> Adaptive {
+    /// An empty fast tier.
+    pub fn new(options: AdaptiveOptions) -> Adaptive {
+        let AdaptiveOptions { capacity, latencies, drops_in_memory } = options;
         let mut adaptive = Adaptive {
             capacity,
             latencies,
+            drops_in_memory,
             history: History::default(),
             candidates: Candidates::default(),
             keep: Valuation::default(),
@@ -107,8 +122,14 @@ impl Adaptive {
         self.demand = Demand::default();
         let unit = self.latencies.slow_read / self.capacity.max(1) as f64;
         self.price = self.price.clamp(unit / PRICE_RANGE, unit * PRICE_RANGE);
-        self.enter.compute(&self.history, self.latencies, self.price, PRIOR_READ_ENTER);
-        self.keep.compute(&self.history, self.latencies, self.price, PRIOR_READ_KEEP);
+        let terms = |prior_read| Terms {
+            latencies: self.latencies,
+            drops_in_memory: self.drops_in_memory,
+            price: self.price,
+            prior_read,
+        };
+        self.enter.compute(&self.history, terms(PRIOR_READ_ENTER));
+        self.keep.compute(&self.history, terms(PRIOR_READ_KEEP));
         self.history.fade();
     }
 
@@ -122,10 +143,10 @@ impl Adaptive {
             self.demand.idle += 1;
             return false;
         }
-        let (history, keep, latencies) = (&self.history, &self.keep, self.latencies);
+        let (history, keep) = (&self.history, &self.keep);
         let worth = |page, is_clean| {
             let state = history.state(page);
-            if is_clean { keep.clean(state) } else { keep.dirty(state) + latencies.slow_write }
+            if is_clean { keep.clean(state) } else { keep.dirty(state) - keep.given_up(state) }
         };
         let Some(cheapest) = self.candidates.cheapest(worth) else { return false };
         if cheapest.worth <= 0.0 {

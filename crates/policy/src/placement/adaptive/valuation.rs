@@ -2,7 +2,7 @@
 
 use super::history::{
     BINS, CLASSES, Frequencies, History, State, bin_width, class_after_read, has_returned,
-    is_never_written,
+    is_in_memory, is_never_written,
 };
 
 /// Weight of the prior, in sampled pages per age bin.
@@ -29,6 +29,18 @@ pub struct Latencies {
     pub fast_write: f64,
 }
 
+/// What values depend on beside what pages did.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Terms {
+    pub latencies: Latencies,
+    /// A page in memory gives up its frame unwritten; it is written when it leaves memory.
+    pub drops_in_memory: bool,
+    /// Nanoseconds per frame and event.
+    pub price: f64,
+    /// Chance of a read per age bin where nothing was seen yet.
+    pub prior_read: f64,
+}
+
 /// Chances of what matters to a page within one age bin; the rest of the pages end there.
 struct Chances {
     read: f64,
@@ -48,12 +60,15 @@ impl Chances {
 }
 
 /// Values in nanoseconds, relative to the page being on the slow tier only. A clean copy is worth at
-/// least 0, because it may be dropped; a dirty one at least minus a slow write, because it may be
-/// demoted.
+/// least 0, because it may be dropped. A dirty one is worth at least what giving it up costs: a slow
+/// write, or, while the page is in memory, the chance that it leaves memory unmodified and must then be
+/// written for want of a copy.
 #[derive(Clone, Debug)]
 pub(super) struct Valuation {
     dirty: Vec<f64>,
     clean: Vec<f64>,
+    /// Of a dirty copy that is given up, never above 0.
+    given_up: Vec<f64>,
     /// Of a clean copy at age 0 whose frame costs nothing.
     clean_in_free_frame: [f64; CLASSES],
 }
@@ -63,6 +78,7 @@ impl Default for Valuation {
         Valuation {
             dirty: vec![0.0; CLASSES * BINS],
             clean: vec![0.0; CLASSES * BINS],
+            given_up: vec![0.0; CLASSES * BINS],
             clean_in_free_frame: [0.0; CLASSES],
         }
     }
@@ -81,57 +97,54 @@ impl Valuation {
         self.clean[state.class * BINS + state.bin]
     }
 
+    /// Value of a page whose only copy, a dirty one in the fast tier, is given up.
+    #[inline]
+    pub fn given_up(&self, state: State) -> f64 {
+        self.given_up[state.class * BINS + state.bin]
+    }
+
     /// Value of a clean copy whose frame nobody else wants.
     pub fn clean_in_free_frame(&self, state: State) -> f64 {
         self.clean_in_free_frame[state.class]
     }
 
-    /// Values at a price per frame and event. `prior_read` is the chance of a read per age bin where
-    /// nothing was seen yet.
-    pub fn compute(
-        &mut self,
-        history: &History,
-        latencies: Latencies,
-        price: f64,
-        prior_read: f64,
-    ) {
+    /// Values under these terms.
+    pub fn compute(&mut self, history: &History, terms: Terms) {
         for _ in 0..ROUNDS {
             for class in (0..CLASSES).rev() {
-                self.compute_class(class, history.frequencies(class), latencies, price, prior_read);
+                self.compute_class(class, history.frequencies(class), terms);
             }
         }
     }
 
     /// Backward over the ages: a page is read, or ends, or lives on to the next bin, where its copy
     /// is kept if that is worth more than giving it up.
-    fn compute_class(
-        &mut self,
-        class: usize,
-        seen: &[Frequencies],
-        latencies: Latencies,
-        price: f64,
-        prior_read: f64,
-    ) {
-        let Latencies { slow_read, slow_write, fast_read, fast_write } = latencies;
+    fn compute_class(&mut self, class: usize, seen: &[Frequencies], terms: Terms) {
+        let Latencies { slow_read, slow_write, fast_read, fast_write } = terms.latencies;
         let next = class_after_read(class) * BINS;
         // After the read a page on the slow tier could be filled in; that much is not lost.
         let refill = (self.clean[next] - fast_write).max(0.0);
         let saved = slow_read - fast_read;
-        let after_read_dirty = saved + self.dirty[next].max(-slow_write) - refill;
-        let after_read_clean = saved + self.clean[next].max(0.0) - refill;
+        let after_read_dirty = saved + self.dirty[next] - refill;
+        let after_read_clean = saved + self.clean[next] - refill;
         let next_free = self.clean_in_free_frame[class_after_read(class)];
         let after_read_free = saved + next_free - (next_free - fast_write).max(0.0);
 
-        let priors = prior_reads(class, seen, prior_read);
-        let (mut dirty, mut clean, mut free) = (-slow_write, 0.0f64, 0.0);
+        let priors = prior_reads(class, seen, terms.prior_read);
+        let drops = terms.drops_in_memory && is_in_memory(class);
+        let mut given_up = if drops { 0.0 } else { -slow_write };
+        let (mut dirty, mut clean, mut free) = (given_up, 0.0f64, 0.0);
         for bin in (0..BINS).rev() {
             let chances = Chances::new(&seen[bin], priors[bin]);
             // A page that leaves the bin does so half-way through on average.
-            let rent = price * bin_width(bin) * (0.5 + 0.5 * chances.stays);
-            dirty =
-                (chances.read * after_read_dirty + chances.stays * dirty - rent).max(-slow_write);
+            let rent = terms.price * bin_width(bin) * (0.5 + 0.5 * chances.stays);
+            if drops {
+                given_up = chances.stays * given_up - chances.read * slow_write;
+            }
+            dirty = (chances.read * after_read_dirty + chances.stays * dirty - rent).max(given_up);
             clean = (chances.read * after_read_clean + chances.stays * clean - rent).max(0.0);
             free = chances.read * after_read_free + chances.stays * free;
+            self.given_up[class * BINS + bin] = given_up;
             self.dirty[class * BINS + bin] = dirty;
             self.clean[class * BINS + bin] = clean;
         }

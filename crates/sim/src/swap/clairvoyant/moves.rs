@@ -112,16 +112,13 @@ pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
                 ]
             }
         }
-        // It left memory unseen, and without a copy it was written in leaving.
+        // It left memory unseen, and without a copy it was written to the slow tier in leaving.
         (Step::In, Place::Memory) => {
             const {
                 &[
                     slow_write(slow_read(free(Place::Slow))),
                     fill(slow_write(slow_read(free(Place::Both)))),
                     slow_write(slow_read(free(Place::Memory))),
-                    fast_write(fast_read(free(Place::FastOnly))),
-                    slow_write(fast_write(fast_read(free(Place::Slow)))),
-                    fast_write(fast_read(free(Place::Memory))),
                 ]
             }
         }
