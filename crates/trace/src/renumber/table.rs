@@ -68,11 +68,11 @@ impl Table {
     pub(super) fn find_or_insert(&mut self, id: u64) -> Result<u32, Full> {
         let hash = hash(id);
         let mask = self.slots.len() - 1;
-        let mut index = (hash >> (64 - self.bits)) as usize;
+        let mut index = self.home(hash);
         loop {
             let slot = self.slots[index];
             if slot == 0 {
-                return self.insert(id);
+                return self.insert(id, index);
             }
             let differing = slot ^ (hash << self.bits);
             if differing >> self.bits == 0 {
@@ -85,8 +85,10 @@ impl Table {
         }
     }
 
-    fn insert(&mut self, id: u64) -> Result<u32, Full> {
-        if self.ids.len() == capacity(self.bits) {
+    /// Gives `id` the next number, and the slot `empty` if the table need not grow.
+    fn insert(&mut self, id: u64, empty: usize) -> Result<u32, Full> {
+        let is_full = self.ids.len() == capacity(self.bits);
+        if is_full {
             self.double()?;
         }
         if self.bytes() + size_of::<u64>() > self.limit_bytes && self.bits > SMALLEST_BITS {
@@ -94,7 +96,11 @@ impl Table {
         }
         let number = self.ids.len();
         self.ids.push(id);
-        self.place(id, number);
+        if is_full {
+            self.place(id, number);
+        } else {
+            self.fill(empty, hash(id), number);
+        }
         Ok(number as u32)
     }
 
@@ -106,13 +112,20 @@ impl Table {
     fn place(&mut self, id: u64, number: usize) {
         let hash = hash(id);
         let mask = self.slots.len() - 1;
-        let home = (hash >> (64 - self.bits)) as usize;
-        let mut index = home;
+        let mut index = self.home(hash);
         while self.slots[index] != 0 {
             index = (index + 1) & mask;
         }
-        let off_home = u64::from(index != home) << (self.bits - 1);
+        self.fill(index, hash, number);
+    }
+
+    fn fill(&mut self, index: usize, hash: u64, number: usize) {
+        let off_home = u64::from(index != self.home(hash)) << (self.bits - 1);
         self.slots[index] = (hash << self.bits) | off_home | (number as u64 + 1);
+    }
+
+    fn home(&self, hash: u64) -> usize {
+        (hash >> (64 - self.bits)) as usize
     }
 
     #[cold]

@@ -39,6 +39,8 @@ fn keys() -> impl Strategy<Value = Vec<u64>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
     #[test]
     fn equals_the_obvious_way(keys in keys(), batch in 1usize..6000) {
         let (numbers, renumber) = numbered(&keys, batch);
