@@ -66,6 +66,9 @@ pub struct Header {
     pub devices: Vec<String>,
     /// What was lost or skipped.
     pub losses: Vec<Loss>,
+    /// Events whose time lies before that of the event ahead of them; kept as they came.
+    #[serde(default)]
+    pub disordered: u64,
     /// What the recording holds by the names of its own events, used or not, with counts.
     pub seen: Vec<(String, u64)>,
     /// sha256 of each source file, in hexadecimal, with its name.

@@ -74,6 +74,8 @@ pub struct ImportReport {
     pub seen: BTreeMap<String, u64>,
     /// What was lost.
     pub losses: Vec<Loss>,
+    /// Records whose time lies before that of the record ahead of them; kept as they came.
+    pub disordered: u64,
     /// sha256 and name of each file.
     pub sources: Vec<(String, String)>,
 }
@@ -125,6 +127,7 @@ pub fn import(
         rejects: rejects.to_vec(),
         seen: header.seen.iter().cloned().collect(),
         losses: header.losses.clone(),
+        disordered: header.disordered,
         sources: header.sources.clone(),
     })
 }

@@ -69,9 +69,9 @@ impl Mapper {
         self.start_ns.unwrap_or(0)
     }
 
-    /// Records that were earlier than the one before them, since the last call.
-    pub fn take_disordered(&mut self) -> u64 {
-        std::mem::take(&mut self.disordered)
+    /// Records so far that were earlier than the one before them.
+    pub fn disordered(&self) -> u64 {
+        self.disordered
     }
 
     /// Appends the rows of one record, or books why it has none.
@@ -268,7 +268,7 @@ mod tests {
             mapper.map(&record, &mut mapped, &mut Ledger::new(false));
         }
         assert_eq!(mapped.rows.events.time_ns, [0, 20, -10, 10]);
-        assert_eq!((mapper.start_ns(), mapper.take_disordered()), (50, 1));
+        assert_eq!((mapper.start_ns(), mapper.disordered()), (50, 1));
     }
 
     #[test]

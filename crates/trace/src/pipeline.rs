@@ -136,6 +136,7 @@ impl Pipeline {
             processes: Vec::new(),
             devices: Vec::new(),
             losses: Vec::new(),
+            disordered: 0,
             seen: Vec::new(),
             sources: Vec::new(),
         };
@@ -264,8 +265,7 @@ impl Pipeline {
             self.header.processes.push(Process { pid: 0, name: String::new() });
         }
         self.header.devices = self.ledger.devices().to_vec();
-        let disordered = self.mapper.take_disordered();
-        self.ledger.lose("records out of time order, kept as they came", disordered);
+        self.header.disordered = self.mapper.disordered();
         self.header.losses = self.ledger.losses();
         self.header.seen = self.ledger.seen();
         let name = |path: &Path| {

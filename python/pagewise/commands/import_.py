@@ -101,11 +101,18 @@ def summary(result: dict[str, Any], output: str) -> list[tuple[str, str]]:
     rows += [
         (f"lost: {loss['what']}", format_count(loss["count"])) for loss in result.get("losses", [])
     ]
+    rows += disorder(result)
     if not result["accesses"]:
         seen = pairs(result.get("seen"))
         names = ", ".join(f"{name} ({format_count(count)})" for name, count in seen[:20])
         rows.append(("no usable event; seen", names or "none"))
     return rows
+
+
+def disorder(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """The row that tells of records out of time order, if there are any."""
+    count = facts.get("disordered")
+    return [("out of time order", f"{format_count(count)}, kept as they came")] if count else []
 
 
 def pairs(counts: Any) -> list[tuple[str, int]]:

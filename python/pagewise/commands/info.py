@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise.commands.import_ import check_losses, pairs
+from pagewise.commands.import_ import check_losses, disorder, pairs
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.terminal import facts, show, show_json, watched
 from pagewise.units import format_count, format_seconds, parse_share
@@ -55,6 +55,7 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [(f"  {kind}", format_count(count)) for kind, count in pairs(result.get("kinds"))]
     rows += [("absent", what) for what in result.get("absent", [])]
     rows += [(f"lost: {loss['what']}", format_count(loss["count"])) for loss in header["losses"]]
+    rows += disorder(header)
     rows += [("ruled out", what) for what in result.get("ruled_out", [])]
     rows += [("source", f"{name}  sha256 {digest}") for digest, name in header["sources"]]
     return rows

@@ -26,6 +26,7 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         processes: (0..4).map(|pid| Process { pid, name: format!("app{pid}) Z (") }).collect(),
         devices: vec!["sda".to_owned()],
         losses: vec![Loss { what: "torn lines".to_owned(), count: 3 }],
+        disordered: 5,
         seen: vec![("request".to_owned(), 5)],
         sources: vec![("00".repeat(32), "swap.trace".to_owned())],
     }
