@@ -13,7 +13,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress, Trace, read
-from pagewise.units import parse_frames, parse_size
+from pagewise.units import PAGE_BYTES, parse_frames, parse_size
 
 REPLAY_OPTIONS = ("readahead", "clean_evictions")
 """Options of the replay itself, the same for every architecture."""
@@ -87,11 +87,17 @@ def simulate(
     ``demotions``, ``io_time_s``, ``stall_time_s``, ``wear`` {fast, slow} per day,
     null when unknown.
     """
+    fast_tier_bytes = parse_size(fast_tier)
+    if 0 < fast_tier_bytes < PAGE_BYTES:
+        raise UsageError(
+            f"a fast tier of {fast_tier_bytes} bytes holds no page",
+            hint="give a unit, as in 256MiB, or 0 for none",
+        )
     options = {name: option_text(value) for name, value in (option or {}).items()}
     replay = {name: options.pop(name) for name in REPLAY_OPTIONS if name in options}
     request = {
         "architecture": architecture,
-        "fast_tier_bytes": parse_size(fast_tier),
+        "fast_tier_bytes": fast_tier_bytes,
         "fast": fast,
         "slow": slow,
         "options": options,

@@ -40,13 +40,20 @@ def availability(architecture: str, fast: str) -> str | None:
     return AVAILABLE.get(architecture)
 
 
-def settings(fast: str, fast_tier_bytes: int | None) -> list[Setting]:
-    """How to have a fast tier of this size on this device; the plain swap area without one."""
+def settings(
+    fast: str, fast_tier_bytes: int | None, architecture: str = "priority"
+) -> list[Setting]:
+    """How to have a fast tier of this size on this device, what gives ``architecture`` first.
+
+    The plain swap area without a fast tier.
+    """
     if not fast_tier_bytes:
         return [SWAP_FILE]
     size_mib = max(1, round(fast_tier_bytes / MIB))
     if fast in IN_MEMORY:
-        return [_zram_generator(size_mib), _zram_by_hand(size_mib), _zswap(size_mib)]
+        zram = [_zram_generator(size_mib), _zram_by_hand(size_mib)]
+        zswap = [_zswap(size_mib)]
+        return zswap + zram if architecture == "hierarchical" else zram + zswap
     return [_priorities(size_mib)]
 
 

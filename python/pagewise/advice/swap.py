@@ -83,7 +83,7 @@ def advise_swap(
     chosen = _choose(shares, fast)
     times = {size: devices.io_time_s(o, TYPICAL) for size, o in outcomes[chosen].items()}
     worth = sizing.worth_buying(times, devices.io_time_s(alone, TYPICAL))
-    stock = _best_stock(shares, fast)
+    stock = _best_stock(devices, outcomes, fast, worth)
     result: dict[str, Any] = {
         "schema": SCHEMA,
         "pagewise": _core.version(),
@@ -104,16 +104,16 @@ def advise_swap(
             _candidate(devices, name, outcomes[name], alone, shares)
             for name in sorted(shares, key=lambda name: shares[name])
         ],
-        "worth": worth and _at_size(devices, outcomes, chosen, stock, worth, alone),
+        "worth": worth and _at_size(devices, outcomes, chosen, fast, worth, alone),
         "reference": None,
-        "settings": [s.to_json() for s in stock_linux.settings(fast, worth)],
+        "settings": [s.to_json() for s in stock_linux.settings(fast, worth, stock)],
         "notes": list(
             dict.fromkeys(note for o in outcomes[chosen].values() for note in o.get("notes", []))
         ),
     }
     if reference is not None:
         result["reference"] = _against(
-            references.parse(reference), devices, outcomes, chosen, stock, alone
+            references.parse(reference), devices, outcomes, chosen, fast, alone
         )
     return result
 
@@ -163,10 +163,15 @@ def _choose(shares: Mapping[str, float], fast: str) -> str:
     return stock[0] if stock else min(equal, key=lambda name: shares[name])
 
 
-def _best_stock(shares: Mapping[str, float], fast: str) -> str:
-    """What to use as long as the advised architecture is not there."""
-    stock = {name: share for name, share in shares.items() if stock_linux.availability(name, fast)}
-    return min(stock, key=lambda name: stock[name])
+def _best_stock(devices: Devices, outcomes: Outcomes, fast: str, size: int | None) -> str:
+    """What stock Linux does best with a fast tier of this size; none: whatever its size."""
+    stock = [name for name in outcomes if stock_linux.availability(name, fast)]
+
+    def io_time_s(name: str) -> float:
+        sizes = outcomes[name] if size is None else [size]
+        return sum(devices.io_time_s(outcomes[name][size], TYPICAL) for size in sizes)
+
+    return min(stock, key=io_time_s)
 
 
 def _holds_in(
@@ -222,7 +227,7 @@ def _at_size(
     devices: Devices,
     outcomes: Outcomes,
     chosen: str,
-    stock: str,
+    fast: str,
     size: int,
     alone: Mapping[str, Any],
 ) -> dict[str, Any]:
@@ -231,6 +236,7 @@ def _at_size(
     corners = devices.corners()
     smaller = max((s for s in outcomes[chosen] if s < size), default=None)
     cheaper = outcomes[chosen][smaller] if smaller else alone
+    stock = _best_stock(devices, outcomes, fast, size)
     return {
         "fast_tier_bytes": size,
         "io_time_s": _range(devices.io_time_s(outcome, corner) for corner in corners)
@@ -263,7 +269,7 @@ def _against(
     devices: Devices,
     outcomes: Outcomes,
     chosen: str,
-    stock: str,
+    fast: str,
     alone: Mapping[str, Any],
 ) -> dict[str, Any]:
     """The smallest size whose slow-tier I/O stays at or below the reference from there on."""
@@ -274,7 +280,7 @@ def _against(
         "what": reference.what,
         "io_bytes": reference.io_bytes,
         "fast_tier_bytes": size,
-        "at": _at_size(devices, outcomes, chosen, stock, size, alone) if size else None,
+        "at": _at_size(devices, outcomes, chosen, fast, size, alone) if size else None,
         "lowest_io_bytes": min(pages.values(), default=0) * PAGE_BYTES,
     }
 

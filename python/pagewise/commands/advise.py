@@ -81,8 +81,8 @@ def described(advice: dict[str, Any]) -> list[Any]:
         parts += [
             "",
             f"Stock Linux has no {architecture['name']}: it needs the pager of a later pagewise. "
-            f"Until then the settings above give {architecture['meanwhile']}, whose I/O time is "
-            f"{_percent(worth['stock_linux']['regret'])} higher.",
+            f"Until then the first setting above gives {architecture['meanwhile']}, whose I/O time "
+            f"differs by {_percent(worth['stock_linux']['regret'])} at this size.",
         ]
     return [*parts, *(f"note: {note}" for note in advice["notes"])]
 

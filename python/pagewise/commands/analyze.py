@@ -8,7 +8,7 @@ import typer
 
 from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
-from pagewise.terminal import facts, show, show_json, watched
+from pagewise.terminal import facts, figures, show, show_json, watched
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
 EXAMPLES = ("pagewise analyze trace.parquet", "pagewise analyze trace.csv.gz --as block --json")
@@ -35,7 +35,24 @@ def run(
     if json:
         show_json(result)
     else:
-        show(facts(summary(result)))
+        show(facts(summary(result)), *by_process(result))
+
+
+def by_process(result: dict[str, Any]) -> list[Any]:
+    """The processes, busiest first, where the analysis was asked for them."""
+    rows = [
+        [
+            process["name"] or "unnamed",
+            str(process["pid"]),
+            format_count(process["accesses"]),
+            format_count(process["pages"]),
+            format_share(process["top_share"]["0.1"]),
+            format_share(process["single_access"]["pages"]),
+        ]
+        for process in result.get("processes") or []
+    ]
+    titles = ["process", "pid", "accesses", "pages", "busiest tenth", "accessed once"]
+    return ["", figures(titles, rows, words=1)] if rows else []
 
 
 def summary(result: dict[str, Any]) -> list[tuple[str, str]]:

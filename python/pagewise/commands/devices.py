@@ -45,7 +45,7 @@ def list_devices(json: Json = False) -> None:
         ]
         for device in devices
     ]
-    show(figures(["device", "read us", "write us", "rated cycles", "what"], rows, words=1))
+    show(figures(["device", "what", "read us", "write us", "rated cycles"], rows, words=2))
 
 
 @app.command("probe", epilog="Example: pagewise devices probe /mnt/card -o my-card.toml")
@@ -65,7 +65,7 @@ def probe(
         str, typer.Option(metavar="SIZE", help="Size of the test file; larger is more honest.")
     ] = "256MiB",
     seconds: Annotated[
-        int, typer.Option(metavar="SECONDS", help="How long each of four measurements takes.")
+        int, typer.Option(metavar="SECONDS", help="How long each measurement takes.")
     ] = 5,
     force: Force = False,
     json: Json = False,

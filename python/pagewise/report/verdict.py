@@ -90,9 +90,10 @@ def pasted(advice: Result) -> list[Settings]:
     if worth is not None and (saved := worth.get("stock_linux")):
         regret = saved["regret"]
         interval = (
-            f"Stock Linux gives {saved['architecture']}: {format_share(regret['typical'])} more "
-            f"I/O time than advised, {format_share(regret['low'])} to "
-            f"{format_share(regret['high'])} over the devices' latencies."
+            f"Stock Linux gives {saved['architecture']}, whose I/O time differs by "
+            f"{format_share(regret['typical'])} from the advised one's at this size, "
+            f"{format_share(regret['low'])} to {format_share(regret['high'])} over the devices' "
+            "latencies."
         )
     return [
         Settings(
