@@ -22,7 +22,7 @@ pub fn analyze(
 ) -> PyResult<String> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     let analysis = detached(py, progress, |progress| {
-        Ok::<_, sim::Error>(sim::analysis::analyze(&mut *recording.open()?, by_process, progress)?)
+        sim::analysis::analyze(&mut *recording.open()?, by_process, progress)
     })?;
     Ok(json!(analysis).to_string())
 }
@@ -51,12 +51,7 @@ pub fn misses(
         })
         .collect::<PyResult<_>>()?;
     let counts = detached(py, progress, |progress| {
-        Ok::<_, sim::Error>(sim::misses::run(
-            &mut *recording.open()?,
-            &policies,
-            &frames,
-            progress,
-        )?)
+        sim::misses::run(&mut *recording.open()?, &policies, &frames, progress)
     })?;
     Ok(json!(counts).to_string())
 }

@@ -62,7 +62,7 @@ pub fn simulate(
     let wanted: Wanted = parsed(py, request)?;
     let outcome = detached(py, progress, |progress| {
         let request = wanted.request()?;
-        Ok::<_, sim::Error>(swap::simulate(&mut *recording.open()?, &request, progress)?)
+        swap::simulate(&mut *recording.open()?, &request, progress)
     })?;
     Ok(json!(outcome).to_string())
 }
