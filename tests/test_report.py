@@ -113,3 +113,13 @@ def test_series_differ_without_colour() -> None:
     looks = [(style["color"], style["symbol"], tuple(style["dash"])) for style in drawn.values()]
     assert len(set(looks)) == len(looks)
     assert styles(["x", "adaptive"])["adaptive"] == styles(["adaptive"])["adaptive"]
+
+
+def test_no_report_replaces_what_it_is_made_from_or_what_is_no_file(tmp_path: Path) -> None:
+    result = tmp_path / "result.json"
+    result.write_text("{}")
+    with pytest.raises(pw.UsageError, match="is an input as well"):
+        pw.report([result], result, force=True)
+    with pytest.raises(pw.UsageError, match="is not a regular file"):
+        pw.report([result], tmp_path, force=True)
+    assert result.read_text() == "{}"

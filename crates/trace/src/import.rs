@@ -10,7 +10,7 @@ use crate::formats::{ReadOptions, Role};
 use crate::ledger::Reject;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
-use crate::store::Writer;
+use crate::store::{Writer, refuse_inputs};
 use crate::{Error, ErrorKind, Loss, TraceKind};
 
 /// Most bytes of the table that numbers pages; beyond it pages are stored by (space, address).
@@ -95,9 +95,7 @@ pub fn import(
     options: &ImportOptions,
     progress: &dyn Progress,
 ) -> Result<ImportReport, Error> {
-    if inputs.iter().any(|input| is_same_file(input, output)) {
-        return Err(Error::new(ErrorKind::Usage, output, "is an input as well"));
-    }
+    refuse_inputs(inputs.iter().map(PathBuf::as_path), output)?;
     let mut pipeline = Pipeline::open(inputs, &options.pipeline())?;
     let mut writer = Writer::create(output, options.force)?;
     let mut counts = Counts::default();
@@ -130,11 +128,6 @@ pub fn import(
         disordered: header.disordered,
         sources: header.sources.clone(),
     })
-}
-
-fn is_same_file(left: &Path, right: &Path) -> bool {
-    let canonical = |path: &Path| path.canonicalize().ok();
-    canonical(left).is_some_and(|left| Some(left) == canonical(right))
 }
 
 /// What is counted while rows pass.

@@ -48,6 +48,11 @@ def build(
     target = Path(output)
     if target.exists() and not force:
         raise UsageError(f"{target} exists", hint="--force replaces it")
+    if target.exists() and not target.is_file():
+        raise UsageError(f"{target} is not a regular file")
+    paths = [Path(result) for result in results if not isinstance(result, Mapping)]
+    if any(target.exists() and path.exists() and path.samefile(target) for path in paths):
+        raise UsageError(f"{target} is an input as well")
     inputs = gather(results, progress=progress)
     inputs.command = command or " ".join(sys.argv)
     panels = [panel for make in PANELS if (panel := make(inputs))]

@@ -37,6 +37,7 @@ pub use reader::Reader;
 pub use save::save;
 pub use slice::slice;
 pub use writer::Writer;
+pub(crate) use writer::refuse_inputs;
 
 /// Version of the layout above, which headers carry as `schema`.
 pub const SCHEMA: u32 = 1;

@@ -8,7 +8,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 use types::{EventKind, PageId, Progress};
 
-use super::{Reader, Writer};
+use super::{Reader, Writer, refuse_inputs};
 use crate::renumber::Renumber;
 use crate::{Error, ErrorKind, Header, Rows, Source};
 
@@ -35,6 +35,7 @@ pub fn slice(
         let why = format!("the range from {} ns to {} ns is empty", times.start, times.end);
         return Err(Error::new(ErrorKind::Usage, path, why));
     }
+    refuse_inputs([path], output)?;
     let mut reader = Reader::open(path)?;
     if !reader.header().has_clock {
         return Err(Error::new(ErrorKind::Usage, path, "has no times to cut it by"));

@@ -368,7 +368,18 @@ fn whoever_stops_a_slice_gets_no_file() {
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     let error = slice(&whole, 10..10, &piece, false, &NoProgress).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
+    let error = slice(&whole, 0..10, &whole, true, &NoProgress).unwrap_err();
+    assert!(error.to_string().contains("is an input as well"), "{error}");
     assert_eq!(names_in(folder.path()), ["whole"]);
+}
+
+#[test]
+fn only_regular_files_are_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let inside = folder.path().join("folder");
+    std::fs::create_dir(&inside).unwrap();
+    assert_eq!(Writer::create(&inside, true).err().unwrap().kind(), ErrorKind::Usage);
+    assert!(inside.is_dir());
 }
 
 #[test]

@@ -42,8 +42,12 @@ impl Writer {
     /// A writer of `path`, which must not exist unless `replaces`.
     ///
     /// # Errors
-    /// A file that is there already, or a folder that cannot be written to.
+    /// A file that is there already, anything there that is no regular file (renaming over a
+    /// device would replace it), or a folder that cannot be written to.
     pub fn create(path: &Path, replaces: bool) -> Result<Writer, Error> {
+        if path.exists() && !path.is_file() {
+            return Err(Error::new(ErrorKind::Usage, path, "is not a regular file"));
+        }
         if !replaces && path.exists() {
             return Err(exists(path));
         }
@@ -199,6 +203,22 @@ fn aside(path: &Path) -> Result<NamedTempFile, Error> {
         .permissions(Permissions::from_mode(0o666))
         .tempfile_in(folder.unwrap_or(Path::new(".")))
         .map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))
+}
+
+/// Refuses to write `output` over one of the files it is made from.
+///
+/// # Errors
+/// `Usage`, if both names lead to the same file.
+pub(crate) fn refuse_inputs<'a>(
+    inputs: impl IntoIterator<Item = &'a Path>,
+    output: &Path,
+) -> Result<(), Error> {
+    let canonical = |path: &Path| path.canonicalize().ok();
+    let Some(target) = canonical(output) else { return Ok(()) };
+    if inputs.into_iter().any(|input| canonical(input).as_ref() == Some(&target)) {
+        return Err(Error::new(ErrorKind::Usage, output, "is an input as well"));
+    }
+    Ok(())
 }
 
 fn exists(path: &Path) -> Error {
