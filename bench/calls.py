@@ -37,12 +37,19 @@ def ours_analyze(path: str, format: str | None) -> Answer:
     return lambda: pw.analyze(trace)["pages"]
 
 
-def ours_simulate(path: str, architecture: str, fast_tier: int, fast: str, slow: str) -> Answer:
+def ours_simulate(
+    path: str, architecture: str, fast_tier: int, fast: str, slow: str, options: dict[str, str]
+) -> Answer:
     import pagewise as pw
 
     def call() -> Any:
         result = pw.simulate(
-            path, architecture=architecture, fast_tier=fast_tier, fast=fast, slow=slow
+            path,
+            architecture=architecture,
+            fast_tier=fast_tier,
+            fast=fast,
+            slow=slow,
+            option=options,
         )
         return [result["slow"]["reads"], result["slow"]["writes"]]
 

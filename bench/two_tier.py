@@ -6,14 +6,28 @@ import traces
 from measure import Call, Claim, in_turn, ratio_claim
 
 FRAMES = 100_000
-ARCHITECTURES = ("hierarchical", "hybrid", "nvm-cache", "adaptive")
+ARCHITECTURES = (
+    "flash",
+    "priority",
+    "hierarchical eviction=lru",
+    "hierarchical eviction=clock",
+    "hybrid-clock",
+    "hybrid entry_bit=0 flash_copy_on_promotion=free",
+    "hybrid entry_bit=0 flash_copy_on_promotion=keep",
+    "hybrid entry_bit=1 flash_copy_on_promotion=free",
+    "hybrid entry_bit=1 flash_copy_on_promotion=keep",
+    "nvm-cache",
+    "adaptive",
+)
 
 
 def run(rounds: int) -> list[Claim]:
     oracle, own = str(traces.oracle()), str(traces.own_with_writes())
     calls = {"peer LRU": Call("peer_misses", [oracle, "LRU", [FRAMES]])}
     for name in ARCHITECTURES:
-        arguments = [own, name, FRAMES * 4096, "optane-pmem", "ufs-3.1"]
+        architecture, *set_options = name.split()
+        options = dict(option.split("=") for option in set_options)
+        arguments = [own, architecture, FRAMES * 4096, "optane-pmem", "ufs-3.1", options]
         calls[name] = Call("ours_simulate", arguments)
     samples = in_turn(calls, rounds)
     return [

@@ -8,7 +8,6 @@ use crate::placement::Ring;
 use types::PageId;
 
 /// The pages that were evicted from memory and are not in the fast tier.
-#[derive(Clone, Debug)]
 pub struct SecondEviction {
     /// Most pages remembered; the oldest memory is lost first.
     bound: Option<u64>,

@@ -7,7 +7,7 @@ mod larc;
 mod lirs;
 mod lru;
 mod opt;
-mod queues;
+pub(crate) mod queues;
 mod replay;
 mod s3_fifo;
 mod sieve;

@@ -2,7 +2,7 @@
 //!
 //! Source: specs S1.3, baseline H. The paper's experiments replace by CLOCK; LRU is the other form.
 
-use super::clock::Clock;
+use super::clock;
 use super::ring::Ring;
 use super::{PageIn, PageOut, Placement, Tier};
 use crate::page_set::PageSet;
@@ -33,23 +33,18 @@ pub struct HierarchicalOptions {
 }
 
 /// A cache of the slow tier.
-#[derive(Clone, Debug)]
 pub struct Hierarchical {
     options: HierarchicalOptions,
-    recency: Ring,
-    clock: Clock,
+    /// LRU: by use; CLOCK: in the order in which the hand will reach them.
+    resident: Ring,
+    /// The access bits of CLOCK.
     bits: PageSet,
 }
 
 impl Hierarchical {
     /// An empty cache.
     pub fn new(options: HierarchicalOptions) -> Hierarchical {
-        Hierarchical {
-            options,
-            recency: Ring::default(),
-            clock: Clock::default(),
-            bits: PageSet::default(),
-        }
+        Hierarchical { options, resident: Ring::default(), bits: PageSet::default() }
     }
 
     fn is_lru(&self) -> bool {
@@ -59,29 +54,32 @@ impl Hierarchical {
 
 impl Placement for Hierarchical {
     fn grow(&mut self, pages: usize) {
-        if self.is_lru() {
-            self.recency.grow(pages);
-        } else {
-            self.clock.grow(pages);
-            self.bits.grow(pages);
-        }
+        self.resident.grow(pages);
+        self.bits.grow(pages);
     }
 
+    #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.resident.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn place_out(&mut self, out: PageOut) -> Tier {
         if out.is_resident {
             if self.is_lru() && self.options.swapout_refreshes {
-                self.recency.move_to_front(out.page);
+                self.resident.move_to_front(out.page);
             }
             return Tier::Fast;
         }
         if out.must_write || self.options.admit_clean { Tier::Fast } else { Tier::Slow }
     }
 
+    #[inline(always)]
     fn place_in(&mut self, read: PageIn) -> Tier {
         match read.from {
             Tier::Fast => {
                 if self.is_lru() {
-                    self.recency.move_to_front(read.page);
+                    self.resident.move_to_front(read.page);
                 } else {
                     self.bits.insert(read.page);
                 }
@@ -92,28 +90,26 @@ impl Placement for Hierarchical {
         }
     }
 
+    #[inline(always)]
     fn victim(&mut self) -> PageId {
-        let victim =
-            if self.is_lru() { self.recency.pop_back() } else { self.clock.victim(&mut self.bits) };
+        let victim = if self.is_lru() {
+            self.resident.pop_back()
+        } else {
+            clock::take_victim(&mut self.resident, &mut self.bits)
+        };
         victim.expect("a full fast tier holds a page")
     }
 
+    #[inline(always)]
     fn insert(&mut self, page: PageId) {
-        if self.is_lru() {
-            self.recency.push_front(page);
-        } else {
-            self.clock.insert(page);
+        self.resident.push_front(page);
+        if !self.is_lru() {
             self.bits.set(page, self.options.inserted_bit);
         }
     }
 
     fn forget(&mut self, page: PageId) {
-        if self.recency.contains(page) {
-            self.recency.remove(page);
-        }
-        if self.clock.contains(page) {
-            self.clock.remove(page);
-        }
+        self.resident.remove(page);
         self.bits.remove(page);
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Source: specs S1.3 P1-P7 of the multi-swap paper.
 
-use super::clock::Clock;
+use super::clock;
+use super::ring::Ring;
 use super::{PageIn, PageOut, Placement, PromoteAt, SlotOnSwapIn, Tier};
 use crate::admission::AccessBit;
 use crate::page_set::PageSet;
@@ -25,11 +26,10 @@ pub struct HybridOptions {
 }
 
 /// Access-bit admission and CLOCK demotion.
-#[derive(Clone, Debug)]
 pub struct Hybrid {
     options: HybridOptions,
     filter: AccessBit,
-    clock: Clock,
+    ring: Ring,
     resident: PageSet,
     /// Pages promoted by a fault that wait for their swap-out.
     is_due: PageSet,
@@ -44,7 +44,7 @@ impl Hybrid {
         Hybrid {
             options,
             filter: AccessBit::new(options.entry_bit),
-            clock: Clock::default(),
+            ring: Ring::default(),
             resident: PageSet::default(),
             is_due: PageSet::default(),
             is_away: PageSet::default(),
@@ -63,12 +63,18 @@ impl Hybrid {
 impl Placement for Hybrid {
     fn grow(&mut self, pages: usize) {
         self.filter.grow(pages);
-        self.clock.grow(pages);
+        self.ring.grow(pages);
         self.resident.grow(pages);
         self.is_due.grow(pages);
         self.is_away.grow(pages);
     }
 
+    #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.ring.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn place_out(&mut self, out: PageOut) -> Tier {
         if out.is_resident {
             return Tier::Fast;
@@ -81,13 +87,14 @@ impl Placement for Hybrid {
         }
     }
 
+    #[inline(always)]
     fn place_in(&mut self, read: PageIn) -> Tier {
         self.age_bits();
         let frees_slot = self.options.slot_on_swapin == SlotOnSwapIn::Free;
         let has_earned = self.filter.admits(read.page);
         match read.from {
             Tier::Fast if frees_slot => {
-                self.clock.remove(read.page);
+                self.ring.remove(read.page);
                 self.resident.remove(read.page);
                 self.is_away.insert(read.page);
                 Tier::Slow
@@ -102,15 +109,17 @@ impl Placement for Hybrid {
         }
     }
 
+    #[inline(always)]
     fn victim(&mut self) -> PageId {
-        let victim =
-            self.clock.victim(self.filter.bits_mut()).expect("a full fast tier holds a page");
+        let victim = clock::take_victim(&mut self.ring, self.filter.bits_mut())
+            .expect("a full fast tier holds a page");
         self.resident.remove(victim);
         victim
     }
 
+    #[inline(always)]
     fn insert(&mut self, page: PageId) {
-        self.clock.insert(page);
+        self.ring.push_front(page);
         self.resident.insert(page);
         self.is_due.remove(page);
         if !self.is_away.remove(page) {
@@ -119,9 +128,7 @@ impl Placement for Hybrid {
     }
 
     fn forget(&mut self, page: PageId) {
-        if self.clock.contains(page) {
-            self.clock.remove(page);
-        }
+        self.ring.remove(page);
         self.resident.remove(page);
         self.is_due.remove(page);
         self.is_away.remove(page);

@@ -2,7 +2,8 @@
 //!
 //! Source: specs S1.3, baseline C ("plain CLOCK on the parallel structure").
 
-use super::clock::Clock;
+use super::clock;
+use super::ring::Ring;
 use super::{PageIn, PageOut, Placement, SlotOnSwapIn, Tier};
 use crate::page_set::PageSet;
 use types::PageId;
@@ -30,26 +31,31 @@ pub struct HybridClockOptions {
 }
 
 /// Fast device first for every swap-out, CLOCK demotion.
-#[derive(Clone, Debug)]
 pub struct HybridClock {
     options: HybridClockOptions,
-    clock: Clock,
+    resident: Ring,
     bits: PageSet,
 }
 
 impl HybridClock {
     /// An empty pair of devices.
     pub fn new(options: HybridClockOptions) -> HybridClock {
-        HybridClock { options, clock: Clock::default(), bits: PageSet::default() }
+        HybridClock { options, resident: Ring::default(), bits: PageSet::default() }
     }
 }
 
 impl Placement for HybridClock {
     fn grow(&mut self, pages: usize) {
-        self.clock.grow(pages);
+        self.resident.grow(pages);
         self.bits.grow(pages);
     }
 
+    #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.resident.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn place_out(&mut self, out: PageOut) -> Tier {
         if out.is_resident || out.must_write || self.options.admit_clean {
             Tier::Fast
@@ -58,11 +64,12 @@ impl Placement for HybridClock {
         }
     }
 
+    #[inline(always)]
     fn place_in(&mut self, read: PageIn) -> Tier {
         let frees_slot = self.options.slot_on_swapin == SlotOnSwapIn::Free;
         match read.from {
             Tier::Fast if frees_slot => {
-                self.clock.remove(read.page);
+                self.resident.remove(read.page);
                 Tier::Slow
             }
             Tier::Fast => {
@@ -76,19 +83,20 @@ impl Placement for HybridClock {
         }
     }
 
+    #[inline(always)]
     fn victim(&mut self) -> PageId {
-        self.clock.victim(&mut self.bits).expect("a full fast tier holds a page")
+        clock::take_victim(&mut self.resident, &mut self.bits)
+            .expect("a full fast tier holds a page")
     }
 
+    #[inline(always)]
     fn insert(&mut self, page: PageId) {
-        self.clock.insert(page);
+        self.resident.push_front(page);
         self.bits.set(page, self.options.inserted_bit);
     }
 
     fn forget(&mut self, page: PageId) {
-        if self.clock.contains(page) {
-            self.clock.remove(page);
-        }
+        self.resident.remove(page);
         self.bits.remove(page);
     }
 }

@@ -86,6 +86,10 @@ pub struct PageIn {
 pub trait Placement {
     /// Makes room for the state of pages below `pages`.
     fn grow(&mut self, pages: usize);
+    /// These pages are about to be named: a chance to read what the placement keeps about them, so
+    /// that the waits for scattered memory overlap. Changes nothing.
+    #[inline(always)]
+    fn read_ahead(&self, _pages: &[PageId]) {}
     /// Where the copy of a page that leaves memory belongs.
     fn place_out(&mut self, out: PageOut) -> Tier;
     /// Where the copy of a page that came back to memory belongs from now on.

@@ -35,7 +35,6 @@ pub struct NvmCacheOptions {
 }
 
 /// Second-eviction admission, least-recently-requested replacement.
-#[derive(Clone, Debug)]
 pub struct NvmCache {
     options: NvmCacheOptions,
     filter: SecondEviction,
@@ -59,6 +58,12 @@ impl Placement for NvmCache {
         self.order.grow(pages);
     }
 
+    #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.order.read_ahead(pages);
+    }
+
+    #[inline(always)]
     fn place_out(&mut self, out: PageOut) -> Tier {
         if out.is_resident {
             if self.options.overwritten_time == RequestTime::Now {
@@ -79,6 +84,7 @@ impl Placement for NvmCache {
         Tier::Fast
     }
 
+    #[inline(always)]
     fn place_in(&mut self, read: PageIn) -> Tier {
         self.order.request(read.page);
         if read.from == Tier::Fast && !self.options.keeps_hit {
@@ -89,6 +95,7 @@ impl Placement for NvmCache {
         read.from
     }
 
+    #[inline(always)]
     fn victim(&mut self) -> PageId {
         let victim = self.order.victim().expect("a full fast tier holds a page");
         if self.options.remembers_victims {
@@ -97,6 +104,7 @@ impl Placement for NvmCache {
         victim
     }
 
+    #[inline(always)]
     fn insert(&mut self, page: PageId) {
         // The metadata of a page inside the cache is the cache's own; it returns to the ghost when
         // the page leaves.
@@ -106,9 +114,6 @@ impl Placement for NvmCache {
 
     fn forget(&mut self, page: PageId) {
         self.filter.forget(page);
-        if self.order.contains(page) {
-            self.order.remove(page);
-        }
         self.order.forget(page);
     }
 }

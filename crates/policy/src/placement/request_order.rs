@@ -1,110 +1,157 @@
 //! The pages of the fast tier by the time of their last request.
 //!
 //! Source: specs S0.4. A list in order of use does not suffice: a page enters with the time of a
-//! request that lies in the past, so it may enter anywhere in the order. A heap whose keys are lower
-//! bounds does: a request only moves a page later, and the heap learns of it when the page comes up.
+//! request that lies in the past, so it may enter anywhere in the order. Such pages wait in a heap; a
+//! request moves a page to the end of a log, which is in order by itself. The page requested longest
+//! ago is at the front of one of the two.
 
+use crate::page_set::PageSet;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use types::PageId;
 
 /// Number of a request, counted from 1; 0 means never requested.
 type RequestNumber = u64;
 
-const OUTSIDE: u64 = 0;
-
-/// One page's place in the heap. Ordered by request, then by insertion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Entry {
+/// A page that entered with a request of the past. Ordered by request, then by insertion.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Entered {
     request: RequestNumber,
     insertion: u64,
-    page: u32,
+    page: PageId,
 }
 
-/// Chooses the page requested longest ago; ties go to the page inserted first.
+/// A page that was requested while it was inside.
+#[derive(Clone, Copy)]
+struct Requested {
+    request: RequestNumber,
+    page: PageId,
+}
+
+/// Chooses the page requested longest ago; ties, which only pages never requested have, go to the page
+/// inserted first.
 ///
-/// Invariant: every page inside has exactly one live entry, one whose `insertion` equals the page's;
-/// its `request` is at most the page's last.
-#[derive(Clone, Debug, Default)]
+/// Invariant: every page inside has an entry with the number of its last request, in `log` if that
+/// request came while it was inside, else in `heap`. Other entries are stale.
+#[derive(Default)]
 pub struct RequestOrder {
-    heap: BinaryHeap<Reverse<Entry>>,
+    log: VecDeque<Requested>,
+    heap: BinaryHeap<Reverse<Entered>>,
+    inside: PageSet,
     last_request: Vec<RequestNumber>,
-    /// Number of the page's insertion, `OUTSIDE` where it is not inside.
+    /// Number of the page's last insertion.
     insertion: Vec<u64>,
     requests: RequestNumber,
     insertions: u64,
     len: usize,
 }
 
+/// Stale entries that are not worth dropping.
+const STALE_MIN: usize = 1024;
+
 impl RequestOrder {
     /// Makes room for pages below `pages`.
     pub fn grow(&mut self, pages: usize) {
         if self.last_request.len() < pages {
+            self.inside.grow(pages);
             self.last_request.resize(pages, 0);
-            self.insertion.resize(pages, OUTSIDE);
+            self.insertion.resize(pages, 0);
         }
     }
 
-    /// Whether `page` is inside.
-    pub fn contains(&self, page: PageId) -> bool {
-        self.insertion.get(page.index()).is_some_and(|&insertion| insertion != OUTSIDE)
+    /// Reads what is kept about pages that are about to be requested.
+    #[inline(always)]
+    pub fn read_ahead(&self, pages: &[PageId]) {
+        let read = pages.iter().fold(0, |read, page| read | self.last_request[page.index()]);
+        std::hint::black_box(read);
     }
 
     /// `page` is requested now, inside or not.
-    #[inline]
+    #[inline(always)]
     pub fn request(&mut self, page: PageId) {
         self.requests += 1;
         self.last_request[page.index()] = self.requests;
-    }
-
-    /// `page`, which must be outside, enters with the time of its last request.
-    pub fn insert(&mut self, page: PageId) {
-        self.insertions += 1;
-        self.insertion[page.index()] = self.insertions;
-        self.len += 1;
-        self.heap.push(Reverse(Entry {
-            request: self.last_request[page.index()],
-            insertion: self.insertions,
-            page: page.0,
-        }));
-        if self.heap.len() > 2 * self.len + 1024 {
-            self.drop_stale_entries();
+        if self.inside.contains(page) {
+            if self.log.len() == self.log.capacity() {
+                self.drop_stale_requests();
+            }
+            self.log.push_back(Requested { request: self.requests, page });
         }
     }
 
-    /// Takes `page`, which must be inside, out.
-    pub fn remove(&mut self, page: PageId) {
-        self.insertion[page.index()] = OUTSIDE;
-        self.len -= 1;
+    /// `page`, which must be outside, enters with the time of its last request.
+    #[inline(always)]
+    pub fn insert(&mut self, page: PageId) {
+        if self.heap.len() == self.heap.capacity() {
+            self.drop_stale_insertions();
+        }
+        self.insertions += 1;
+        self.insertion[page.index()] = self.insertions;
+        self.inside.insert(page);
+        self.len += 1;
+        let request = self.last_request[page.index()];
+        self.heap.push(Reverse(Entered { request, insertion: self.insertions, page }));
     }
 
-    /// Forgets when `page`, which must be outside, was requested.
+    /// Takes `page` out if it is inside.
+    #[inline(always)]
+    pub fn remove(&mut self, page: PageId) {
+        self.len -= usize::from(self.inside.remove(page));
+    }
+
+    /// Forgets `page` and when it was requested.
     pub fn forget(&mut self, page: PageId) {
+        self.remove(page);
         self.last_request[page.index()] = 0;
     }
 
     /// Takes out the page requested longest ago.
+    #[inline(always)]
     pub fn victim(&mut self) -> Option<PageId> {
-        loop {
-            let Reverse(mut entry) = self.heap.pop()?;
-            let page = PageId(entry.page);
-            if self.insertion[page.index()] != entry.insertion {
-                continue;
-            }
-            let request = self.last_request[page.index()];
-            if request == entry.request {
-                self.remove(page);
-                return Some(page);
-            }
-            entry.request = request;
-            self.heap.push(Reverse(entry));
+        while self.log.front().is_some_and(|first| !self.is_last_request(first)) {
+            self.log.pop_front();
         }
+        while self.heap.peek().is_some_and(|Reverse(first)| !self.is_waiting(first)) {
+            self.heap.pop();
+        }
+        let logged = self.log.front().map(|first| (first.request, first.page));
+        let waiting = self.heap.peek().map(|Reverse(first)| (first.request, first.page));
+        let (_, page) = match (logged, waiting) {
+            (Some(logged), Some(waiting)) => logged.min(waiting),
+            (logged, waiting) => logged.or(waiting)?,
+        };
+        self.remove(page);
+        Some(page)
     }
 
-    /// Pages that left on their own leave entries behind; this bounds them.
-    fn drop_stale_entries(&mut self) {
-        let insertion = &self.insertion;
-        self.heap.retain(|Reverse(entry)| insertion[entry.page as usize] == entry.insertion);
+    #[inline(always)]
+    fn is_last_request(&self, entry: &Requested) -> bool {
+        self.last_request[entry.page.index()] == entry.request && self.inside.contains(entry.page)
+    }
+
+    fn is_waiting(&self, entry: &Entered) -> bool {
+        self.insertion[entry.page.index()] == entry.insertion
+            && self.last_request[entry.page.index()] == entry.request
+            && self.inside.contains(entry.page)
+    }
+
+    /// Keeps stale entries fewer than a multiple of the pages inside.
+    #[cold]
+    #[inline(never)]
+    fn drop_stale_requests(&mut self) {
+        let mut log = std::mem::take(&mut self.log);
+        log.retain(|entry| self.is_last_request(entry));
+        log.reserve_exact(3 * self.len + STALE_MIN);
+        self.log = log;
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn drop_stale_insertions(&mut self) {
+        let mut heap = std::mem::take(&mut self.heap);
+        heap.retain(|Reverse(entry)| self.is_waiting(entry));
+        heap.reserve_exact(self.len + STALE_MIN);
+        self.heap = heap;
     }
 }
 
@@ -152,5 +199,47 @@ mod tests {
         }
         assert!(order.heap.len() <= 1026);
         assert_eq!(order.victim(), None);
+    }
+
+    #[test]
+    fn any_sequence_gives_what_a_search_from_one_end_to_the_other_gives() {
+        const PAGES: u32 = 12;
+        let mut order = RequestOrder::default();
+        order.grow(PAGES as usize);
+        let mut inside: Vec<u32> = Vec::new();
+        let mut last_request = [0; PAGES as usize];
+        let mut state = 11u64;
+        for step in 1..200_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let page = (state >> 33) as u32 % PAGES;
+            match (state >> 56) % 10 {
+                0 => {
+                    order.remove(PageId(page));
+                    inside.retain(|&other| other != page);
+                }
+                1 => {
+                    order.forget(PageId(page));
+                    inside.retain(|&other| other != page);
+                    last_request[page as usize] = 0;
+                }
+                2 => {
+                    let oldest = inside.iter().map(|&page| last_request[page as usize]).min();
+                    let oldest_is = |page: &u32| Some(last_request[*page as usize]) == oldest;
+                    let index = inside.iter().position(oldest_is);
+                    let expected = index.map(|index| PageId(inside.remove(index)));
+                    assert_eq!(order.victim(), expected, "step {step}");
+                }
+                3..5 if !inside.contains(&page) => {
+                    order.insert(PageId(page));
+                    inside.push(page);
+                }
+                _ => {
+                    order.request(PageId(page));
+                    last_request[page as usize] = step;
+                }
+            }
+            assert_eq!(order.len, inside.len());
+        }
+        assert!(order.log.len() <= 4 * PAGES as usize + STALE_MIN);
     }
 }

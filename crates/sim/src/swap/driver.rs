@@ -8,7 +8,7 @@ use super::residency::{PageState, Residency};
 use super::tally::Tally;
 use crate::error::Error;
 use policy::placement::{PageIn, PageOut, Placement, SlotOnSwapIn, Tier};
-use types::{EventFlags, EventKind, Events, PageId, ProcessId};
+use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId};
 
 /// One run in progress: fed the trace batch by batch, then asked for its counts.
 pub trait Cell: Send {
@@ -39,14 +39,15 @@ pub struct Rules {
     pub slot_on_swapin: SlotOnSwapIn,
 }
 
-/// What kind of page an event names.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Origin {
-    /// Ends with its process and has no copy until it is written.
-    Anonymous,
-    /// Has a copy on the slow tier from the start and outlives every process.
-    Stored,
+/// Whether the page that an event names ends with its process and has no copy until it is written.
+/// Any other has a copy on the slow tier from the start and outlives every process.
+#[inline(always)]
+fn is_anonymous(kind: EventKind) -> bool {
+    matches!(kind, EventKind::SwapOut | EventKind::SwapIn)
 }
+
+/// Events whose pages are looked at together before they are replayed one by one.
+const CHUNK: usize = 64;
 
 /// A placement at work.
 ///
@@ -76,10 +77,11 @@ impl<P: Placement> Driver<P> {
         self.placement.grow(pages);
     }
 
-    fn page_out(&mut self, page: PageId, process: ProcessId, is_dirty: bool, origin: Origin) {
+    #[inline(always)]
+    fn page_out(&mut self, page: PageId, process: ProcessId, is_dirty: bool, kind: EventKind) {
         let before = self.residency.state(page);
         let is_known = before.has(PageState::KNOWN);
-        let mut state = if is_known { before } else { self.adopt(page, process, origin) };
+        let mut state = if is_known { before } else { self.adopt(page, process, kind) };
         self.tally.clean_page_outs += u64::from(!is_dirty);
 
         let is_resident = state.has(PageState::FAST);
@@ -119,14 +121,15 @@ impl<P: Placement> Driver<P> {
         self.residency.set_state(page, state);
     }
 
-    fn page_in(&mut self, page: PageId, process: ProcessId, origin: Origin) {
+    #[inline(always)]
+    fn page_in(&mut self, page: PageId, process: ProcessId, kind: EventKind) {
         let mut state = self.residency.state(page);
         if !state.has(PageState::KNOWN) {
             // Whoever wrote it did so before the recording began.
-            state = self.adopt(page, process, origin).with(PageState::SLOW);
+            state = self.adopt(page, process, kind).with(PageState::SLOW);
             self.residency.set_state(page, state);
         } else if self.rules.infers_clean && state.has(PageState::IN_MEMORY) {
-            self.page_out(page, process, false, origin);
+            self.infer_page_out(page, process, kind);
             state = self.residency.state(page);
         } else if !state.has_copy() {
             // It left memory unseen, some time ago, and without a copy it was written in leaving.
@@ -155,6 +158,13 @@ impl<P: Placement> Driver<P> {
             state = state.without(PageState::SLOW);
         }
         self.residency.set_state(page, state.with(PageState::IN_MEMORY));
+    }
+
+    /// The page left memory unmodified and unseen, some time before this event.
+    #[cold]
+    #[inline(never)]
+    fn infer_page_out(&mut self, page: PageId, process: ProcessId, kind: EventKind) {
+        self.page_out(page, process, false, kind);
     }
 
     /// Copies a page that was just read from the slow tier to the fast one, while its fault waits.
@@ -189,11 +199,30 @@ impl<P: Placement> Driver<P> {
         u64::from(must_write)
     }
 
-    fn adopt(&mut self, page: PageId, process: ProcessId, origin: Origin) -> PageState {
-        self.residency.adopt(page, process, origin == Origin::Anonymous);
-        match origin {
-            Origin::Anonymous => PageState::KNOWN,
-            Origin::Stored => PageState::KNOWN.with(PageState::SLOW),
+    fn adopt(&mut self, page: PageId, process: ProcessId, kind: EventKind) -> PageState {
+        self.residency.adopt(page, process, is_anonymous(kind));
+        let known = PageState::KNOWN;
+        if is_anonymous(kind) { known } else { known.with(PageState::SLOW) }
+    }
+
+    #[inline(always)]
+    fn replay_one(&mut self, event: Event) {
+        let Event { kind, flags, page, process } = event;
+        match kind {
+            EventKind::SwapOut | EventKind::Evict | EventKind::Write => {
+                let is_dirty = flags.contains(EventFlags::DIRTY) || kind == EventKind::Write;
+                self.page_out(page, process, is_dirty, kind);
+            }
+            EventKind::SwapIn | EventKind::Request | EventKind::Read => {
+                self.page_in(page, process, kind);
+            }
+            EventKind::Exit => self.exit(process),
+            EventKind::DeviceRead => {
+                let reads = u64::from(self.rules.counts_readahead);
+                self.tally.of(process).slow_reads += reads;
+                self.tally.readahead_reads += reads;
+            }
+            EventKind::DeviceWrite => {}
         }
     }
 
@@ -208,25 +237,16 @@ impl<P: Placement> Driver<P> {
 impl<P: Placement + Send> Cell for Driver<P> {
     fn replay(&mut self, events: &Events) {
         self.grow(events);
-        for index in 0..events.len() {
-            let event = events.get(index);
-            let (page, process) = (event.page, event.process);
-            let is_dirty = event.flags.contains(EventFlags::DIRTY);
-            match event.kind {
-                EventKind::SwapOut => self.page_out(page, process, is_dirty, Origin::Anonymous),
-                EventKind::SwapIn => self.page_in(page, process, Origin::Anonymous),
-                EventKind::Evict => self.page_out(page, process, is_dirty, Origin::Stored),
-                EventKind::Request | EventKind::Read => {
-                    self.page_in(page, process, Origin::Stored);
-                }
-                EventKind::Write => self.page_out(page, process, true, Origin::Stored),
-                EventKind::Exit => self.exit(process),
-                EventKind::DeviceRead => {
-                    let reads = u64::from(self.rules.counts_readahead);
-                    self.tally.of(process).slow_reads += reads;
-                    self.tally.readahead_reads += reads;
-                }
-                EventKind::DeviceWrite => {}
+        for start in (0..events.len()).step_by(CHUNK) {
+            let chunk = start..events.len().min(start + CHUNK);
+            // An exit names no page.
+            if !events.kind[chunk.clone()].contains(&EventKind::Exit) {
+                let pages = &events.page[chunk.clone()];
+                self.residency.read_ahead(pages);
+                self.placement.read_ahead(pages);
+            }
+            for index in chunk {
+                self.replay_one(events.get(index));
             }
         }
     }

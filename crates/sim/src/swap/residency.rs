@@ -72,6 +72,13 @@ impl Residency {
         }
     }
 
+    /// Reads what is true of pages that are about to be named, so that the waits for memory overlap.
+    #[inline(always)]
+    pub fn read_ahead(&self, pages: &[PageId]) {
+        let read = pages.iter().fold(0, |read, page| read | self.state[page.index()].0);
+        std::hint::black_box(read);
+    }
+
     /// What is true of `page`.
     #[inline(always)]
     pub fn state(&self, page: PageId) -> PageState {
