@@ -15,7 +15,7 @@ from pagewise import cli
 from pagewise.commands.options import name_values
 from pagewise.errors import UsageError
 
-PAGEWISE = [sys.executable, "-c", "from pagewise.cli import main; main()"]
+PAGEWISE = [sys.executable, "-m", "pagewise"]
 
 
 def ran(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:

@@ -160,10 +160,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(folder: Path) -> subprocess.Popen[bytes]:
     """The long grid as a command of its own, in its own folder."""
     (folder / "long.toml").write_text(LONG)
-    command = "from pagewise.cli import main; main()"
     arguments = ["sweep", str(folder / "long.toml"), "-o", str(folder / "results.parquet")]
     return subprocess.Popen(
-        [sys.executable, "-c", command, *arguments],
+        [sys.executable, "-m", "pagewise", *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -13,32 +13,48 @@ columns are Arrow streams that polars, pyarrow and duckdb take as they are. What
 raises a :class:`pagewise.errors.PagewiseError`.
 """
 
-from pagewise._core import version as _version
+from __future__ import annotations
+
+from importlib import import_module
+
 from pagewise.errors import (
     DataLost,
     Missing,
+    NothingRecorded,
     PagewiseError,
     UnreadableInput,
     UnwritableOutput,
     UsageError,
 )
-from pagewise.grids.run import sweep
-from pagewise.questions import analyze, misses, simulate
-from pagewise.recording import Trace, import_trace, read, slice_trace
+
+# Not put off as the others are: its name is that of its package, and the function must win.
 from pagewise.report import report
 
-__version__ = _version()
+TYPE_CHECKING = False  # not from typing, which an interrupt could meet while it loads
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pagewise.advice.swap import advise_swap as advise
+    from pagewise.grids.run import sweep
+    from pagewise.questions import analyze, devices, info, misses, simulate
+    from pagewise.recording import Trace, import_trace, read, slice_trace
+
+    __version__: str
 
 __all__ = [
     "DataLost",
     "Missing",
+    "NothingRecorded",
     "PagewiseError",
     "Trace",
     "UnreadableInput",
     "UnwritableOutput",
     "UsageError",
+    "advise",
     "analyze",
+    "devices",
     "import_trace",
+    "info",
     "misses",
     "read",
     "report",
@@ -46,3 +62,35 @@ __all__ = [
     "slice_trace",
     "sweep",
 ]
+
+_HOMES = {
+    "Trace": ("pagewise.recording", "Trace"),
+    "advise": ("pagewise.advice.swap", "advise_swap"),
+    "analyze": ("pagewise.questions", "analyze"),
+    "devices": ("pagewise.questions", "devices"),
+    "import_trace": ("pagewise.recording", "import_trace"),
+    "info": ("pagewise.questions", "info"),
+    "misses": ("pagewise.questions", "misses"),
+    "read": ("pagewise.recording", "read"),
+    "simulate": ("pagewise.questions", "simulate"),
+    "slice_trace": ("pagewise.recording", "slice_trace"),
+    "sweep": ("pagewise.grids.run", "sweep"),
+}
+"""Where each name comes from. They load when first used: the command line must be able to catch an
+interrupt before the compiled half is in memory."""
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the version, or what ``_HOMES`` lists, on its first use."""
+    if name == "__version__":
+        return import_module("pagewise._core").version()
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    globals()[name] = found = getattr(import_module(module), attribute)
+    return found
+
+
+def __dir__() -> list[str]:
+    """Every public name, loaded or not."""
+    return sorted({*globals(), *__all__})

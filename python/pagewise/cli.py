@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
-from pagewise import __version__
+from pagewise import _core
+from pagewise.__main__ import INTERRUPTED
 from pagewise.commands import COMMANDS
 from pagewise.errors import PagewiseError
-from pagewise.terminal import leave_pipe, say
+from pagewise.terminal import leave_pipes, say
 
-INTERRUPTED = 130
 USAGE = 2
+UNWRITABLE = 3
 
 app = typer.Typer(
     name="pagewise",
@@ -40,7 +41,7 @@ for _row in COMMANDS:
 def print_version(is_asked: bool) -> None:
     """Prints the version and leaves, if that was asked."""
     if is_asked:
-        print(f"pagewise {__version__}")
+        print(f"pagewise {_core.version()}")
         raise typer.Exit
 
 
@@ -54,19 +55,15 @@ def options(
     """Takes the options that belong to no command."""
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Runs the command that ``arguments`` (default: those of the process) name, and exits."""
-    sys.exit(run(arguments))
-
-
 def run(arguments: list[str] | None = None) -> int:
-    """The exit status of one command line."""
+    """Runs the command that ``arguments`` (default: those of the process) name; its exit status."""
     try:
         status = app(args=arguments, prog_name="pagewise", standalone_mode=False)
         sys.stdout.flush()
         return status if isinstance(status, int) else 0
-    except BrokenPipeError:
-        leave_pipe()
+    except (BrokenPipeError, SystemExit):
+        # Outside its standalone mode only a console whose reader has gone makes typer exit.
+        leave_pipes()
         return 0
     except PagewiseError as error:
         say(f"pagewise: {error}")
@@ -74,13 +71,16 @@ def run(arguments: list[str] | None = None) -> int:
             say(f"  {error.hint}")
         return error.exit_status
     except TyperException as error:
-        context = getattr(error, "ctx", None)
-        say(f"pagewise: {error.format_message()}")
-        say(f"  see: {context.command_path if context else 'pagewise'} --help")
+        # Without a message the help was asked for by giving no argument, and is printed already.
+        if message := error.format_message():
+            context = getattr(error, "ctx", None)
+            say(f"pagewise: {message}")
+            say(f"  see: {context.command_path if context else 'pagewise'} --help")
         return USAGE
     except (KeyboardInterrupt, typer.Abort):
         say("pagewise: interrupted")
         return INTERRUPTED
     except OSError as error:
         say(f"pagewise: {error.filename or 'input or output'}: {error.strerror or error}")
-        return 3
+        leave_pipes()
+        return UNWRITABLE

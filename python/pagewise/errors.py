@@ -6,7 +6,9 @@ then returns. A traceback is only ever our own bug.
 
 from __future__ import annotations
 
-from typing import ClassVar
+TYPE_CHECKING = False  # not from typing, which an interrupt could meet while it loads
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 
 class PagewiseError(Exception):
@@ -36,6 +38,12 @@ class UsageError(PagewiseError):
     """The request makes no sense: an unknown name, a malformed size, an impossible combination."""
 
     exit_status = 2
+
+
+class NothingRecorded(PagewiseError):
+    """The recording is readable and holds no access, so there is nothing to conclude from it."""
+
+    exit_status = 1
 
 
 class UnreadableInput(PagewiseError):

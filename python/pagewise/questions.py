@@ -19,6 +19,27 @@ REPLAY_OPTIONS = ("readahead", "clean_evictions")
 """Options of the replay itself, the same for every architecture."""
 
 
+def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[str, Any]:
+    """What a recording holds, what is absent or lost, and which analyses that rules out.
+
+    Fields: ``header`` (what the trace says about itself), ``kinds`` [[kind of event, count]],
+    ``accesses``, ``writes``, ``duration_s`` (null without a clock), ``processes``, ``absent`` and
+    ``ruled_out`` in words. Reads the recording through once.
+    """
+    return read(trace).info(progress=progress)
+
+
+def devices() -> list[dict[str, Any]]:
+    """The devices that ``fast`` and ``slow`` accept by name, quickest first.
+
+    Each has ``name``, ``summary``, ``note``, ``read_ns`` and ``write_ns`` (nanoseconds for one page
+    of 4 KiB: low, typical, high, with ``source``, ``date`` and whether it was ``verified``),
+    ``capacity`` and ``rated_cycles`` (null where none is known).
+    """
+    result: list[dict[str, Any]] = json.loads(_core.devices())
+    return result
+
+
 def analyze(
     trace: PathLike | Trace,
     *,

@@ -31,7 +31,7 @@ def local_path(address: str) -> str:
 def filesystem(address: str) -> tuple[Any, str]:
     """The fsspec file system of an address, and the path in it."""
     try:
-        import fsspec  # type: ignore[import-untyped, unused-ignore]
+        import fsspec  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
         raise Missing(
             f"{address}: fsspec is needed for this address", hint="pip install 'pagewise[ray]'"

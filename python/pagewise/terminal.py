@@ -28,13 +28,19 @@ class QuietConsole(Console):
 
     def on_broken_pipe(self) -> NoReturn:
         """Discards what is left to write."""
-        leave_pipe()
+        leave_pipes()
         raise SystemExit(0)
 
 
-def leave_pipe() -> None:
-    """Points standard output nowhere, so that the interpreter can flush and close it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def leave_pipes() -> None:
+    """Points what cannot be written nowhere, so that the interpreter can flush and close it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -60,13 +66,9 @@ def say(message: str) -> None:
 
 def show_json(result: Mapping[str, Any]) -> None:
     """Prints one object to standard output and nothing else."""
-    try:
-        json.dump(result, sys.stdout, indent=2, ensure_ascii=True)
-        sys.stdout.write("\n")
-        sys.stdout.flush()
-    except BrokenPipeError:
-        leave_pipe()
-        raise SystemExit(0) from None
+    json.dump(result, sys.stdout, indent=2, ensure_ascii=True)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
 
 
 def printable(text: object) -> str:

@@ -12,6 +12,8 @@ from pagewise.errors import UsageError
 
 PAGE_BYTES = 4096
 """Bytes of one page in every recording and simulator."""
+LIMIT = 2**63
+"""Sizes in bytes and times in nanoseconds stay below this: they are 64-bit numbers further on."""
 
 SIZE_UNITS = {
     "": 1,
@@ -42,6 +44,8 @@ TIME_UNITS_NS = {
 }
 SHARE_SHOWN = 0.0005
 """Below this a share would be written as nothing."""
+DIGITS_MAX = 30
+"""More digits than any quantity of ours needs."""
 QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Zµ]*)\s*")
 
 
@@ -50,21 +54,40 @@ def parse_size(text: str | int) -> int:
     if isinstance(text, int):
         if text < 0:
             raise UsageError(f"a size cannot be negative: {text}")
-        return text
+        return below_limit(text, f"{text} bytes", "size", "8 EiB")
     match = QUANTITY.fullmatch(text)
     factor = SIZE_UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
-        raise UsageError(f"not a size: {text!r}", hint="write for example 256MiB, 1.2GB or 4096")
-    return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+        raise UsageError(
+            f"not a size: {text!r}", hint="digits and a unit, as in 256MiB, 1.2GB or 4096"
+        )
+    return below_limit(times(match[1], factor), text, "size", "8 EiB")
 
 
 def parse_time(text: str | int | float) -> int:
     """Nanoseconds of a time such as ``1500ms``; a bare number is seconds."""
+    if isinstance(text, float):
+        text = f"{text:.9f}"
     match = QUANTITY.fullmatch(str(text))
     factor = TIME_UNITS_NS.get(match[2].lower()) if match else None
     if match is None or factor is None:
         raise UsageError(f"not a time: {text!r}", hint="write for example 10s, 1500ms or 2min")
-    return round(float(match[1]) * factor) if "." in match[1] else int(match[1]) * factor
+    return below_limit(times(match[1], factor), str(text), "time", "292 years")
+
+
+def times(digits: str, factor: int) -> int:
+    """The number that ``digits`` say, times ``factor``; the limit where it has too many digits."""
+    if len(digits) > DIGITS_MAX:
+        return LIMIT
+    return round(float(digits) * factor) if "." in digits else int(digits) * factor
+
+
+def below_limit(value: int, text: str, what: str, limit: str) -> int:
+    """The value, if 64 bits hold it."""
+    if value >= LIMIT:
+        shown = text if len(text) <= DIGITS_MAX else f"{text[:DIGITS_MAX]}..."
+        raise UsageError(f"{shown} is no sensible {what}: the most is {limit}")
+    return value
 
 
 def parse_share(text: str | float) -> float:
@@ -82,9 +105,15 @@ def parse_share(text: str | float) -> float:
 
 def parse_frames(text: str | int) -> int:
     """Frames (pages of memory) from a count such as ``1000``, or from a size such as ``64MiB``."""
-    if isinstance(text, int) or text.strip().isdigit():
+    if isinstance(text, int) or text.strip().isdecimal():
         return parse_size(text)
-    return parse_size(text) // PAGE_BYTES
+    size_bytes = parse_size(text)
+    if 0 < size_bytes < PAGE_BYTES:
+        raise UsageError(
+            f"a memory of {text} holds no frame: a page has {PAGE_BYTES} bytes",
+            hint="write a number of frames, or a size such as 64MiB; 0 is no memory",
+        )
+    return size_bytes // PAGE_BYTES
 
 
 def format_size(size_bytes: float) -> str:

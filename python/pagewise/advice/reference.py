@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from pagewise import questions
-from pagewise.errors import UsageError
+from pagewise.errors import UnreadableInput, UsageError
+from pagewise.report.shape import COUNT, Shape, departure
 from pagewise.studies import visits
 from pagewise.units import PAGE_BYTES, parse_size
 
@@ -38,10 +39,12 @@ def parse(text: str) -> Reference:
     if result is None:
         accesses = questions.analyze(path)["accesses"]
         return Reference(accesses * PAGE_BYTES, f"the accesses of {path.name}")
-    if "slow" in result and "reads" in result["slow"]:
+    if "slow" in result:
+        _check(path, result, {"slow": {"reads": COUNT, "writes": COUNT}})
         pages = result["slow"]["reads"] + result["slow"]["writes"]
         return Reference(pages * PAGE_BYTES, f"the slow tier of {path.name}")
     log = visits.read(path)
+    _check(path, {"total": log.io_bytes, "kills": log.kills}, {"total": COUNT, "kills": COUNT})
     return Reference(
         log.io_bytes, f"all storage I/O of the run {log.name}, which had {log.kills} kills"
     )
@@ -49,11 +52,19 @@ def parse(text: str) -> Reference:
 
 def _json(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file; none where it is anything else."""
-    with open(path, "rb") as file:
-        if file.read(1) != b"{":
-            return None
     try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise UsageError(f"{path}: not a JSON object: {error}", path=str(path)) from error
-    return result if isinstance(result, dict) else None
+        with open(path, "rb") as file:
+            if file.read(1) != b"{":
+                return None
+            file.seek(0)
+            result: dict[str, Any] = json.load(file)
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {error.strerror}", path=str(path)) from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableInput(f"{path}: not a JSON object: {error}", path=str(path)) from error
+    return result
+
+
+def _check(path: Path, result: dict[str, Any], shape: Shape) -> None:
+    if wrong := departure(result, shape):
+        raise UnreadableInput(f"{path}: {wrong}", path=str(path))

@@ -19,7 +19,7 @@ from typing import Any
 from pagewise import _core, questions
 from pagewise.advice import reference as references
 from pagewise.advice import stock_linux
-from pagewise.errors import UsageError
+from pagewise.errors import NothingRecorded, UsageError
 from pagewise.grids.cells import simulate_many
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
@@ -77,6 +77,12 @@ def advise_swap(
     """
     recording = read(trace)
     footprint_bytes = questions.analyze(recording)["pages"] * PAGE_BYTES
+    if not footprint_bytes:
+        raise NothingRecorded(
+            f"{recording.path}: no access is recorded, so there is nothing to advise on",
+            path=recording.path,
+            hint="pagewise info says what the recording holds",
+        )
     sizes = sizing.ladder(footprint_bytes)
     outcomes, alone, devices = _simulate(recording, fast, slow, sizes, progress)
     shares = {name: _mean_share(devices, by_size, alone) for name, by_size in outcomes.items()}

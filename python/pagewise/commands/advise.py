@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise.advice.swap import advise_swap
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.terminal import facts, figures, show, show_json, watched
 from pagewise.units import format_seconds, format_share, format_size
@@ -52,6 +51,8 @@ def swap(
     json: Json = False,
 ) -> None:
     """Say which swap architecture to take, how large, what it gains and wears, how to set it."""
+    from pagewise.advice.swap import advise_swap
+
     with watched("advising") as progress:
         advice = advise_swap(
             opened(trace, format, as_, map_),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json as json_module
 from typing import Annotated, Any
 
 import typer
 
-from pagewise import _core
+from pagewise import questions
 from pagewise.commands.options import Force, Json
 from pagewise.terminal import figures, show, show_json
 
@@ -31,7 +30,7 @@ def run(context: typer.Context, json: Json = False) -> None:
 @app.command("list", epilog="Example: pagewise devices list --json")
 def list_devices(json: Json = False) -> None:
     """List every device with its times, endurance and source."""
-    devices: list[dict[str, Any]] = json_module.loads(_core.devices())
+    devices = questions.devices()
     if json:
         show_json({"schema": "pagewise.devices/1", "devices": devices})
         return
@@ -65,7 +64,8 @@ def probe(
         str, typer.Option(metavar="SIZE", help="Size of the test file; larger is more honest.")
     ] = "256MiB",
     seconds: Annotated[
-        int, typer.Option(metavar="SECONDS", help="How long each measurement takes.")
+        int,
+        typer.Option(metavar="SECONDS", min=1, max=3600, help="How long each measurement takes."),
     ] = 5,
     force: Force = False,
     json: Json = False,

@@ -36,7 +36,7 @@ def run(
         typer.Option(metavar="FOLDER", help="Folder with the recordings; default: examples."),
     ] = None,
     seeds: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Seeds per generated scenario.")
+        int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per generated scenario.")
     ] = 2,
     report: Annotated[
         Path | None,

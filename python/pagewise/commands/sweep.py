@@ -44,7 +44,7 @@ def run(
         ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Workers; default: all cores.")
+        int | None, typer.Option(metavar="N", min=1, max=1024, help="Workers; default: all cores.")
     ] = None,
     json: Json = False,
 ) -> int:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from pagewise.recording import PathLike, Progress
+TYPE_CHECKING = False  # not from typing, which an interrupt could meet while it loads
+if TYPE_CHECKING:
+    from typing import Any
+
+    from pagewise.recording import PathLike, Progress
 
 
 def report(

@@ -14,6 +14,7 @@ from pagewise import _core
 from pagewise.errors import UnreadableInput
 from pagewise.questions import analyze
 from pagewise.recording import PathLike, Progress, read
+from pagewise.report.shapes import SHAPES, flaw
 
 Result: TypeAlias = dict[str, Any]
 
@@ -54,7 +55,7 @@ def gather(
     inputs = Inputs()
     for number, result in enumerate(results, start=1):
         if isinstance(result, Mapping):
-            text = json.dumps(result, sort_keys=True)
+            text = json.dumps(result, sort_keys=True, default=str)
             digest = hashlib.sha256(text.encode()).hexdigest()
             add(inputs, dict(result), f"result {number}", digest)
         else:
@@ -71,14 +72,15 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
     if head.lstrip()[:1] == b"{":
         try:
             result = json.loads(Path(path).read_bytes())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnreadableInput(f"{path}: not JSON: {error}", path=path) from error
-        add(inputs, result, Path(path).stem, digest)
+        add(inputs, result, Path(path).stem, digest, path=path)
     elif head.startswith(PARQUET_MAGIC) and (columns := sweep_columns(path)):
         cells = [
             dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)
         ]
-        add(inputs, {"schema": "pagewise.sweep/1", "cells": cells}, Path(path).stem, digest)
+        result = {"schema": "pagewise.sweep/1", "cells": cells}
+        add(inputs, result, Path(path).stem, digest, path=path)
     else:
         trace = read(path)
         result = analyze(trace, by="process", progress=progress)
@@ -97,15 +99,31 @@ def sweep_columns(path: str) -> dict[str, list[Any]] | None:
     return {column["name"]: column["values"] for column in table["columns"]}
 
 
-def add(inputs: Inputs, result: Result, name: str, digest: str) -> None:
-    """Adds one result to the list that its schema names."""
+def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | None = None) -> None:
+    """Adds one result to the list that its schema names, if it has the fields of that schema.
+
+    ``name`` stands for it where it names no recording; ``path`` is its file, if it comes from one.
+    """
     schema = str(result.get("schema", ""))
     kind = schema.removeprefix("pagewise.").partition("/")[0]
+    where = path or name
+    if not schema.startswith("pagewise.") or kind not in SHAPES:
+        raise UnreadableInput(
+            f"{where}: no result of pagewise (schema {schema[:60] or 'absent'})",
+            path=path,
+            hint="give outputs of --json, results of sweep or study, or recordings",
+        )
+    if wrong := flaw(kind, result):
+        raise UnreadableInput(
+            f"{where}: {schema[:60]}: {wrong}",
+            path=path,
+            hint="make it again with the command that wrote it",
+        )
     name = str(result.get("name") or recording_name(str(result.get("trace") or name)))
     match kind:
         case "analyze":
             inputs.analyses[unused(name, inputs.analyses)] = result
-            if "header" in result:
+            if result.get("header"):
                 inputs.headers[name] = result["header"]
         case "misses":
             inputs.misses.append({"name": name, **result})
@@ -115,13 +133,8 @@ def add(inputs: Inputs, result: Result, name: str, digest: str) -> None:
             inputs.cells += [cell for cell in result["cells"] if not cell.get("error")]
         case "study":
             inputs.studies.append({"name": name, **result})
-        case "advice":
-            inputs.advice.append({"name": name, **result})
         case _:
-            raise UnreadableInput(
-                f"{name}: no result of pagewise (schema {schema or 'absent'})",
-                hint="give outputs of --json, results of sweep or study, or recordings",
-            )
+            inputs.advice.append({"name": name, **result})
     inputs.sources.append(Source(name, kind, digest))
 
 

@@ -1,0 +1,163 @@
+"""The shape a result must have before panels read it, and where a result departs from it.
+
+A shape is a `Plain` value, or made of shapes: ``{"name": shape}`` an object that has these fields
+(others are let through), ``[shape]`` a list of any length, ``(shape, shape)`` a list of just these,
+`Maybe` null or absent as well, `Keyed` an object whose names are data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Shape: TypeAlias = Any
+BEYOND = 2**63
+"""Numbers stay below this on both sides of zero."""
+SHOWN = 40
+"""Characters of a wrong value that the message repeats."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """One value, what it must be in words, and whether it is."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """A field that may be null, and may be absent unless it is needed."""
+
+    shape: Shape
+    is_needed: bool = False
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """An object whose names are data: the shape of each value, and of each name."""
+
+    shape: Shape
+    name: Plain | None = None
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """Where a value departs from its shape (``cells[3].io_time_s``), what was expected, found."""
+
+    field: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"field {self.field}: expected {self.expected}, found {self.found}"
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) < BEYOND and math.isfinite(value)
+
+
+NUMBER = Plain("a finite number", _is_number)
+COUNT = Plain("a count", lambda value: isinstance(value, int) and _is_number(value) and value >= 0)
+POSITIVE = Plain("a number of 0 or more", lambda value: _is_number(value) and value >= 0)
+SHARE = Plain("a share from 0 to 1", lambda value: _is_number(value) and 0 <= value <= 1)
+TEXT = Plain("text", lambda value: isinstance(value, str))
+FLAG = Plain("true or false", lambda value: isinstance(value, bool))
+SCALAR = Plain(
+    "text or a finite number", lambda value: isinstance(value, (str, bool)) or _is_number(value)
+)
+DIGITS = Plain(
+    "a count in digits",
+    lambda value: (
+        isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19
+    ),
+)
+
+
+def departure(value: Any, shape: Shape, field: str = "") -> Mismatch | None:
+    """The first place where ``value`` departs from ``shape``; none where it fits."""
+    match shape:
+        case Maybe():
+            return None if value is None else departure(value, shape.shape, field)
+        case Keyed():
+            return _keyed(value, shape, field)
+        case dict():
+            return _object(value, shape, field)
+        case list():
+            return _list(value, shape[0], field)
+        case tuple():
+            return _row(value, shape, field)
+        case Plain():
+            return None if shape.holds(value) else _mismatch(field, shape.words, value)
+        case _:
+            raise AssertionError(f"no shape: {shape!r}")
+
+
+def _object(value: Any, shape: Mapping[str, Shape], field: str) -> Mismatch | None:
+    if not isinstance(value, Mapping):
+        return _mismatch(field, "an object", value)
+    for name, wanted in shape.items():
+        inner = f"{field}.{name}".lstrip(".")
+        if name not in value and not (isinstance(wanted, Maybe) and not wanted.is_needed):
+            return Mismatch(inner, _named(wanted), "nothing")
+        if found := departure(value.get(name), wanted, inner):
+            return found
+    return None
+
+
+def _keyed(value: Any, shape: Keyed, field: str) -> Mismatch | None:
+    if not isinstance(value, Mapping):
+        return _mismatch(field, "an object", value)
+    for name, inner in value.items():
+        if shape.name and not shape.name.holds(name):
+            return _mismatch(field, f"{shape.name.words} as each name", name)
+        if found := departure(inner, shape.shape, f"{field}.{str(name)[:SHOWN]}"):
+            return found
+    return None
+
+
+def _list(value: Any, shape: Shape, field: str) -> Mismatch | None:
+    if not isinstance(value, (list, tuple)):
+        return _mismatch(field, "a list", value)
+    for index, inner in enumerate(value):
+        if found := departure(inner, shape, f"{field}[{index}]"):
+            return found
+    return None
+
+
+def _row(value: Any, shapes: tuple[Shape, ...], field: str) -> Mismatch | None:
+    if not isinstance(value, (list, tuple)) or len(value) != len(shapes):
+        return _mismatch(field, f"a list of {len(shapes)}", value)
+    for index, (inner, shape) in enumerate(zip(value, shapes, strict=True)):
+        if found := departure(inner, shape, f"{field}[{index}]"):
+            return found
+    return None
+
+
+def _mismatch(field: str, expected: str, value: Any) -> Mismatch:
+    return Mismatch(field or "of the whole", expected, _shown(value))
+
+
+def _named(shape: Shape) -> str:
+    """What a shape asks for, in words."""
+    if isinstance(shape, Maybe):
+        return f"{_named(shape.shape)} or null"
+    if isinstance(shape, Plain):
+        return shape.words
+    return "a list" if isinstance(shape, (list, tuple)) else "an object"
+
+
+def _shown(value: Any) -> str:
+    """The value, shortened."""
+    if isinstance(value, int) and not -BEYOND < value < BEYOND:
+        return "a number beyond 64 bits"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return f"a list of {len(value)}"
+    written = "null" if value is None else repr(value) if isinstance(value, str) else str(value)
+    return written if len(written) <= SHOWN else f"{written[:SHOWN]}..."

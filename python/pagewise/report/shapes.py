@@ -1,0 +1,219 @@
+"""What the report reads of every kind of result: the fields that panels rely on, and no others.
+
+The outputs of the commands hold more. A result whose fields depart from this was cut, edited or
+made by something else, and is refused with the name of the field.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pagewise.report.shape import (
+    COUNT,
+    DIGITS,
+    FLAG,
+    NUMBER,
+    POSITIVE,
+    SCALAR,
+    SHARE,
+    TEXT,
+    Keyed,
+    Maybe,
+    Mismatch,
+    Plain,
+    Shape,
+    departure,
+)
+
+
+def _is_options(value: Any) -> bool:
+    try:
+        options = json.loads(value) if isinstance(value, str) else value
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(options, Mapping) and all(SCALAR.holds(given) for given in options.values())
+
+
+OrNull = partial(Maybe, is_needed=True)
+OPTIONS = Plain("options by name, or their JSON text", _is_options)
+HISTOGRAM = [(COUNT, COUNT)]
+CURVE = [(POSITIVE, SHARE)]
+SPREAD = {"low": NUMBER, "typical": NUMBER, "high": NUMBER}
+LOSSES = [{"what": TEXT, "count": COUNT}]
+
+_SHARES = {
+    "accesses": COUNT,
+    "pages": COUNT,
+    "top_share": {
+        "0.1": SHARE,
+        **{share: Maybe(SHARE) for share in ("0.01", "0.05", "0.25", "0.5")},
+    },
+    "pages_for_80_percent": OrNull(SHARE),
+    "single_access": {"pages": SHARE, "accesses": SHARE},
+}
+_VOLUME = Maybe({"top_10_percent_bytes": COUNT, "rest_bytes": COUNT})
+_FAULTS = {"count": COUNT, "sum_ns": COUNT, "distribution_ns": HISTOGRAM}
+
+HEADER = {
+    "kind": TEXT,
+    "format": TEXT,
+    "events": COUNT,
+    "pages": OrNull(COUNT),
+    **dict.fromkeys(("has_clock", "has_operations", "has_sizes", "has_durations"), FLAG),
+    "processes": [{}],
+    "losses": LOSSES,
+    "sources": [(TEXT, TEXT)],
+}
+ANALYZE = {
+    **_SHARES,
+    "name": Maybe(TEXT),
+    "trace": Maybe(TEXT),
+    "skew_curve": [(SHARE, SHARE)],
+    "miss_ratio_curve": CURVE,
+    "reuse_distance": HISTOGRAM,
+    "volume": Maybe({"swap": _VOLUME, "block": _VOLUME}),
+    "single_out": Maybe({"pages": SHARE, "outs": SHARE}),
+    "swap": Maybe(
+        {
+            "outs": COUNT,
+            "ins": COUNT,
+            "never_returned": {"pages": SHARE, "outs": SHARE},
+            "device_reads": Maybe({"readahead_share": SHARE}),
+        }
+    ),
+    "reaccess_interval_ns": Maybe(HISTOGRAM),
+    "fault_time": Maybe({"device": _FAULTS, "cached": _FAULTS}),
+    "processes": Maybe([{**_SHARES, "name": OrNull(TEXT), "pid": COUNT}]),
+    "header": Maybe(HEADER),
+    "losses": Maybe(LOSSES),
+}
+MISSES = {
+    "name": Maybe(TEXT),
+    "trace": Maybe(TEXT),
+    "requests": COUNT,
+    "pages": COUNT,
+    "misses": Keyed(Keyed(COUNT, name=DIGITS)),
+}
+_COUNTS = {"reads": COUNT, "writes": COUNT}
+SIMULATE = {
+    "name": Maybe(TEXT),
+    "trace": Maybe(TEXT),
+    "architecture": TEXT,
+    "options": Keyed(SCALAR),
+    "fast_bytes": COUNT,
+    "fast_device": TEXT,
+    "slow_device": TEXT,
+    "fast": _COUNTS,
+    "slow": _COUNTS,
+    "io_time_s": POSITIVE,
+    "stall_time_s": POSITIVE,
+    "wear": Maybe({"fast": Maybe(POSITIVE), "slow": Maybe(POSITIVE)}),
+}
+CELL = {
+    **dict.fromkeys(("trace", "architecture", "fast", "slow"), TEXT),
+    **dict.fromkeys(("fast_tier_bytes", "slow_reads", "slow_writes"), COUNT),
+    **dict.fromkeys(("fast_reads", "fast_writes"), COUNT),
+    "options": Maybe(OPTIONS),
+    "io_time_s": POSITIVE,
+    "stall_time_s": Maybe(POSITIVE),
+    "wear_fast": Maybe(POSITIVE),
+    "wear_slow": Maybe(POSITIVE),
+    "seed": Maybe(COUNT),
+}
+SWEEP = {"cells": [{"error": Maybe(TEXT)}]}
+STUDY = {
+    "study": TEXT,
+    "figures": [
+        {
+            **dict.fromkeys(("name", "title", "x_label", "y_label"), TEXT),
+            "is_categorical": FLAG,
+            "columns": [TEXT],
+            "rows": [[Maybe(SCALAR)]],
+        }
+    ],
+    "verdicts": [
+        {
+            **dict.fromkeys(("check", "part", "why", "verdict"), OrNull(SCALAR)),
+            **dict.fromkeys(("data", "statement", "paper", "ours"), OrNull(SCALAR)),
+            "needs": Maybe(Keyed(SCALAR)),
+            "readings": COUNT,
+            "holding": COUNT,
+        }
+    ],
+    "sensitivity": Maybe([Keyed(Maybe(SCALAR))]),
+}
+_AT_SIZE = {
+    "fast_tier_bytes": COUNT,
+    "io_share": SPREAD,
+    "next_cheaper": {"fast_tier_bytes": COUNT, "regret": SPREAD},
+    "stock_linux": {"architecture": TEXT, "regret": SPREAD},
+}
+ADVICE = {
+    "trace": TEXT,
+    "fast": {"name": TEXT},
+    "slow": {"name": TEXT},
+    "architecture": {"name": TEXT, "holds_in": {"combinations": COUNT, "of": COUNT}},
+    "candidates": [
+        {
+            "architecture": TEXT,
+            "sizes": [
+                {
+                    **dict.fromkeys(("fast_tier_bytes", "slow_bytes", "fast_bytes_written"), COUNT),
+                    "io_time_s": POSITIVE,
+                    "io_share": POSITIVE,
+                }
+            ],
+        }
+    ],
+    "worth": OrNull(_AT_SIZE),
+    "reference": OrNull({"what": TEXT, "io_bytes": COUNT, "fast_tier_bytes": OrNull(COUNT)}),
+    "settings": [dict.fromkeys(("title", "note", "apply", "undo"), TEXT)],
+    "notes": [TEXT],
+}
+
+SHAPES: Mapping[str, Shape] = {
+    "analyze": ANALYZE,
+    "misses": MISSES,
+    "simulate": SIMULATE,
+    "sweep": SWEEP,
+    "study": STUDY,
+    "advice": ADVICE,
+}
+"""By the middle word of a result's ``schema``."""
+
+
+def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
+    """The first field of a result that is not as ``kind`` has it; none where all are."""
+    found = departure(result, SHAPES[kind])
+    if found or kind not in ("sweep", "study"):
+        return found
+    return _cells(result["cells"]) if kind == "sweep" else _tables(result)
+
+
+def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:
+    """Cells that failed have a reason and no figures."""
+    for index, cell in enumerate(cells):
+        if not cell.get("error") and (found := departure(cell, CELL, f"cells[{index}]")):
+            return found
+    return None
+
+
+def _tables(study: Mapping[str, Any]) -> Mismatch | None:
+    """Every row of a figure has the figure's columns; rows of sensitivity have the same names."""
+    for number, figure in enumerate(study["figures"]):
+        field, columns = f"figures[{number}]", figure["columns"]
+        for name in ("x", "series", "y"):
+            if name not in columns:
+                return Mismatch(f"{field}.columns", f"a column {name}", ", ".join(columns)[:40])
+        drawn = {"y": Maybe(NUMBER), "x": SCALAR if figure["is_categorical"] else NUMBER}
+        row_shape = tuple(drawn.get(name, Maybe(SCALAR)) for name in columns)
+        if found := departure(figure["rows"], [row_shape], f"{field}.rows"):
+            return found
+    rows = study.get("sensitivity") or []
+    for index, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            return Mismatch(f"sensitivity[{index}]", "the names of the first row", "others")
+    return None
