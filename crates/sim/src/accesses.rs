@@ -38,10 +38,13 @@ impl<'a> Accesses<'a> {
         self.done += self.pages.len() as u64;
         let total = self.source.header().events.max(self.done);
         self.progress.advance(self.done, total)?;
-        // A fold of plain numbers, because `max` of pages is not vectorised and costs as much as
-        // reading them.
-        let greatest = self.pages.iter().fold(0, |greatest, page| page.0.max(greatest));
-        let bound = if self.pages.is_empty() { 0 } else { greatest as usize + 1 };
+        // To look for the greatest number costs a tenth of what the fastest policy does.
+        let bound = match self.source.header().pages {
+            Some(pages) => pages as usize,
+            None if self.pages.is_empty() => 0,
+            // A fold of plain numbers, because `max` of pages is not vectorised.
+            None => self.pages.iter().fold(0, |greatest, page| page.0.max(greatest)) as usize + 1,
+        };
         Ok(Some(Batch { pages: &self.pages, bound }))
     }
 }

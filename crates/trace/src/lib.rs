@@ -34,7 +34,8 @@ use types::{EventKind, Events, PageId};
 pub trait Source: Send {
     /// What is known about the trace. Of a trace file everything; of a foreign recording that is
     /// read directly `events`, `pages`, `processes`, `devices` and `losses` grow while it is read,
-    /// and are complete once `next_batch` has returned false.
+    /// and are complete once `next_batch` has returned false. Where `pages` is known, all pages
+    /// given out so far are numbered below it.
     fn header(&self) -> &Header;
     /// Replaces `events` by the next batch; false at the end of the trace.
     ///

@@ -6,9 +6,10 @@ use parquet::errors::ParquetError;
 use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::RowGroupReader;
 use parquet::file::statistics::Statistics;
-use types::EventKind;
+use types::{EventKind, PageId};
 
 use super::column::Column;
+use super::plain::PlainColumn;
 
 /// Where each column is in the file; by `Column`.
 pub(super) type Positions = [Option<usize>; Column::ALL.len()];
@@ -17,6 +18,8 @@ pub(super) type Positions = [Option<usize>; Column::ALL.len()];
 pub(super) struct Group {
     rows_left: usize,
     columns: Vec<(Column, ColumnReader)>,
+    /// The pages, if they are stored as they are; then they are not among `columns`.
+    plain_pages: Option<PlainColumn>,
 }
 
 impl Group {
@@ -28,12 +31,17 @@ impl Group {
     ) -> Result<Group, ParquetError> {
         let rows = usize::try_from(group.metadata().num_rows());
         let rows_left = rows.map_err(|_| invalid("a row group has a negative number of rows"))?;
-        let columns = wanted
-            .iter()
-            .filter_map(|&column| Some((column, positions[column as usize]?)))
-            .map(|(column, position)| Ok((column, group.get_column_reader(position)?)))
-            .collect::<Result<_, ParquetError>>()?;
-        Ok(Group { rows_left, columns })
+        let mut columns = Vec::with_capacity(wanted.len());
+        let mut plain_pages = None;
+        for &column in wanted {
+            let Some(position) = positions[column as usize] else { continue };
+            if column == Column::Page && PlainColumn::fits(group.metadata().column(position)) {
+                plain_pages = Some(PlainColumn::new(group.get_column_page_reader(position)?));
+            } else {
+                columns.push((column, group.get_column_reader(position)?));
+            }
+        }
+        Ok(Group { rows_left, columns, plain_pages })
     }
 
     /// Takes up to `rows_max` rows off the group; every open column has to be read for as many.
@@ -45,7 +53,24 @@ impl Group {
 
     /// Whether the column is open: wanted, and in the file.
     pub(super) fn has(&self, column: Column) -> bool {
-        self.columns.iter().any(|(open, _)| *open == column)
+        let is_plain = column == Column::Page && self.plain_pages.is_some();
+        is_plain || self.columns.iter().any(|(open, _)| *open == column)
+    }
+
+    /// Replaces `pages` by those of the next `rows`, 0 each where they are not open.
+    pub(super) fn read_pages(
+        &mut self,
+        rows: usize,
+        pages: &mut Vec<PageId>,
+    ) -> Result<(), ParquetError> {
+        if let Some(plain) = &mut self.plain_pages {
+            return plain.read(rows, pages);
+        }
+        let mut numbers = Vec::new();
+        self.read_narrow(Column::Page, rows, &mut numbers)?;
+        pages.clear();
+        pages.extend(numbers.iter().map(|&number| PageId(number as u32)));
+        Ok(())
     }
 
     /// Replaces `values` by the next `rows` of a 32-bit column, 0 each where it is not open.
@@ -139,6 +164,6 @@ fn wrong_type(column: Column) -> ParquetError {
     invalid(&format!("column {} has another type", column.name()))
 }
 
-fn invalid(why: &str) -> ParquetError {
+pub(super) fn invalid(why: &str) -> ParquetError {
     ParquetError::General(why.to_owned())
 }

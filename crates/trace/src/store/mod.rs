@@ -21,9 +21,11 @@
 mod chunk;
 mod column;
 mod delta;
+mod file;
 mod group;
 mod guard;
 mod info;
+mod plain;
 mod reader;
 mod save;
 mod slice;

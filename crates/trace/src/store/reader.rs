@@ -8,6 +8,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use types::{EventFlags, EventKind, Events, PageId, ProcessId};
 
 use super::column::Column;
+use super::file::PooledFile;
 use super::group::{self, Group, Positions};
 use super::guard::{damaged, decoding};
 use super::{HEADER_KEY, SCHEMA};
@@ -23,7 +24,7 @@ const BATCH_ROWS: usize = 1 << 15;
 /// Pages that the file has no numbers for are numbered while reading.
 pub struct Reader {
     path: PathBuf,
-    file: SerializedFileReader<File>,
+    file: SerializedFileReader<PooledFile>,
     header: Header,
     positions: Positions,
     times: Range<i64>,
@@ -66,7 +67,7 @@ impl Reader {
     pub fn open(path: &Path) -> Result<Reader, Error> {
         let file =
             File::open(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))?;
-        let file = decoding(path, || SerializedFileReader::new(file))?;
+        let file = decoding(path, || SerializedFileReader::new(PooledFile::new(file)?))?;
         let header = header_of(path, &file)?;
         let positions = positions_of(path, &file)?;
         let renumber = header.pages.is_none().then(Renumber::unlimited);
@@ -121,8 +122,7 @@ impl Reader {
                 rows.duration_ns.extend(wide.iter().map(|&duration| duration as u64));
             }
             if group.has(Column::Page) {
-                group.read_narrow(Column::Page, count, narrow)?;
-                events.page.extend(narrow.iter().map(|&page| PageId(page as u32)));
+                group.read_pages(count, &mut events.page)?;
             }
             group.read_narrow(Column::Event, count, narrow)
         })?;
@@ -245,8 +245,7 @@ impl Source for Reader {
             number(&self.path, renumber, keys, numbers)?;
             pages.extend(numbers.iter().map(|&number| PageId(number)));
         } else {
-            decoding(&self.path, || group.read_narrow(Column::Page, count, narrow))?;
-            pages.extend(narrow.iter().map(|&page| PageId(page as u32)));
+            decoding(&self.path, || group.read_pages(count, pages))?;
             check_pages(&self.path, pages, &self.header)?;
         }
         if !kinds.is_empty() {
@@ -257,7 +256,7 @@ impl Source for Reader {
     }
 }
 
-fn header_of(path: &Path, file: &SerializedFileReader<File>) -> Result<Header, Error> {
+fn header_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Header, Error> {
     let metadata = file.metadata().file_metadata().key_value_metadata();
     let entry = metadata.into_iter().flatten().find(|entry| entry.key == HEADER_KEY);
     let Some(json) = entry.and_then(|entry| entry.value.as_ref()) else {
@@ -276,7 +275,7 @@ fn header_of(path: &Path, file: &SerializedFileReader<File>) -> Result<Header, E
     serde_json::from_str(json).map_err(|error| damaged(path, &format!("its header: {error}")))
 }
 
-fn positions_of(path: &Path, file: &SerializedFileReader<File>) -> Result<Positions, Error> {
+fn positions_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Positions, Error> {
     let schema = file.metadata().file_metadata().schema_descr();
     let mut positions = Positions::default();
     for column in Column::ALL {
@@ -326,8 +325,10 @@ fn kinds_of(path: &Path, numbers: &[i32], kinds: &mut Vec<EventKind>) -> Result<
 fn check_pages(path: &Path, pages: &[PageId], header: &Header) -> Result<(), Error> {
     // A trace of exits alone has no page, and their column holds 0.
     let bound = header.pages.unwrap_or(0).max(1);
-    let greatest = pages.iter().map(|page| page.0).max().unwrap_or(0);
-    if greatest >= bound {
+    // A greatest number costs four times as much to find as whether one is out of bounds.
+    let is_outside = pages.iter().fold(false, |outside, page| outside | (page.0 >= bound));
+    if is_outside {
+        let greatest = pages.iter().map(|page| page.0).max().unwrap_or(0);
         let why = format!("page {greatest} of {bound} in its header");
         return Err(damaged(path, &why));
     }
