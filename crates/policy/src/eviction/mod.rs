@@ -3,19 +3,22 @@
 mod arc;
 mod clock;
 mod fifo;
+mod ghosts;
 mod larc;
 mod lirs;
 mod lru;
 mod opt;
 pub(crate) mod queues;
 mod replay;
+mod residency;
 mod s3_fifo;
 mod sieve;
 mod time_set;
 mod two_queue;
 
 pub use opt::Future;
-pub use replay::{Replay, Residency};
+pub use replay::Replay;
+pub use residency::{Notes, Residency};
 
 use std::sync::Arc;
 use types::PageId;
@@ -43,6 +46,59 @@ pub trait Eviction {
     fn make_room(&mut self, incoming: PageId) -> Option<PageId>;
     /// `page` is resident from now on.
     fn insert(&mut self, page: PageId);
+}
+
+/// The same for a policy to which six bits per page suffice, or help: the driver keeps them beside
+/// its own, where they cost no further read of scattered memory. What is not said here is as in
+/// [`Eviction`], and each of those is one of these that notes nothing.
+pub trait NotedEviction {
+    /// Pages numbered below `pages` may be named from now on. Never takes pages away.
+    fn grow(&mut self, _pages: usize) {}
+    /// These pages are about to be requested.
+    #[inline(always)]
+    fn read_ahead(&self, _pages: &[PageId]) {}
+    /// A resident page was requested. Names a page that leaves on this occasion.
+    fn hit(&mut self, page: PageId, notes: Notes) -> Option<PageId>;
+    /// A page that is not resident was requested: whether it should become resident at all.
+    #[inline(always)]
+    fn miss(&mut self, _page: PageId, _notes: Notes) -> bool {
+        true
+    }
+    /// The next page that must leave before `incoming` fits.
+    fn make_room(&mut self, incoming: PageId, notes: Notes) -> Option<PageId>;
+    /// `page` is resident from now on.
+    fn insert(&mut self, page: PageId, notes: Notes);
+}
+
+impl<Policy: Eviction> NotedEviction for Policy {
+    fn grow(&mut self, pages: usize) {
+        Eviction::grow(self, pages);
+    }
+
+    #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        Eviction::read_ahead(self, pages);
+    }
+
+    #[inline(always)]
+    fn hit(&mut self, page: PageId, _notes: Notes) -> Option<PageId> {
+        Eviction::hit(self, page)
+    }
+
+    #[inline(always)]
+    fn miss(&mut self, page: PageId, _notes: Notes) -> bool {
+        Eviction::miss(self, page)
+    }
+
+    #[inline(always)]
+    fn make_room(&mut self, incoming: PageId, _notes: Notes) -> Option<PageId> {
+        Eviction::make_room(self, incoming)
+    }
+
+    #[inline(always)]
+    fn insert(&mut self, page: PageId, _notes: Notes) {
+        Eviction::insert(self, page);
+    }
 }
 
 /// How a policy of the catalog is made, for at least one frame.

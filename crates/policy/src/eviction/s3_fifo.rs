@@ -2,8 +2,8 @@
 //! frames (at least one), the ghosts 90 %, two hits move a small page to the main queue. While
 //! nothing has been evicted yet, what overflows the small queue goes to the main queue.
 
-use super::Eviction;
-use super::queues::Queues;
+use super::ghosts::{self, Ghosts};
+use super::{NotedEviction, Notes};
 use std::collections::VecDeque;
 use types::PageId;
 
@@ -12,18 +12,16 @@ use types::PageId;
 pub struct S3Fifo {
     frames: usize,
     small_frames: usize,
-    ghosts_max: u32,
     small: VecDeque<PageId>,
     main: VecDeque<PageId>,
-    ghosts: Queues<1>,
-    /// Hits since the page entered its queue, up to `HITS_MAX`.
-    hits: Vec<u8>,
+    ghosts: Ghosts,
     has_evicted: bool,
     incoming_is_ghost: bool,
 }
 
-const GHOSTS: usize = 0;
-const HITS_MAX: u8 = 3;
+/// The lowest bits of a note count hits since the page entered its queue, up to `HITS_MAX`; the
+/// others are those of the ghosts.
+const HITS_MAX: u8 = (1 << ghosts::BITS_BELOW) - 1;
 const HITS_TO_MAIN: u8 = 2;
 
 impl S3Fifo {
@@ -31,11 +29,9 @@ impl S3Fifo {
         S3Fifo {
             frames: frames as usize,
             small_frames: (frames as usize / 10).max(1),
-            ghosts_max: (u64::from(frames) * 9 / 10) as u32,
             small: VecDeque::new(),
             main: VecDeque::new(),
-            ghosts: Queues::default(),
-            hits: Vec::new(),
+            ghosts: Ghosts::new((u64::from(frames) * 9 / 10) as u32),
             has_evicted: false,
             incoming_is_ghost: false,
         }
@@ -43,87 +39,64 @@ impl S3Fifo {
 
     /// The first page of the main queue without hits; the others go to its back with one hit less.
     #[inline(always)]
-    fn evict_from_main(&mut self) -> Option<PageId> {
+    fn evict_from_main(&mut self, notes: &mut Notes) -> Option<PageId> {
         loop {
             let oldest = self.main.pop_front()?;
-            let hits = &mut self.hits[oldest.index()];
-            if *hits == 0 {
+            let note = notes.get(oldest);
+            if note & HITS_MAX == 0 {
                 return Some(oldest);
             }
-            *hits -= 1;
+            notes.set(oldest, note - 1);
             self.main.push_back(oldest);
         }
     }
 
     /// The first small page that was not used twice, now a ghost; none if all move to main.
     #[inline(always)]
-    fn evict_from_small(&mut self) -> Option<PageId> {
+    fn evict_from_small(&mut self, notes: &mut Notes) -> Option<PageId> {
         loop {
             let oldest = self.small.pop_front()?;
-            if std::mem::take(&mut self.hits[oldest.index()]) < HITS_TO_MAIN {
-                self.remember(oldest);
+            let note = notes.get(oldest);
+            notes.set(oldest, note & !HITS_MAX);
+            if note & HITS_MAX < HITS_TO_MAIN {
+                self.ghosts.push(oldest, notes);
                 return Some(oldest);
             }
             self.main.push_back(oldest);
         }
     }
-
-    #[inline(always)]
-    fn remember(&mut self, page: PageId) {
-        if self.ghosts_max > 0 {
-            if self.ghosts.len(GHOSTS) == self.ghosts_max {
-                self.ghosts.pop(GHOSTS);
-            }
-            self.ghosts.push(GHOSTS, page);
-        }
-    }
 }
 
-impl Eviction for S3Fifo {
-    fn grow(&mut self, pages: usize) {
-        self.ghosts.grow(pages);
-        if self.hits.len() < pages {
-            self.hits.resize(pages, 0);
-        }
-    }
-
+impl NotedEviction for S3Fifo {
     #[inline(always)]
-    fn read_ahead(&self, pages: &[PageId]) {
-        self.ghosts.read_ahead(pages);
-    }
-
-    #[inline(always)]
-    fn hit(&mut self, page: PageId) -> Option<PageId> {
-        let hits = &mut self.hits[page.index()];
-        *hits = (*hits + 1).min(HITS_MAX);
+    fn hit(&mut self, page: PageId, mut notes: Notes) -> Option<PageId> {
+        let note = notes.get(page);
+        notes.set(page, note + u8::from(note & HITS_MAX != HITS_MAX));
         None
     }
 
     #[inline(always)]
-    fn miss(&mut self, page: PageId) -> bool {
-        self.incoming_is_ghost = self.ghosts.queue_of(page).is_some();
-        if self.incoming_is_ghost {
-            self.ghosts.remove(page);
-        }
+    fn miss(&mut self, page: PageId, mut notes: Notes) -> bool {
+        self.incoming_is_ghost = self.ghosts.take(page, &mut notes);
         true
     }
 
     #[inline(always)]
-    fn make_room(&mut self, _incoming: PageId) -> Option<PageId> {
+    fn make_room(&mut self, _incoming: PageId, mut notes: Notes) -> Option<PageId> {
         if self.small.len() + self.main.len() < self.frames {
             return None;
         }
         self.has_evicted = true;
         if self.main.len() <= self.frames - self.small_frames
-            && let Some(victim) = self.evict_from_small()
+            && let Some(victim) = self.evict_from_small(&mut notes)
         {
             return Some(victim);
         }
-        self.evict_from_main()
+        self.evict_from_main(&mut notes)
     }
 
     #[inline(always)]
-    fn insert(&mut self, page: PageId) {
+    fn insert(&mut self, page: PageId, _notes: Notes) {
         let is_overflow = !self.has_evicted && self.small.len() >= self.small_frames;
         if self.incoming_is_ghost || is_overflow {
             self.main.push_back(page);

@@ -4,8 +4,7 @@
 //! page. What it has passed and what lies before it are two queues, so that the walk reads memory
 //! in order and a page that stays costs one copy; the published form is a linked list.
 
-use super::Eviction;
-use crate::PageSet;
+use super::{NotedEviction, Notes};
 use std::collections::VecDeque;
 use types::PageId;
 
@@ -16,17 +15,14 @@ pub struct Sieve {
     passed: VecDeque<PageId>,
     /// Pages between the hand and the newest. Empty only while `passed` is too.
     ahead: VecDeque<PageId>,
-    visited: PageSet,
 }
+
+/// Note of a page that was used since the hand last passed it.
+const VISITED: u8 = 1;
 
 impl Sieve {
     pub fn new(frames: u32) -> Sieve {
-        Sieve {
-            frames: frames as usize,
-            passed: VecDeque::new(),
-            ahead: VecDeque::new(),
-            visited: PageSet::default(),
-        }
+        Sieve { frames: frames as usize, passed: VecDeque::new(), ahead: VecDeque::new() }
     }
 
     /// A hand that has passed the newest page starts again at the oldest, before another arrives.
@@ -38,26 +34,23 @@ impl Sieve {
     }
 }
 
-impl Eviction for Sieve {
-    fn grow(&mut self, pages: usize) {
-        self.visited.grow(pages);
-    }
-
+impl NotedEviction for Sieve {
     #[inline(always)]
-    fn hit(&mut self, page: PageId) -> Option<PageId> {
-        self.visited.insert(page);
+    fn hit(&mut self, page: PageId, mut notes: Notes) -> Option<PageId> {
+        notes.set(page, VISITED);
         None
     }
 
     #[inline(always)]
-    fn make_room(&mut self, _incoming: PageId) -> Option<PageId> {
+    fn make_room(&mut self, _incoming: PageId, mut notes: Notes) -> Option<PageId> {
         if self.ahead.len() + self.passed.len() < self.frames {
             return None;
         }
         loop {
             let page = self.ahead.pop_front()?;
-            let is_visited = self.visited.remove(page);
+            let is_visited = notes.get(page) == VISITED;
             if is_visited {
+                notes.set(page, 0);
                 self.passed.push_back(page);
             }
             self.wrap();
@@ -68,7 +61,7 @@ impl Eviction for Sieve {
     }
 
     #[inline(always)]
-    fn insert(&mut self, page: PageId) {
+    fn insert(&mut self, page: PageId, _notes: Notes) {
         self.ahead.push_back(page);
     }
 }
