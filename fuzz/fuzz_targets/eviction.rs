@@ -18,14 +18,19 @@ fuzz_target!(|bytes: &[u8]| {
     let frames = if first < 200 { u32::from(first) % 32 + 1 } else { u32::from(first) };
     let requests: Vec<PageId> = requests.iter().map(|&page| PageId(u32::from(page))).collect();
     for row in CATALOG {
-        let mut policy = match row.build {
-            Build::Online(build) => build(frames),
-            Build::Offline(build) => build(frames, Arc::new(Future::new(requests.clone(), PAGES))),
+        let mut misses: Box<dyn FnMut(PageId) -> u64> = match row.build {
+            Build::Online(build) => {
+                let (mut policy, mut memory) = (build(frames), Residency::new(frames));
+                Box::new(move |page| policy.replay(&[page], PAGES, &mut memory))
+            }
+            Build::Offline(build) => {
+                let mut policy = build(frames, Arc::new(Future::new(requests.clone(), PAGES)));
+                Box::new(move |_| policy.replay(1))
+            }
         };
         let mut model = model(row.name, frames as usize, &requests).expect("policies have models");
-        let mut memory = Residency::new(frames);
         for (index, &page) in requests.iter().enumerate() {
-            let is_missed = policy.replay(&[page], PAGES, &mut memory) == 1;
+            let is_missed = misses(page) == 1;
             assert_eq!(is_missed, !model.request(page), "{} at request {index}", row.name);
         }
     }

@@ -1,26 +1,38 @@
 //! Every policy of the catalog against its naive model and against libCacheSim's counts.
 
-use policy::eviction::{Build, CATALOG, Future, Replay, Residency, Row, find};
+use policy::eviction::{Build, CATALOG, Future, Residency, Row, find};
 use proptest::prelude::*;
 use std::sync::Arc;
 use testkit::{eviction, generate};
 use types::PageId;
 
-fn build(row: &Row, frames: u32, requests: &[PageId], pages: usize) -> Box<dyn Replay> {
+/// What counts the misses of consecutive batches of `requests`.
+fn counter(
+    row: &Row,
+    frames: u32,
+    requests: &[PageId],
+    pages: usize,
+) -> Box<dyn FnMut(&[PageId]) -> u64> {
     match row.build {
-        Build::Online(build) => build(frames),
-        Build::Offline(build) => build(frames, Arc::new(Future::new(requests.to_vec(), pages))),
+        Build::Online(build) => {
+            let (mut policy, mut memory) = (build(frames), Residency::new(frames));
+            Box::new(move |batch| policy.replay(batch, pages, &mut memory))
+        }
+        Build::Offline(build) => {
+            let future = Arc::new(Future::new(requests.to_vec(), pages));
+            let mut policy = build(frames, future);
+            Box::new(move |batch| policy.replay(batch.len()))
+        }
     }
 }
 
 /// The first request that the policy and its model do not answer alike.
 fn departure(row: &Row, frames: u32, requests: &[PageId], pages: usize) -> Option<usize> {
-    let mut policy = build(row, frames, requests, pages);
-    let mut memory = Residency::new(frames);
+    let mut misses = counter(row, frames, requests, pages);
     let mut model = eviction::model(row.name, frames as usize, requests)
         .unwrap_or_else(|| panic!("{} has no naive model in testkit", row.name));
     requests.iter().position(|&page| {
-        let is_missed = policy.replay(&[page], pages, &mut memory) == 1;
+        let is_missed = misses(&[page]) == 1;
         is_missed == model.request(page)
     })
 }
@@ -36,12 +48,8 @@ fn counts_equal_those_of_libcachesim() {
         let fields: Vec<&str> = line.split(',').collect();
         let frames = fields[1].parse().unwrap();
         let row = find(fields[0]).expect("golden policies are in the catalog");
-        let mut policy = build(row, frames, &requests, pages as usize);
-        let mut memory = Residency::new(frames);
-        let misses: u64 = requests
-            .chunks(4096)
-            .map(|batch| policy.replay(batch, pages as usize, &mut memory))
-            .sum();
+        let misses = counter(row, frames, &requests, pages as usize);
+        let misses: u64 = requests.chunks(4096).map(misses).sum();
         assert_eq!(misses, fields[2].parse().unwrap(), "{line}");
         checked += 1;
     }

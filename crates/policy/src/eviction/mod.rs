@@ -16,7 +16,7 @@ mod sieve;
 mod time_set;
 mod two_queue;
 
-pub use opt::Future;
+pub use opt::{Future, ReplayFuture};
 pub use replay::Replay;
 pub use residency::{Notes, Residency};
 
@@ -107,7 +107,7 @@ pub enum Build {
     /// From the number of frames.
     Online(fn(frames: u32) -> Box<dyn Replay>),
     /// From the number of frames and every request that will come.
-    Offline(fn(frames: u32, future: Arc<Future>) -> Box<dyn Replay>),
+    Offline(fn(frames: u32, future: Arc<Future>) -> Box<dyn ReplayFuture>),
 }
 
 /// One policy of the catalog.

@@ -1,93 +1,107 @@
 //! Belady's optimum (IBM Systems Journal 1966) for a memory that admits every missed page: the page
 //! whose next request lies farthest ahead leaves. A page without a next request leaves before all.
 //!
-//! No two pages are requested at once, so the time of its next request names a page. The resident
-//! pages are therefore a set of times, and the victim is the largest.
+//! No two pages are requested at once, so the time of its next request names a page, and a request
+//! hits if its own time is that of a resident page. Pages are not needed once the times are known:
+//! they take the place of the pages, 4 bytes per request. That is why this bound, which no memory
+//! can follow, has a loop of its own instead of the driver's.
 
-use super::Eviction;
 use super::time_set::TimeSet;
 use std::sync::Arc;
 use types::PageId;
 
-/// Every request of a trace with the time of the next request of the same page.
+/// For every request of a trace, the time of the next request of the same page.
 pub struct Future {
-    requests: Vec<PageId>,
     next: Vec<u32>,
+    pages: u64,
 }
 
 /// No further request.
 const NEVER: u32 = u32::MAX;
 
 impl Future {
-    /// Looks ahead in `requests`, all numbered below `pages`. Memory: 8 bytes per request.
+    /// Looks ahead in `requests`, all numbered below `bound`.
     ///
     /// # Panics
     /// With `u32::MAX` requests or more: callers refuse such traces.
-    pub fn new(requests: Vec<PageId>, pages: usize) -> Future {
+    pub fn new(requests: Vec<PageId>, bound: usize) -> Future {
         assert!(requests.len() < NEVER as usize, "times fit 32 bits");
-        let mut seen = vec![NEVER; pages];
-        let mut next = vec![NEVER; requests.len()];
-        for (time, &page) in requests.iter().enumerate().rev() {
-            next[time] = std::mem::replace(&mut seen[page.index()], time as u32);
+        let mut seen = vec![NEVER; bound];
+        // The standard library collects into the memory that the requests had.
+        let mut next: Vec<u32> = requests.into_iter().map(|page| page.0).collect();
+        for (time, page) in next.iter_mut().enumerate().rev() {
+            *page = std::mem::replace(&mut seen[*page as usize], time as u32);
         }
-        Future { requests, next }
+        let pages = seen.iter().filter(|&&first| first != NEVER).count() as u64;
+        Future { next, pages }
     }
 
-    /// The requests, in order.
-    pub fn requests(&self) -> &[PageId] {
-        &self.requests
+    /// Distinct pages requested.
+    pub fn pages(&self) -> u64 {
+        self.pages
+    }
+
+    /// How many requests there are.
+    pub fn requests(&self) -> usize {
+        self.next.len()
     }
 }
 
-/// Evicts the page that is needed last. Must be asked for exactly the requests of its future.
+/// A policy that knows the future, as the catalog hands it out.
+pub trait ReplayFuture: Send {
+    /// Replays the next `requests` of its future, or as many as there are, and counts the misses.
+    fn replay(&mut self, requests: usize) -> u64;
+}
+
+/// Evicts the page that is needed last.
+///
+/// Invariant: the resident pages are those requested next at `times`, and `finished` more.
 pub struct Opt {
     frames: usize,
     future: Arc<Future>,
     now: usize,
-    /// Next request times of the resident pages that have one.
     times: TimeSet,
     /// Resident pages without a next request.
-    finished: Vec<PageId>,
+    finished: usize,
 }
 
 impl Opt {
     pub fn new(frames: u32, future: Arc<Future>) -> Opt {
-        let times = TimeSet::new(future.requests.len());
-        Opt { frames: frames as usize, future, now: 0, times, finished: Vec::new() }
+        let times = TimeSet::new(future.requests());
+        Opt { frames: frames as usize, future, now: 0, times, finished: 0 }
     }
 
     #[inline(always)]
-    fn advance(&mut self, page: PageId) {
-        match self.future.next[self.now] {
-            NEVER => self.finished.push(page),
-            time => self.times.insert(time),
+    fn make_room(&mut self) {
+        if self.times.len() + self.finished < self.frames {
+            return;
         }
-        self.now += 1;
+        if self.finished > 0 {
+            self.finished -= 1;
+        } else {
+            self.times.pop_last();
+        }
     }
 }
 
-impl Eviction for Opt {
-    fn grow(&mut self, _pages: usize) {}
-
-    #[inline(always)]
-    fn hit(&mut self, page: PageId) -> Option<PageId> {
-        self.times.remove(self.now as u32);
-        self.advance(page);
-        None
-    }
-
-    #[inline(always)]
-    fn make_room(&mut self, _incoming: PageId) -> Option<PageId> {
-        if self.times.len() + self.finished.len() < self.frames {
-            return None;
+impl ReplayFuture for Opt {
+    fn replay(&mut self, requests: usize) -> u64 {
+        let future = self.future.clone();
+        let end = self.now.saturating_add(requests).min(future.requests());
+        let mut misses = 0;
+        for (now, &next) in (self.now..).zip(&future.next[self.now..end]) {
+            if self.times.contains(now as u32) {
+                self.times.remove(now as u32);
+            } else {
+                misses += 1;
+                self.make_room();
+            }
+            match next {
+                NEVER => self.finished += 1,
+                time => self.times.insert(time),
+            }
         }
-        self.finished
-            .pop()
-            .or_else(|| self.times.pop_last().map(|time| self.future.requests[time as usize]))
-    }
-
-    #[inline(always)]
-    fn insert(&mut self, page: PageId) {
-        self.advance(page);
+        self.now = end;
+        misses
     }
 }

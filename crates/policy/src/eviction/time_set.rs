@@ -41,6 +41,11 @@ impl TimeSet {
         }
     }
 
+    #[inline(always)]
+    pub(super) fn contains(&self, time: u32) -> bool {
+        self.levels[0][(time >> WORD_SHIFT) as usize] >> (time % u64::BITS) & 1 != 0
+    }
+
     /// Takes out `time`, which is in the set.
     #[inline(always)]
     pub(super) fn remove(&mut self, time: u32) {

@@ -2,7 +2,7 @@
 
 use super::lru_counter::LruCounter;
 use crate::stack::Stack;
-use policy::eviction::{Build, Future, Replay, Residency, Row};
+use policy::eviction::{Build, Future, Replay, ReplayFuture, Residency, Row};
 use std::sync::Arc;
 use types::PageId;
 
@@ -17,6 +17,7 @@ pub(super) struct Cell {
 
 enum Counter {
     Policy { frames: u32, policy: Box<dyn Replay>, memory: Residency, misses: u64 },
+    Future { frames: u32, policy: Box<dyn ReplayFuture>, pages: u64, misses: u64 },
     Lru(LruCounter),
     Stack(Stack),
 }
@@ -44,21 +45,33 @@ impl Cell {
         let Build::Offline(build) = row.build else {
             return Vec::new();
         };
-        let cell = |&frames| Cell {
-            policy: row.name,
-            counter: Counter::new(frames, |frames| build(frames, future.clone())),
+        let counter = |&frames: &u32| {
+            let policy = build(frames.max(1), future.clone());
+            Counter::Future { frames, policy, pages: future.pages(), misses: 0 }
         };
+        let cell = |frames| Cell { policy: row.name, counter: counter(frames) };
         sizes.iter().map(cell).collect()
     }
 
-    /// Counts the misses of `requests`, whose pages are numbered below `bound`.
+    /// Counts the misses of `requests`, whose pages are numbered below `bound`. Not for a policy
+    /// that knows the future.
     pub(super) fn count(&mut self, requests: &[PageId], bound: usize) {
         match &mut self.counter {
             Counter::Policy { policy, memory, misses, .. } => {
                 *misses += policy.replay(requests, bound, memory);
             }
+            Counter::Future { .. } => unreachable!("its requests are known to it"),
             Counter::Lru(counter) => counter.count(requests, bound),
             Counter::Stack(stack) => stack.push(requests, bound),
+        }
+    }
+
+    /// Counts the misses of the next `requests`, for a policy that knows them.
+    pub(super) fn count_known(&mut self, requests: usize) {
+        match &mut self.counter {
+            Counter::Future { frames: 0, misses, .. } => *misses += requests as u64,
+            Counter::Future { policy, misses, .. } => *misses += policy.replay(requests),
+            _ => unreachable!("its requests are not known to it"),
         }
     }
 
@@ -68,7 +81,9 @@ impl Cell {
             return None;
         }
         match &self.counter {
-            Counter::Policy { frames, misses, .. } => (*frames == size).then_some(*misses),
+            Counter::Policy { frames, misses, .. } | Counter::Future { frames, misses, .. } => {
+                (*frames == size).then_some(*misses)
+            }
             Counter::Lru(counter) => (counter.frames() == size).then(|| counter.misses()),
             Counter::Stack(stack) => Some(stack.misses(size)),
         }
@@ -78,6 +93,7 @@ impl Cell {
     pub(super) fn pages(&self) -> u64 {
         match &self.counter {
             Counter::Policy { memory, .. } => memory.pages_seen(),
+            Counter::Future { pages, .. } => *pages,
             Counter::Lru(counter) => counter.pages(),
             Counter::Stack(stack) => stack.pages(),
         }

@@ -11,7 +11,7 @@ mod lru_counter;
 pub use counts::{MissCounts, PolicyMisses};
 
 use crate::Error;
-use crate::accesses::Accesses;
+use crate::accesses::{Accesses, Batch};
 use cell::Cell;
 use policy::eviction::{self, Build, Future, Row};
 use rayon::prelude::*;
@@ -22,9 +22,12 @@ use types::{PageId, Progress};
 /// Requests handed to an offline policy at a time, between two reports of progress.
 const OFFLINE_BATCH: usize = 1 << 20;
 
+/// Requests gathered for several cells: each then finds its memory in the cache for most of them.
+const GATHERED: usize = 1 << 19;
+
 /// Counts the misses of each policy with each number of frames.
 ///
-/// Memory: a few bytes per page and cell; with `opt`, also 8 bytes per access.
+/// Memory: a few bytes per page and cell; with `opt`, also 4 bytes per access.
 ///
 /// # Errors
 /// A policy that is not in the catalog, no policy or no size, a trace too long for `opt`, one that
@@ -41,7 +44,7 @@ pub fn run(
         return Err(Error::usage("misses needs at least one policy and one number of frames"));
     }
     let keeps_requests = rows.iter().any(|row| matches!(row.build, Build::Offline(_)));
-    let mut cells: Vec<Cell> = rows.iter().flat_map(|row| Cell::online(row, &frames)).collect();
+    let mut online = Online::new(rows.iter().flat_map(|row| Cell::online(row, &frames)).collect());
 
     let mut accesses = Accesses::new(source, progress);
     let mut requests = Vec::new();
@@ -49,23 +52,22 @@ pub fn run(
         requests.reserve(accesses.expected() as usize);
     }
     let mut requests_count = 0;
-    let mut bound = 0;
     while let Some(batch) = accesses.next()? {
         requests_count += batch.pages.len() as u64;
-        bound = bound.max(batch.bound);
-        count(&mut cells, batch.pages, bound);
+        online.count(&batch);
         if keeps_requests {
             requests.extend_from_slice(batch.pages);
         }
     }
+    let (mut cells, bound) = online.finish();
     if keeps_requests {
         let future = look_ahead(requests, bound)?;
         let mut offline: Vec<Cell> =
             rows.iter().flat_map(|row| Cell::offline(row, &frames, &future)).collect();
-        let total = requests_count.max(1);
-        for (index, batch) in future.requests().chunks(OFFLINE_BATCH).enumerate() {
-            progress.advance((index * OFFLINE_BATCH) as u64, total)?;
-            count(&mut offline, batch, bound);
+        for done in (0..future.requests()).step_by(OFFLINE_BATCH) {
+            progress.advance(done as u64, requests_count)?;
+            let batch = OFFLINE_BATCH.min(future.requests() - done);
+            each(&mut offline, |cell| cell.count_known(batch));
         }
         cells.append(&mut offline);
     }
@@ -95,11 +97,49 @@ fn without_repeats<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {
     kept
 }
 
-fn count(cells: &mut [Cell], requests: &[PageId], bound: usize) {
+/// The cells that count while the trace is read.
+struct Online {
+    cells: Vec<Cell>,
+    gathered: Vec<PageId>,
+    bound: usize,
+}
+
+impl Online {
+    fn new(cells: Vec<Cell>) -> Online {
+        Online { cells, gathered: Vec::new(), bound: 0 }
+    }
+
+    fn count(&mut self, batch: &Batch) {
+        self.bound = self.bound.max(batch.bound);
+        if self.cells.len() <= 1 {
+            let bound = self.bound;
+            return each(&mut self.cells, |cell| cell.count(batch.pages, bound));
+        }
+        self.gathered.extend_from_slice(batch.pages);
+        if self.gathered.len() >= GATHERED {
+            self.count_gathered();
+        }
+    }
+
+    fn count_gathered(&mut self) {
+        let (gathered, bound) = (&self.gathered, self.bound);
+        each(&mut self.cells, |cell| cell.count(gathered, bound));
+        self.gathered.clear();
+    }
+
+    /// The cells when all is counted, and what all pages are numbered below.
+    fn finish(mut self) -> (Vec<Cell>, usize) {
+        self.count_gathered();
+        (self.cells, self.bound)
+    }
+}
+
+/// A lone cell gains nothing from the pool of threads and would pay for it.
+fn each(cells: &mut [Cell], count: impl Fn(&mut Cell) + Send + Sync) {
     match cells {
-        // A lone cell gains nothing from the pool of threads and would pay for it.
-        [cell] => cell.count(requests, bound),
-        cells => cells.par_iter_mut().for_each(|cell| cell.count(requests, bound)),
+        [] => {}
+        [cell] => count(cell),
+        cells => cells.par_iter_mut().for_each(count),
     }
 }
 
