@@ -8,17 +8,18 @@ use super::residency::{PageState, Residency};
 use super::tally::Tally;
 use crate::error::Error;
 use policy::placement::{PageIn, PageOut, Placement, SlotOnSwapIn, Tier};
-use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId};
+use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId, Progress};
 
 /// One run in progress: fed the trace batch by batch, then asked for its counts.
 pub trait Cell: Send {
     /// Replays the next events of the trace.
     fn replay(&mut self, events: &Events);
-    /// Ends the run.
+    /// Ends the run. Where that takes long, `progress` is asked now and then whether to go on, without
+    /// figures.
     ///
     /// # Errors
-    /// `Usage` where the architecture cannot treat a trace like this one.
-    fn finish(self: Box<Self>) -> Result<Tally, Error>;
+    /// `Usage` where the architecture cannot treat a trace like this one; `Cancelled`.
+    fn finish(self: Box<Self>, progress: &dyn Progress) -> Result<Tally, Error>;
 }
 
 /// What holds for a run whatever its placement decides.
@@ -251,7 +252,7 @@ impl<P: Placement + Send> Cell for Driver<P> {
         }
     }
 
-    fn finish(self: Box<Self>) -> Result<Tally, Error> {
+    fn finish(self: Box<Self>, _progress: &dyn Progress) -> Result<Tally, Error> {
         Ok(self.tally)
     }
 }

@@ -30,7 +30,7 @@ use outcome::TraceFacts;
 use policy::placement::{Placement, SlotOnSwapIn};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use types::{Bytes, Events, Nanos, Progress};
+use types::{Bytes, Cancelled, Events, Nanos, Progress};
 
 /// One row of the catalog.
 pub struct Architecture {
@@ -134,9 +134,10 @@ pub fn simulate_many(
         Err(error) => return share_failure(error, runs),
     };
     let facts = TraceFacts { header: source.header(), duration };
+    let at_end = AtEnd { progress, events: source.header().events };
     let finish = |(run, request): (Result<Run, Error>, &SimulateRequest)| {
         let run = run?;
-        Ok(Outcome::new(request, run.options, run.cell.finish()?, &facts))
+        Ok(Outcome::new(request, run.options, run.cell.finish(&at_end)?, &facts))
     };
     runs.into_par_iter().zip(requests.par_iter()).map(finish).collect()
 }
@@ -149,6 +150,18 @@ pub fn effective_options(
     request: &SimulateRequest,
 ) -> Result<BTreeMap<&'static str, String>, Error> {
     Run::start(request).map(|run| run.options)
+}
+
+/// Passes on the question whether to stop once every event was replayed.
+struct AtEnd<'a> {
+    progress: &'a dyn Progress,
+    events: u64,
+}
+
+impl Progress for AtEnd<'_> {
+    fn advance(&self, _done: u64, _total: u64) -> Result<(), Cancelled> {
+        self.progress.advance(self.events, self.events)
+    }
 }
 
 struct Run {

@@ -5,7 +5,7 @@ use crate::against_naive::{an_event, chosen_options};
 use crate::support::{operations, request, run, script};
 use proptest::prelude::*;
 use sim::swap::{CATALOG, CleanEvictions, SimulateRequest, simulate};
-use types::{Event, EventFlags, EventKind, NoProgress, PageId, ProcessId};
+use types::{Cancelled, Event, EventFlags, EventKind, NoProgress, PageId, ProcessId, Progress};
 
 /// Fewer pages than the generator of the differential test makes: the optimum looks at every
 /// combination of places.
@@ -126,4 +126,23 @@ fn the_exact_method_refuses_what_it_cannot_treat() {
     let request = exact(&request("clairvoyant", 1, ""));
     let error = simulate(&mut source, &request, &NoProgress).unwrap_err();
     assert!(error.to_string().contains("2000 events"), "{error}");
+}
+
+/// Stops a run at the question after the one that tells that every event was replayed.
+struct StopAtEnd(std::sync::atomic::AtomicU64);
+
+impl Progress for StopAtEnd {
+    fn advance(&self, _done: u64, _total: u64) -> Result<(), Cancelled> {
+        let questions = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if questions == 0 { Ok(()) } else { Err(Cancelled) }
+    }
+}
+
+#[test]
+fn the_search_for_the_bound_can_be_stopped() {
+    let mut source = crate::support::Recorded::swap(returning_pages(1, 3_000));
+    let stop = StopAtEnd(Default::default());
+    let error = simulate(&mut source, &request("clairvoyant", 2, ""), &stop).unwrap_err();
+    assert_eq!(error.kind(), sim::ErrorKind::Cancelled);
+    assert_eq!(stop.0.into_inner(), 2);
 }

@@ -1,8 +1,8 @@
 //! The true optimum on small traces: every reachable combination of places of all pages, moment by
 //! moment, with the least time that leads there.
 
-use super::bound::Costs;
 use super::moves::{Move, Place, moves};
+use super::relaxation::Costs;
 use super::story::Story;
 use crate::error::Error;
 use std::collections::BTreeMap;

@@ -9,7 +9,10 @@
 
 mod bound;
 mod exact;
+mod lives;
 mod moves;
+mod prices;
+mod relaxation;
 mod story;
 
 use super::driver::Cell;
@@ -17,9 +20,9 @@ use super::options::{OptionSpec, Profile, Settings, Values};
 use super::tally::Tally;
 use super::{Architecture, Rules};
 use crate::error::Error;
-use bound::Costs;
+use relaxation::Costs;
 use story::Story;
-use types::Events;
+use types::{Events, Progress};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "clairvoyant",
@@ -66,11 +69,12 @@ impl Cell for Clairvoyant {
         self.story.extend(events, infers_clean, counts_readahead);
     }
 
-    fn finish(mut self: Box<Self>) -> Result<Tally, Error> {
+    fn finish(mut self: Box<Self>, progress: &dyn Progress) -> Result<Tally, Error> {
         if self.is_exact {
             exact::book_optimum(&mut self.story, self.rules.capacity, &self.costs)?;
         } else {
-            let bound_ns = bound::book_bound(&mut self.story, self.rules.capacity, &self.costs);
+            let capacity = self.rules.capacity;
+            let bound_ns = bound::book_bound(&mut self.story, capacity, &self.costs, progress)?;
             self.story.tally.notes.push(format!(
                 "a bound, not a placement: no placement takes less than {:.6} s of I/O; the counts \
                  are those of a schedule that takes about this time, by holding too many frames at \

@@ -20,6 +20,12 @@ impl Place {
     pub fn is_fast(self) -> bool {
         matches!(self, Place::FastOnly | Place::Both)
     }
+
+    /// What a stay here costs where holding a frame for as long costs `price`.
+    #[inline(always)]
+    pub fn price_of_stay(self, price: f64) -> f64 {
+        if self.is_fast() { price } else { 0.0 }
+    }
 }
 
 /// One event of one page.
@@ -33,6 +39,10 @@ pub(super) enum Step {
     In = 2,
     /// Its process ends.
     End = 3,
+}
+
+impl Step {
+    pub const ALL: [Step; 4] = [Step::Out, Step::CleanOut, Step::In, Step::End];
 }
 
 /// One thing that can happen to a page at a step, and what it costs.

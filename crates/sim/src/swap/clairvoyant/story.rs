@@ -100,23 +100,9 @@ impl Story {
         }
     }
 
-    /// The moments of each life in order, as indexes into `moments`, lives of one page after another.
-    pub fn lives(&self) -> Lives {
-        let mut starts = vec![0u32; self.now.len() + 1];
-        for moment in &self.moments {
-            starts[moment.page.index() + 1] += 1;
-        }
-        for index in 1..starts.len() {
-            starts[index] += starts[index - 1];
-        }
-        let mut next = starts;
-        let mut order = vec![0u32; self.moments.len()];
-        for (index, moment) in self.moments.iter().enumerate() {
-            let place = &mut next[moment.page.index()];
-            order[*place as usize] = index as u32;
-            *place += 1;
-        }
-        Lives { order }
+    /// Pages are numbered below this.
+    pub fn pages(&self) -> usize {
+        self.now.len()
     }
 
     /// Books what happened to a page at a moment.
@@ -131,17 +117,5 @@ impl Story {
         let (was_fast, is_fast) = (from.is_fast(), chosen.to.is_fast());
         account.promotions += u64::from(!was_fast && is_fast && !is_new);
         account.demotions += u64::from(was_fast && !is_fast && moment.step != Step::End);
-    }
-}
-
-/// Moments sorted by page, then time.
-pub(super) struct Lives {
-    order: Vec<u32>,
-}
-
-impl Lives {
-    /// Every life: the indexes of its moments.
-    pub fn iter<'a>(&'a self, moments: &'a [Moment]) -> impl Iterator<Item = &'a [u32]> {
-        self.order.chunk_by(move |_, next| moments[*next as usize].begins_at.is_none())
     }
 }

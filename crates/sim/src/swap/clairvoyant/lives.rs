@@ -1,0 +1,70 @@
+//! The moments of every life side by side, so that a pass over all lives reads memory in order.
+
+use super::moves::{Place, Step};
+use super::story::Moment;
+use std::ops::Range;
+
+/// Lives of all pages, those of one page after another.
+pub(super) struct Lives {
+    /// Where each life starts in `when` and `steps`, and where the last one ends.
+    starts: Vec<u32>,
+    /// Where the page of each life is before it.
+    places: Vec<Place>,
+    when: Vec<u32>,
+    steps: Vec<Step>,
+}
+
+/// What one page meets from its first event to the end of its process or of the trace.
+#[derive(Clone, Copy)]
+pub(super) struct Life<'a> {
+    /// Where the page is before its first moment.
+    pub begins_at: Place,
+    /// The numbers of its moments among those of all pages.
+    pub when: &'a [u32],
+    /// What happens to the page at each of them.
+    pub steps: &'a [Step],
+}
+
+impl Lives {
+    /// Sorts the moments of `pages` pages by page, then time.
+    pub fn of(moments: &[Moment], pages: usize) -> Lives {
+        let mut next = vec![0u32; pages + 1];
+        for moment in moments {
+            next[moment.page.index() + 1] += 1;
+        }
+        for index in 1..next.len() {
+            next[index] += next[index - 1];
+        }
+        let mut when = vec![0u32; moments.len()];
+        for (number, moment) in moments.iter().enumerate() {
+            let place = &mut next[moment.page.index()];
+            when[*place as usize] = number as u32;
+            *place += 1;
+        }
+        let mut lives = Lives { starts: Vec::new(), places: Vec::new(), when, steps: Vec::new() };
+        for (index, &number) in lives.when.iter().enumerate() {
+            let moment = &moments[number as usize];
+            if let Some(place) = moment.begins_at {
+                lives.starts.push(index as u32);
+                lives.places.push(place);
+            }
+            lives.steps.push(moment.step);
+        }
+        lives.starts.push(lives.when.len() as u32);
+        lives
+    }
+
+    /// Number of lives.
+    pub fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// The lives of these numbers.
+    pub fn range(&self, numbers: Range<usize>) -> impl Iterator<Item = Life<'_>> {
+        let bounds = self.starts[numbers.start..=numbers.end].windows(2);
+        bounds.zip(&self.places[numbers]).map(|(bounds, &begins_at)| {
+            let moments = bounds[0] as usize..bounds[1] as usize;
+            Life { begins_at, when: &self.when[moments.clone()], steps: &self.steps[moments] }
+        })
+    }
+}
