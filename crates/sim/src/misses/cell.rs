@@ -1,6 +1,10 @@
 //! One cell of a grid of policies and sizes: who counts the misses, and for which sizes.
 
+use super::CountMisses;
+use super::arc_counter::ArcCounter;
+use super::lirs_counter::LirsCounter;
 use super::lru_counter::LruCounter;
+use super::timeline;
 use crate::stack::Stack;
 use policy::eviction::{Build, Future, Replay, ReplayFuture, Residency, Row};
 use std::sync::Arc;
@@ -18,7 +22,7 @@ pub(super) struct Cell {
 enum Counter {
     Policy { frames: u32, policy: Box<dyn Replay>, memory: Residency, misses: u64 },
     Future { frames: u32, policy: Box<dyn ReplayFuture>, pages: u64, misses: u64 },
-    Lru(LruCounter),
+    Own { frames: u32, counter: Box<dyn CountMisses> },
     Stack(Stack),
 }
 
@@ -33,10 +37,13 @@ impl Cell {
             "lru" if sizes.len() >= STACK_SIZES_MIN => {
                 vec![cell(Counter::Stack(Stack::default()))]
             }
-            "lru" => {
-                sizes.iter().map(|&frames| cell(Counter::Lru(LruCounter::new(frames)))).collect()
-            }
-            _ => sizes.iter().map(|&frames| cell(Counter::new(frames, build))).collect(),
+            name => sizes
+                .iter()
+                .map(|&frames| match own_counter(name, frames) {
+                    Some(counter) => cell(Counter::Own { frames, counter }),
+                    None => cell(Counter::new(frames, build)),
+                })
+                .collect(),
         }
     }
 
@@ -61,7 +68,7 @@ impl Cell {
                 *misses += policy.replay(requests, bound, memory);
             }
             Counter::Future { .. } => unreachable!("its requests are known to it"),
-            Counter::Lru(counter) => counter.count(requests, bound),
+            Counter::Own { counter, .. } => counter.count(requests, bound),
             Counter::Stack(stack) => stack.push(requests, bound),
         }
     }
@@ -84,7 +91,7 @@ impl Cell {
             Counter::Policy { frames, misses, .. } | Counter::Future { frames, misses, .. } => {
                 (*frames == size).then_some(*misses)
             }
-            Counter::Lru(counter) => (counter.frames() == size).then(|| counter.misses()),
+            Counter::Own { frames, counter } => (*frames == size).then(|| counter.misses()),
             Counter::Stack(stack) => Some(stack.misses(size)),
         }
     }
@@ -94,9 +101,20 @@ impl Cell {
         match &self.counter {
             Counter::Policy { memory, .. } => memory.pages_seen(),
             Counter::Future { pages, .. } => *pages,
-            Counter::Lru(counter) => counter.pages(),
+            Counter::Own { counter, .. } => counter.pages(),
             Counter::Stack(stack) => stack.pages(),
         }
+    }
+}
+
+/// The faster form of a policy, where there is one and it serves this size.
+fn own_counter(policy: &str, frames: u32) -> Option<Box<dyn CountMisses>> {
+    let is_for_timeline = (1..=timeline::FRAMES_MAX).contains(&frames);
+    match policy {
+        "lru" => Some(Box::new(LruCounter::new(frames))),
+        "arc" if is_for_timeline => Some(Box::new(ArcCounter::new(frames))),
+        "lirs" if is_for_timeline => Some(Box::new(LirsCounter::new(frames))),
+        _ => None,
     }
 }
 

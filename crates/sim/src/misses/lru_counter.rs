@@ -7,6 +7,7 @@
 //! that could change which pages leave, is rare and treated on its own. A hit in the middle of the
 //! log, a miss and an eviction thereby cost no misprediction. Policy `lru` is the plain form.
 
+use super::CountMisses;
 use types::PageId;
 
 /// Counts the misses of an LRU memory of fixed size.
@@ -56,47 +57,6 @@ impl LruCounter {
             zone_end: POSITION_FIRST,
             evicted: 0,
             positions_max: 1 << 31,
-        }
-    }
-
-    pub(super) fn frames(&self) -> u32 {
-        self.frames
-    }
-
-    pub(super) fn misses(&self) -> u64 {
-        self.misses
-    }
-
-    /// Distinct pages requested.
-    pub(super) fn pages(&self) -> u64 {
-        self.last.iter().map(|&last| u64::from(last != NEVER)).sum()
-    }
-
-    /// Counts `requests`, whose pages are numbered below `bound`.
-    pub(super) fn count(&mut self, mut requests: &[PageId], bound: usize) {
-        if self.last.len() < bound {
-            self.last.resize(bound, NEVER);
-        }
-        if self.frames == 0 {
-            for page in requests {
-                self.last[page.index()] = LONG_AGO;
-            }
-            self.misses += requests.len() as u64;
-            return;
-        }
-        while !requests.is_empty() {
-            let free = self.log.len() - (self.back - self.front) as usize;
-            if free == 0 || self.back >= self.positions_max {
-                self.end_zone();
-                self.make_space();
-                continue;
-            }
-            let done = if self.filled < self.frames {
-                self.fill(&requests[..free.min(requests.len())])
-            } else {
-                self.run(&requests[..free.min(requests.len())])
-            };
-            requests = &requests[done..];
         }
     }
 
@@ -244,6 +204,43 @@ impl LruCounter {
         }
         self.front -= shift;
         self.back -= shift;
+    }
+}
+
+impl CountMisses for LruCounter {
+    fn count(&mut self, mut requests: &[PageId], bound: usize) {
+        if self.last.len() < bound {
+            self.last.resize(bound, NEVER);
+        }
+        if self.frames == 0 {
+            for page in requests {
+                self.last[page.index()] = LONG_AGO;
+            }
+            self.misses += requests.len() as u64;
+            return;
+        }
+        while !requests.is_empty() {
+            let free = self.log.len() - (self.back - self.front) as usize;
+            if free == 0 || self.back >= self.positions_max {
+                self.end_zone();
+                self.make_space();
+                continue;
+            }
+            let done = if self.filled < self.frames {
+                self.fill(&requests[..free.min(requests.len())])
+            } else {
+                self.run(&requests[..free.min(requests.len())])
+            };
+            requests = &requests[done..];
+        }
+    }
+
+    fn misses(&self) -> u64 {
+        self.misses
+    }
+
+    fn pages(&self) -> u64 {
+        self.last.iter().map(|&last| u64::from(last != NEVER)).sum()
     }
 }
 

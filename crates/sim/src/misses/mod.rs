@@ -4,9 +4,14 @@
 //! misses) are among the misses. On a swap trace the accesses are SwapOut and SwapIn. A cache
 //! without frames is accepted: everything misses.
 
+mod arc_counter;
 mod cell;
 mod counts;
+#[cfg(test)]
+mod differential;
+mod lirs_counter;
 mod lru_counter;
+mod timeline;
 
 pub use counts::{MissCounts, PolicyMisses};
 
@@ -73,6 +78,18 @@ pub fn run(
     }
     let pages = cells.first().map_or(0, Cell::pages);
     Ok(MissCounts::new(requests_count, pages, &rows, &frames, &cells))
+}
+
+/// Counts the misses of one policy with one size in a form of its own, faster than replaying the
+/// policy. Which page leaves is never named, so no driver can check it: a test compares the counts
+/// with those of the policy.
+trait CountMisses: Send {
+    /// Counts `requests`, whose pages are numbered below `bound`.
+    fn count(&mut self, requests: &[PageId], bound: usize);
+    /// Misses so far.
+    fn misses(&self) -> u64;
+    /// Distinct pages requested so far.
+    fn pages(&self) -> u64;
 }
 
 fn find_all(names: &[&str]) -> Result<Vec<&'static Row>, Error> {
