@@ -19,7 +19,7 @@ time_s,event,process,page,state,kind
 3.0,out,20,0x7,D,anon
 4.0,exit,20,,,
 """
-ACCESSES, PAGES, WRITES = 7, 4, 5
+ACCESSES, PAGES, WRITES = 7, 4, 4
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ACCESSES, EVENTS, PAGES
+from conftest import ACCESSES, EVENTS, PAGES, WRITES
 
 import pagewise.commands
 from pagewise import cli
@@ -51,7 +51,7 @@ def test_fields_that_others_rely_on(trace: Path, capsys: pytest.CaptureFixture[s
     _, output, _ = ran("analyze", trace, "--json", capsys=capsys)
     analysis = json.loads(output)
     assert analysis["schema"] == "pagewise.analyze/1"
-    assert (analysis["accesses"], analysis["pages"], analysis["writes"]) == (ACCESSES, PAGES, 5)
+    assert (analysis["accesses"], analysis["pages"], analysis["writes"]) == (ACCESSES, PAGES, WRITES)
     assert set(analysis["top_share"]) == {"0.01", "0.05", "0.1", "0.25", "0.5"}
     assert 0 < analysis["pages_for_80_percent"] <= 1
     assert set(analysis["single_access"]) >= {"pages", "accesses"}

@@ -32,6 +32,17 @@ pub struct Loss {
     pub count: u64,
 }
 
+/// A line of a text recording that could not be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reject {
+    /// The file.
+    pub file: String,
+    /// The line, counted from 1.
+    pub line: u64,
+    /// What a good line has there.
+    pub expected: String,
+}
+
 /// Everything known about a trace apart from its events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Header {
@@ -66,6 +77,9 @@ pub struct Header {
     pub devices: Vec<String>,
     /// What was lost or skipped.
     pub losses: Vec<Loss>,
+    /// The first lines that could not be read; `losses` counts them all.
+    #[serde(default)]
+    pub rejects: Vec<Reject>,
     /// Events whose time lies before that of the event ahead of them; kept as they came.
     #[serde(default)]
     pub disordered: u64,

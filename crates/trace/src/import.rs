@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use types::{EventKind, Events, Progress};
+use types::Progress;
 
 use crate::formats::{ReadOptions, Role};
-use crate::ledger::Reject;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
+use crate::runs::Run;
 use crate::store::{Writer, refuse_inputs};
-use crate::{Error, ErrorKind, Loss, TraceKind};
+use crate::{Error, ErrorKind, Loss, Reject, TraceKind};
 
 /// Most bytes of the table that numbers pages; beyond it pages are stored by (space, address).
 const NUMBERING_BYTES_MAX: usize = 200 << 20;
@@ -99,9 +99,9 @@ pub fn import(
     let mut pipeline = Pipeline::open(inputs, &options.pipeline())?;
     let mut writer = Writer::create(output, options.force)?;
     let mut counts = Counts::default();
-    while let Some(rows) = pipeline.next_rows()? {
-        counts.add(&rows.events);
-        writer.write(rows)?;
+    while let Some(batch) = pipeline.next_runs()? {
+        counts.add(batch.runs);
+        writer.write_runs(batch.shape, batch.runs, batch.pages)?;
         let (done, total) = pipeline.progress();
         progress
             .advance(done, total)
@@ -139,12 +139,11 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, events: &Events) {
-        let count = |holds: fn(EventKind) -> bool| {
-            events.kind.iter().filter(|&&kind| holds(kind)).count() as u64
-        };
-        self.accesses += count(EventKind::is_access);
-        self.writes += count(|kind| kind.is_access() && kind.is_write());
-        self.last_ns = events.time_ns.iter().copied().fold(self.last_ns, i64::max);
+    fn add(&mut self, runs: &[Run]) {
+        for run in runs.iter().filter(|run| run.kind.is_access()) {
+            self.accesses += u64::from(run.count);
+            self.writes += u64::from(run.count) * u64::from(run.kind.is_write(run.flags));
+        }
+        self.last_ns = runs.iter().map(|run| run.time_ns).fold(self.last_ns, i64::max);
     }
 }

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use serde::Serialize;
 use types::ProcessId;
 
 use crate::text::readable;
-use crate::{Error, ErrorKind, Loss, Position, Process, SPACES_MAX};
+use crate::{Error, ErrorKind, Loss, Position, Process, Reject, SPACES_MAX};
 
 /// How many bad lines are kept word for word.
 const REJECTS_KEPT: usize = 10;
@@ -22,17 +21,6 @@ const SEEN_MAX: usize = 4096;
 /// What further kinds are counted as.
 const SEEN_OTHERS: &[u8] = b"others";
 
-/// A line of a text recording that could not be read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Reject {
-    /// The file.
-    pub file: String,
-    /// The line, counted from 1.
-    pub line: u64,
-    /// What a good line has there.
-    pub expected: String,
-}
-
 /// Books kept while records are read. One ledger serves all files of an import, so that the same
 /// process or device has the same number in each of them.
 #[derive(Debug, Default)]
@@ -40,7 +28,7 @@ pub struct Ledger {
     is_strict: bool,
     processes: Vec<Process>,
     /// The process that last used each pid.
-    process_by_pid: HashMap<u32, ProcessId>,
+    process_by_pid: ByPid,
     /// Every process whose recording names its threads one by one.
     process_by_name: HashMap<(u32, Vec<u8>), ProcessId>,
     devices: Vec<String>,
@@ -55,6 +43,48 @@ pub struct Ledger {
     seen_last: usize,
 }
 
+/// Processes by pid, looked up for every line: an array as far as the kernel's pids go, so that
+/// neither a hash nor a hostile choice of pids costs anything.
+#[derive(Debug, Default)]
+struct ByPid {
+    /// One more than the process, 0 for none.
+    low: Vec<u32>,
+    high: HashMap<u32, ProcessId>,
+}
+
+/// Above every pid of Linux (PID_MAX_LIMIT).
+const LOW_PIDS: u32 = 1 << 22;
+
+impl ByPid {
+    #[inline]
+    fn get(&self, pid: u32) -> Option<ProcessId> {
+        if pid >= LOW_PIDS {
+            return self.high.get(&pid).copied();
+        }
+        let entry = self.low.get(pid as usize).copied().unwrap_or(0);
+        entry.checked_sub(1).map(ProcessId)
+    }
+
+    fn insert(&mut self, pid: u32, process: ProcessId) {
+        if pid >= LOW_PIDS {
+            self.high.insert(pid, process);
+            return;
+        }
+        let place = pid as usize;
+        if place >= self.low.len() {
+            self.low.resize((place + 1).next_power_of_two(), 0);
+        }
+        self.low[place] = process.0 + 1;
+    }
+
+    fn remove(&mut self, pid: u32) {
+        self.high.remove(&pid);
+        if let Some(entry) = self.low.get_mut(pid as usize) {
+            *entry = 0;
+        }
+    }
+}
+
 impl Ledger {
     /// Empty books; a strict ledger turns the first bad line into an error.
     pub fn new(is_strict: bool) -> Ledger {
@@ -63,21 +93,29 @@ impl Ledger {
 
     /// The process that has this pid now, whatever its name.
     pub fn process(&mut self, pid: u32) -> ProcessId {
-        match self.process_by_pid.get(&pid) {
-            Some(&process) => process,
+        match self.process_by_pid.get(pid) {
+            Some(process) => process,
             None => self.add_process(pid, b""),
         }
     }
 
     /// The process with this pid and name; a pid that goes on under another name is another
     /// process, since its memory was replaced. Without a name (`<...>`), the last one with the pid.
+    #[inline]
     pub fn named_process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
-        let last = self.process_by_pid.get(&pid).copied();
+        let last = self.process_by_pid.get(pid);
+        match last {
+            Some(process) if self.processes[process.index()].name.as_bytes() == name => process,
+            _ => self.renamed_process(pid, name, last),
+        }
+    }
+
+    /// As `named_process`, where `last` has the pid under another name.
+    fn renamed_process(&mut self, pid: u32, name: &[u8], last: Option<ProcessId>) -> ProcessId {
         if name.is_empty() || name == b"<...>" {
             return last.unwrap_or_else(|| self.add_process(pid, b""));
         }
         match last {
-            Some(process) if self.processes[process.index()].name.as_bytes() == name => process,
             Some(process) if self.processes[process.index()].name.is_empty() => {
                 self.name_process(process, name);
                 self.process_by_name.insert((pid, name.to_vec()), process);
@@ -100,7 +138,7 @@ impl Ledger {
 
     /// The process ended: its pid may come back as another process.
     pub fn end_process(&mut self, pid: u32) {
-        self.process_by_pid.remove(&pid);
+        self.process_by_pid.remove(pid);
     }
 
     fn add_process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
@@ -238,6 +276,10 @@ mod tests {
         assert_eq!(ledger.processes()[0], Process { pid: 7, name: "sh".into() });
         ledger.end_process(7);
         assert_ne!(ledger.process(7), cat);
+        let far = ledger.process(u32::MAX);
+        assert_eq!(ledger.process(u32::MAX), far);
+        ledger.end_process(u32::MAX);
+        assert_ne!(ledger.process(u32::MAX), far);
     }
 
     #[test]

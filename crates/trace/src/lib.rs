@@ -1,5 +1,6 @@
 //! Bytes to events: foreign recordings, and the pagewise trace file.
 
+mod binary;
 mod error;
 pub mod formats;
 mod header;
@@ -15,6 +16,7 @@ mod record;
 pub mod renumber;
 pub mod replay;
 mod rows;
+mod runs;
 mod stage;
 pub mod store;
 pub mod table;
@@ -22,8 +24,8 @@ mod text;
 
 pub use error::{Error, ErrorKind, Position};
 pub use formats::Role;
-pub use header::{Header, Loss, Process, TraceKind};
-pub use ledger::{Ledger, Reject};
+pub use header::{Header, Loss, Process, Reject, TraceKind};
+pub use ledger::Ledger;
 pub use open::open;
 pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};

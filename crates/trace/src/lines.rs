@@ -4,6 +4,7 @@
 use memchr::{memchr, memrchr};
 
 use crate::Error;
+use crate::formats::BYTE_ORDER_MARK;
 use crate::input::{BUFFER_BYTES, Input};
 use crate::ledger::Ledger;
 use crate::record::{Record, RecordReader, Traits};
@@ -25,6 +26,9 @@ pub trait LineParser: Send {
         ledger: &mut Ledger,
     ) -> Result<(), Expected>;
 
+    /// Books what was counted on the way; called after every block of lines.
+    fn end_block(&mut self, _ledger: &mut Ledger) {}
+
     /// What holds for every record.
     fn traits(&self) -> Traits;
 }
@@ -41,8 +45,8 @@ pub struct Lines {
 impl Lines {
     /// The lines of `input`, a byte order mark at its start passed over.
     pub fn new(mut input: Input) -> Lines {
-        if input.held().starts_with(b"\xef\xbb\xbf") {
-            input.consume(3);
+        if input.held().starts_with(BYTE_ORDER_MARK) {
+            input.consume(BYTE_ORDER_MARK.len());
         }
         Lines { input, count: 0, is_inside_overlong: false }
     }
@@ -142,6 +146,7 @@ impl<P: LineParser> RecordReader for TextReader<P> {
             rest = rest.get(line_end + 1..).unwrap_or_default();
             number += 1;
         }
+        self.parser.end_block(ledger);
         let length = block.len();
         self.lines.count = number - 1;
         self.lines.input.consume(length);
@@ -156,7 +161,7 @@ impl<P: LineParser> RecordReader for TextReader<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{AddressUnit, Mapping, Operation};
+    use crate::record::Operation;
 
     /// Takes lines of digits and refuses the others.
     struct Digits;
@@ -174,14 +179,7 @@ mod tests {
         }
 
         fn traits(&self) -> Traits {
-            Traits {
-                address: AddressUnit::Id,
-                mapping: Mapping::Objects,
-                has_clock: false,
-                has_operations: false,
-                has_sizes: false,
-                has_durations: false,
-            }
+            Traits::BARE_IDS
         }
     }
 

@@ -1,16 +1,16 @@
-//! From records to rows: requests are split into the 4 KiB pages that they touch, and every page
+//! From records to runs of rows: a request becomes the 4 KiB pages that it touches, and every page
 //! gets the key by which it is numbered.
-
-use std::iter::repeat_n;
 
 use types::{EventFlags, EventKind, PAGE_BYTES};
 
 use crate::ledger::Ledger;
 use crate::record::{AddressUnit, Mapping, Operation, Record, Traits};
-use crate::{ADDRESS_BITS, Rows, page_key};
+use crate::renumber::Extent;
+use crate::runs::{Run, Shape};
+use crate::{ADDRESS_BITS, page_key};
 
-/// Bytes per sector.
-const SECTOR_BYTES: u64 = 512;
+/// A sector has 512 bytes.
+const SECTOR_BITS: u32 = 9;
 
 /// Bytes of a device that can be named: 64 PiB.
 const DEVICE_BYTES_MAX: u64 = PAGE_BYTES << ADDRESS_BITS;
@@ -19,16 +19,22 @@ const DEVICE_BYTES_MAX: u64 = PAGE_BYTES << ADDRESS_BITS;
 #[derive(Debug, Default)]
 pub struct Mapped {
     /// Everything but the page numbers.
-    pub rows: Rows,
-    /// Key of each row that has a page.
-    pub keys: Vec<u64>,
+    pub runs: Vec<Run>,
+    /// How many rows the runs have.
+    pub rows: usize,
+    /// Key of each row, where pages are objects.
+    pub ids: Vec<u64>,
+    /// Keys of the rows that have a page, where they are not.
+    pub extents: Vec<Extent>,
 }
 
 impl Mapped {
     /// Empties it and keeps its memory.
     pub fn clear(&mut self) {
-        self.rows.clear();
-        self.keys.clear();
+        self.runs.clear();
+        self.rows = 0;
+        self.ids.clear();
+        self.extents.clear();
     }
 }
 
@@ -74,6 +80,15 @@ impl Mapper {
         self.disordered
     }
 
+    /// Which columns the rows have.
+    pub fn shape(&self) -> Shape {
+        Shape {
+            has_clock: self.traits.has_clock,
+            has_sizes: self.traits.has_sizes,
+            has_durations: self.traits.has_durations,
+        }
+    }
+
     /// Appends the rows of one record, or books why it has none.
     #[inline]
     pub fn map(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
@@ -86,13 +101,11 @@ impl Mapper {
 
     fn map_object(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
         let Some(kind) = access_kind(record.operation, ledger) else { return };
-        self.push(record, kind, EventFlags::default(), 1, mapped);
-        mapped.rows.space.push(0);
-        mapped.rows.address.push(record.address);
-        mapped.keys.push(record.address);
-        if self.traits.has_sizes {
-            mapped.rows.bytes.push(u32::try_from(record.bytes).unwrap_or(u32::MAX));
-        }
+        let bytes = u32::try_from(record.bytes).unwrap_or(u32::MAX);
+        let run = self.run(record, kind, EventFlags::default(), 0);
+        mapped.runs.push(Run { bytes_first: bytes, ..run });
+        mapped.rows += 1;
+        mapped.ids.push(record.address);
     }
 
     fn map_page(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
@@ -115,11 +128,10 @@ impl Mapper {
         }
         let is_file = record.flags.contains(EventFlags::FILE);
         let space = if is_file { 0 } else { record.process.0 + 1 };
-        self.push(record, kind, record.flags, 1, mapped);
-        mapped.rows.space.push(space);
-        mapped.rows.address.push(record.address);
+        mapped.runs.push(self.run(record, kind, record.flags, space));
+        mapped.rows += 1;
         if kind != EventKind::Exit {
-            mapped.keys.push(page_key(space, record.address));
+            mapped.extents.push(Extent { first: page_key(space, record.address), count: 1 });
         }
     }
 
@@ -128,12 +140,13 @@ impl Mapper {
         if record.bytes == 0 {
             return ledger.skip("zero length");
         }
-        let unit = if self.traits.address == AddressUnit::Byte { 1 } else { SECTOR_BYTES };
-        let start = record.address.checked_mul(unit);
-        let end = start.and_then(|start| start.checked_add(record.bytes));
-        let (Some(start), Some(end)) = (start, end.filter(|&end| end <= DEVICE_BYTES_MAX)) else {
+        let unit_bits = if self.traits.address == AddressUnit::Byte { 0 } else { SECTOR_BITS };
+        let is_near = record.address <= DEVICE_BYTES_MAX >> unit_bits;
+        let start = if is_near { record.address << unit_bits } else { DEVICE_BYTES_MAX };
+        if record.bytes > DEVICE_BYTES_MAX - start {
             return ledger.lose("requests beyond 64 PiB of a device", 1);
-        };
+        }
+        let end = start + record.bytes;
         let (kind, flags, space) = match (self.mapping, kind) {
             (Mapping::Swap, EventKind::Write) => {
                 (EventKind::SwapOut, EventFlags::DIRTY, record.device + 1)
@@ -141,40 +154,42 @@ impl Mapper {
             (Mapping::Swap, _) => (EventKind::SwapIn, EventFlags::default(), record.device + 1),
             _ => (kind, EventFlags::default(), record.device),
         };
-        let pages = start / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
-        let count = (pages.end - pages.start) as usize;
-        self.push(record, kind, flags, count, mapped);
-        mapped.rows.space.extend(repeat_n(space, count));
-        mapped.keys.extend(pages.clone().map(|page| page_key(space, page)));
-        mapped.rows.address.extend(pages);
-        if self.traits.has_sizes {
-            push_page_bytes(start, end, count, &mut mapped.rows.bytes);
-        }
+        let first = start / PAGE_BYTES;
+        let last = (end - 1) / PAGE_BYTES;
+        let count = (last - first) as u32 + 1;
+        // What the first and the last page have more than the request.
+        let before = (start % PAGE_BYTES) as u32;
+        let after = (PAGE_BYTES - 1) as u32 - ((end - 1) % PAGE_BYTES) as u32;
+        const WHOLE: u32 = PAGE_BYTES as u32;
+        mapped.runs.push(Run {
+            address: first,
+            count,
+            bytes_first: WHOLE - before - if count == 1 { after } else { 0 },
+            bytes_last: WHOLE - after,
+            ..self.run(record, kind, flags, space)
+        });
+        mapped.rows += count as usize;
+        mapped.extents.push(Extent { first: page_key(space, first), count });
     }
 
-    /// Appends what all pages of a record share.
+    /// A run of one row without bytes.
     #[inline]
-    fn push(
-        &mut self,
-        record: &Record,
-        kind: EventKind,
-        flags: EventFlags,
-        count: usize,
-        mapped: &mut Mapped,
-    ) {
-        let rows = &mut mapped.rows;
-        if self.traits.has_clock {
-            let start_ns = *self.start_ns.get_or_insert(record.time_ns);
-            self.disordered += u64::from(record.time_ns < self.last_ns);
-            self.last_ns = record.time_ns;
-            let time_ns = record.time_ns.saturating_sub(start_ns);
-            rows.events.time_ns.extend(repeat_n(time_ns, count));
-        }
-        rows.events.kind.extend(repeat_n(kind, count));
-        rows.events.flags.extend(repeat_n(flags, count));
-        rows.events.process.extend(repeat_n(record.process, count));
-        if self.traits.has_durations {
-            rows.duration_ns.extend(repeat_n(record.duration_ns, count));
+    fn run(&mut self, record: &Record, kind: EventKind, flags: EventFlags, space: u32) -> Run {
+        // Without a clock every time is 0.
+        let start_ns = *self.start_ns.get_or_insert(record.time_ns);
+        self.disordered += u64::from(record.time_ns < self.last_ns);
+        self.last_ns = record.time_ns;
+        Run {
+            time_ns: record.time_ns.saturating_sub(start_ns),
+            duration_ns: record.duration_ns,
+            address: record.address,
+            count: 1,
+            space,
+            bytes_first: 0,
+            bytes_last: 0,
+            process: record.process,
+            kind,
+            flags,
         }
     }
 }
@@ -194,19 +209,10 @@ fn access_kind(operation: Operation, ledger: &mut Ledger) -> Option<EventKind> {
     None
 }
 
-/// Appends how much of each page the bytes from `start` to `end` are; they touch `count` pages.
-fn push_page_bytes(start: u64, end: u64, count: usize, bytes: &mut Vec<u32>) {
-    let first = bytes.len();
-    bytes.extend(repeat_n(PAGE_BYTES as u32, count));
-    // Both ends may lie within one page: what is missing of it is missing twice.
-    bytes[first] -= (start % PAGE_BYTES) as u32;
-    let missing = (PAGE_BYTES - end % PAGE_BYTES) % PAGE_BYTES;
-    bytes[first + count - 1] -= missing as u32;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rows;
     use proptest::prelude::*;
 
     const BLOCK: Traits = Traits {
@@ -216,29 +222,34 @@ mod tests {
         has_operations: true,
         has_sizes: true,
         has_durations: false,
+        has_stages: false,
     };
 
-    fn map(mapping: Mapping, traits: Traits, records: &[Record]) -> (Mapped, Ledger) {
+    fn map(mapping: Mapping, traits: Traits, records: &[Record]) -> (Rows, Ledger) {
         let mut mapper = Mapper::new(mapping, traits).unwrap();
         let (mut mapped, mut ledger) = (Mapped::default(), Ledger::new(false));
         records.iter().for_each(|record| mapper.map(record, &mut mapped, &mut ledger));
-        (mapped, ledger)
+        let mut rows = Rows::default();
+        mapper.shape().expand(&mapped.runs, &[], &mut rows);
+        let keys: usize = mapped.extents.iter().map(|extent| extent.count as usize).sum();
+        assert_eq!((rows.len(), rows.len()), (mapped.rows, mapped.ids.len() + keys));
+        (rows, ledger)
     }
 
     #[test]
     fn a_request_is_split_into_the_pages_it_touches() {
         let record = Record { bytes: 9 * 512, device: 1, ..Record::new(Operation::Write, 15) };
-        let (mapped, _) = map(Mapping::Block, BLOCK, &[record]);
-        assert_eq!(mapped.rows.address, [1, 2]);
-        assert_eq!(mapped.rows.bytes, [512, 4096]);
-        assert_eq!(mapped.rows.space, [1, 1]);
-        assert_eq!(mapped.rows.events.kind, [EventKind::Write; 2]);
-        let (mapped, _) = map(Mapping::Swap, BLOCK, &[record]);
-        assert_eq!(mapped.rows.events.kind, [EventKind::SwapOut; 2]);
-        assert_eq!(mapped.rows.events.flags, [EventFlags::DIRTY; 2]);
-        let (mapped, _) = map(Mapping::Objects, BLOCK, &[record]);
-        assert_eq!(mapped.rows.address, [15]);
-        assert_eq!(mapped.rows.bytes, [4608]);
+        let (rows, _) = map(Mapping::Block, BLOCK, &[record]);
+        assert_eq!(rows.address, [1, 2]);
+        assert_eq!(rows.bytes, [512, 4096]);
+        assert_eq!(rows.space, [1, 1]);
+        assert_eq!(rows.events.kind, [EventKind::Write; 2]);
+        let (rows, _) = map(Mapping::Swap, BLOCK, &[record]);
+        assert_eq!(rows.events.kind, [EventKind::SwapOut; 2]);
+        assert_eq!(rows.events.flags, [EventFlags::DIRTY; 2]);
+        let (rows, _) = map(Mapping::Objects, BLOCK, &[record]);
+        assert_eq!(rows.address, [15]);
+        assert_eq!(rows.bytes, [4608]);
     }
 
     #[test]
@@ -252,8 +263,8 @@ mod tests {
             far,
             farther,
         ];
-        let (mapped, ledger) = map(Mapping::Block, BLOCK, &records);
-        assert!(mapped.rows.is_empty());
+        let (rows, ledger) = map(Mapping::Block, BLOCK, &records);
+        assert!(rows.is_empty());
         let skipped: Vec<_> = ledger.skipped().collect();
         assert_eq!(skipped, [("discard", 1), ("flush", 1), ("zero length", 1)]);
         assert_eq!(ledger.losses()[0].count, 2);
@@ -267,7 +278,8 @@ mod tests {
             let record = Record { bytes: 512, time_ns, ..Record::new(Operation::Read, 8) };
             mapper.map(&record, &mut mapped, &mut Ledger::new(false));
         }
-        assert_eq!(mapped.rows.events.time_ns, [0, 20, -10, 10]);
+        let times: Vec<i64> = mapped.runs.iter().map(|run| run.time_ns).collect();
+        assert_eq!(times, [0, 20, -10, 10]);
         assert_eq!((mapper.start_ns(), mapper.disordered()), (50, 1));
     }
 
@@ -283,13 +295,12 @@ mod tests {
         #[test]
         fn no_byte_is_lost_or_counted_twice(sector in 0u64..100_000, bytes in 1u64..3_000_000) {
             let record = Record { bytes, ..Record::new(Operation::Read, sector) };
-            let (mapped, _) = map(Mapping::Block, BLOCK, &[record]);
-            let total: u64 = mapped.rows.bytes.iter().map(|&bytes| u64::from(bytes)).sum();
+            let (rows, _) = map(Mapping::Block, BLOCK, &[record]);
+            let total: u64 = rows.bytes.iter().map(|&bytes| u64::from(bytes)).sum();
             prop_assert_eq!(total, bytes);
-            prop_assert!(mapped.rows.bytes.iter().all(|&bytes| bytes > 0));
+            prop_assert!(rows.bytes.iter().all(|&bytes| bytes > 0));
             let touched = (sector * 512) / 4096..(sector * 512 + bytes).div_ceil(4096);
-            prop_assert_eq!(mapped.rows.address, touched.collect::<Vec<u64>>());
-            prop_assert_eq!(mapped.keys.len(), mapped.rows.events.len());
+            prop_assert_eq!(rows.address, touched.collect::<Vec<u64>>());
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use crate::Error;
 use crate::ledger::Ledger;
-use crate::record::{IdReader, Record, RecordReader};
+use crate::record::{IdReader, Record, RecordReader, Traits};
 
 /// Records per merged batch.
 const BATCH_RECORDS: usize = 4096;
@@ -42,7 +42,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    /// Merges `readers`, by time if all their records have one.
+    /// Merges `readers`, at least one, by time if all their records have one.
     pub fn new(readers: Vec<Box<dyn RecordReader>>) -> Merge {
         let has_clock = readers.iter().all(|reader| reader.traits().has_clock);
         let lane = |reader| Lane { reader, records: Vec::new(), next: 0, is_done: false };
@@ -51,31 +51,6 @@ impl Merge {
             has_clock,
             finished: 0,
             waiting: None,
-        }
-    }
-
-    /// Appends the next records; false at the end of all files.
-    ///
-    /// # Errors
-    /// What a file could not deliver.
-    pub fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
-        if self.lanes.len() > 1 && self.has_clock {
-            return self.read_by_time(records, ledger);
-        }
-        while let Some(lane) = self.lanes.get_mut(self.finished) {
-            if lane.reader.read(records, ledger)? {
-                return Ok(true);
-            }
-            self.finished += 1;
-        }
-        Ok(false)
-    }
-
-    /// The short way to the accesses of a single file, where its format has one.
-    pub fn ids(&mut self) -> Option<&mut dyn IdReader> {
-        match self.lanes.as_mut_slice() {
-            [lane] => lane.reader.ids(),
-            _ => None,
         }
     }
 
@@ -110,6 +85,42 @@ impl Merge {
         let is_more = !waiting.is_empty();
         self.waiting = Some(waiting);
         Ok(is_more || records.len() == goal)
+    }
+}
+
+impl RecordReader for Merge {
+    fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
+        if self.lanes.len() > 1 && self.has_clock {
+            return self.read_by_time(records, ledger);
+        }
+        while let Some(lane) = self.lanes.get_mut(self.finished) {
+            if lane.reader.read(records, ledger)? {
+                return Ok(true);
+            }
+            self.finished += 1;
+        }
+        Ok(false)
+    }
+
+    /// What all files have, and the sizes and durations that any has.
+    fn traits(&self) -> Traits {
+        let mut all = self.lanes.iter().map(|lane| lane.reader.traits());
+        let first = all.next().expect("a merge has at least one file");
+        all.fold(first, |one, other| Traits {
+            has_clock: one.has_clock && other.has_clock,
+            has_operations: one.has_operations && other.has_operations,
+            has_sizes: one.has_sizes || other.has_sizes,
+            has_durations: one.has_durations || other.has_durations,
+            has_stages: one.has_stages || other.has_stages,
+            ..one
+        })
+    }
+
+    fn ids(&mut self) -> Option<&mut dyn IdReader> {
+        match self.lanes.as_mut_slice() {
+            [lane] => lane.reader.ids(),
+            _ => None,
+        }
     }
 }
 
@@ -148,6 +159,7 @@ mod tests {
                 has_operations: false,
                 has_sizes: false,
                 has_durations: false,
+                has_stages: false,
             }
         }
     }

@@ -29,9 +29,12 @@ pub fn open(path: &Path, options: &ImportOptions) -> Result<Box<dyn Source>, Err
     Ok(Box::new(Recording { pipeline }))
 }
 
+/// Whether a regular file begins as our own do. Of a pipe nothing is read: it could not be read
+/// again.
 fn is_parquet(path: &Path) -> bool {
     let mut magic = [0; 4];
     path.as_os_str() != "-"
+        && path.is_file()
         && File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok()
         && magic == *PARQUET_MAGIC
 }

@@ -13,12 +13,17 @@ use crate::mapping::{Mapped, Mapper};
 use crate::merge::Merge;
 use crate::record::{Record, RecordReader};
 use crate::renumber::Renumber;
-use crate::stage::StageChoice;
+use crate::runs::{Run, Shape};
+use crate::stage::{HELD_MAX, Staged};
 use crate::store::SCHEMA;
 use crate::{Error, ErrorKind, Header, Process, Rows, TraceKind};
 
-/// Rows per batch, unless a single request has more.
-const BATCH_ROWS: usize = 16 * 1024;
+/// Rows per batch, unless a single request has more: what is known of them stays in the
+/// second-level cache until it is written.
+const BATCH_ROWS: usize = 8 * 1024;
+
+/// Records whose memory is kept from one batch to the next.
+const RECORDS_KEPT: usize = 1 << 16;
 
 /// What the caller decides about a recording.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +43,6 @@ pub struct PipelineOptions {
 /// Numbered rows of one recording in one or more files.
 pub struct Pipeline {
     merge: Merge,
-    stage: StageChoice,
     mapper: Mapper,
     ledger: Ledger,
     header: Header,
@@ -51,7 +55,20 @@ pub struct Pipeline {
     mapped_records: usize,
     is_read: bool,
     batch: Mapped,
+    /// Number of each row's page, 0 of an exit; none once the table was full.
     numbers: Vec<u32>,
+    rows: Rows,
+}
+
+/// The rows of a batch as runs, and the number of each row's page, where pages are numbered.
+#[derive(Clone, Copy, Debug)]
+pub struct Numbered<'batch> {
+    /// The columns that the rows have.
+    pub shape: Shape,
+    /// Everything but the pages.
+    pub runs: &'batch [Run],
+    /// One number per row, 0 and void of an exit; or none at all.
+    pub pages: &'batch [u32],
 }
 
 impl Pipeline {
@@ -63,7 +80,7 @@ impl Pipeline {
         let Some(first) = paths.first() else {
             return Err(Error::new(ErrorKind::Usage, "", "expected at least one file"));
         };
-        let mut readers: Vec<Box<dyn RecordReader>> = Vec::with_capacity(paths.len());
+        let mut recordings: Vec<Recording> = Vec::new();
         let mut meters = Vec::with_capacity(paths.len());
         let mut chosen: Option<&'static Format> = None;
         let mut bytes_total = Some(0u64);
@@ -83,10 +100,15 @@ impl Pipeline {
             meters.push((path.clone(), input.meter()));
             let file_bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
             bytes_total = bytes_total.zip(file_bytes).map(|(total, file)| total + file.len());
-            readers.push((format.open)(input, &options.read)?);
+            let reader = (format.open)(input, &options.read)?;
+            let name = format.recording_of(path);
+            match recordings.iter_mut().find(|recording| recording.name == name) {
+                Some(recording) if format.has_parts => recording.readers.push(reader),
+                _ => recordings.push(Recording { name, readers: vec![reader] }),
+            }
         }
         let name = chosen.map_or("", |format| format.name);
-        Pipeline::start(first, name, readers, meters, bytes_total.unwrap_or(0), options)
+        Pipeline::start(first, name, recordings, meters, bytes_total.unwrap_or(0), options)
     }
 
     /// Reads one recording that is already open; for tests and fuzzing.
@@ -98,25 +120,22 @@ impl Pipeline {
         let path = input.path().to_owned();
         let meters = vec![(path.clone(), input.meter())];
         let readers = vec![(format.open)(input, &options.read)?];
-        Pipeline::start(&path, format.name, readers, meters, 0, options)
+        let recordings = vec![Recording { name: path.clone(), readers }];
+        Pipeline::start(&path, format.name, recordings, meters, 0, options)
     }
 
     fn start(
         first: &Path,
         format: &str,
-        readers: Vec<Box<dyn RecordReader>>,
+        recordings: Vec<Recording>,
         meters: Vec<(PathBuf, Arc<Meter>)>,
         bytes_total: u64,
         options: &PipelineOptions,
     ) -> Result<Pipeline, Error> {
-        let mut traits = readers[0].traits();
-        for reader in &readers[1..] {
-            let other = reader.traits();
-            traits.has_clock &= other.has_clock;
-            traits.has_operations &= other.has_operations;
-            traits.has_sizes |= other.has_sizes;
-            traits.has_durations |= other.has_durations;
-        }
+        let held_max = HELD_MAX / recordings.len();
+        let read = |recording: Recording| recording.read(held_max);
+        let merge = Merge::new(recordings.into_iter().map(read).collect());
+        let traits = merge.traits();
         let mapping = options.read.mapping.unwrap_or(traits.mapping);
         let mapper =
             Mapper::new(mapping, traits).map_err(|why| Error::new(ErrorKind::Usage, first, why))?;
@@ -136,6 +155,7 @@ impl Pipeline {
             processes: Vec::new(),
             devices: Vec::new(),
             losses: Vec::new(),
+            rejects: Vec::new(),
             disordered: 0,
             seen: Vec::new(),
             sources: Vec::new(),
@@ -145,8 +165,7 @@ impl Pipeline {
             None => Renumber::unlimited(),
         };
         Ok(Pipeline {
-            merge: Merge::new(readers),
-            stage: StageChoice::new(),
+            merge,
             mapper,
             ledger: Ledger::new(options.is_strict),
             header,
@@ -158,6 +177,7 @@ impl Pipeline {
             is_read: false,
             batch: Mapped::default(),
             numbers: Vec::new(),
+            rows: Rows::default(),
         })
     }
 
@@ -166,26 +186,48 @@ impl Pipeline {
     /// # Errors
     /// What could not be read, with file and position.
     pub fn next_rows(&mut self) -> Result<Option<&mut Rows>, Error> {
+        if !self.next_batch()? {
+            return Ok(None);
+        }
+        self.mapper.shape().expand(&self.batch.runs, &self.numbers, &mut self.rows);
+        Ok(Some(&mut self.rows))
+    }
+
+    /// As `next_rows`, in the form in which rows are made and written.
+    ///
+    /// # Errors
+    /// As `next_rows`.
+    pub fn next_runs(&mut self) -> Result<Option<Numbered<'_>>, Error> {
+        let is_more = self.next_batch()?;
+        Ok(is_more.then(|| Numbered {
+            shape: self.mapper.shape(),
+            runs: &self.batch.runs,
+            pages: &self.numbers,
+        }))
+    }
+
+    /// Replaces the batch by the next; false at the end, when the header is complete.
+    fn next_batch(&mut self) -> Result<bool, Error> {
         self.batch.clear();
-        while self.batch.rows.len() < BATCH_ROWS {
+        while self.batch.rows < BATCH_ROWS {
             if self.mapped_records == self.records.len() && !self.read_records()? {
                 break;
             }
-            while self.batch.rows.len() < BATCH_ROWS
+            while self.batch.rows < BATCH_ROWS
                 && let Some(record) = self.records.get(self.mapped_records)
             {
                 self.mapper.map(record, &mut self.batch, &mut self.ledger);
                 self.mapped_records += 1;
             }
         }
-        if self.batch.rows.is_empty() {
+        if self.batch.runs.is_empty() {
             self.complete_header();
-            return Ok(None);
+            return Ok(false);
         }
         self.number();
-        self.header.events += self.batch.rows.len() as u64;
+        self.header.events += self.batch.rows as u64;
         self.header.start_ns = self.mapper.start_ns();
-        Ok(Some(&mut self.batch.rows))
+        Ok(true)
     }
 
     /// Replaces `pages` by the pages of the next accesses; false at the end. Where the format has a
@@ -200,13 +242,13 @@ impl Pipeline {
             && let Some(reader) = self.merge.ids()
             && let Some(renumber) = &mut self.renumber
         {
-            self.batch.keys.clear();
-            if !reader.read_ids(&mut self.batch.keys, &mut self.ledger)? {
+            self.batch.ids.clear();
+            if !reader.read_ids(&mut self.batch.ids, &mut self.ledger)? {
                 self.complete_header();
                 return Ok(false);
             }
             self.numbers.clear();
-            let numbered = renumber.number_batch(&self.batch.keys, &mut self.numbers);
+            let numbered = renumber.number_batch(&self.batch.ids, &mut self.numbers);
             numbered.map_err(|full| {
                 Error::new(ErrorKind::Usage, &self.meters[0].0, full.to_string())
             })?;
@@ -215,21 +257,29 @@ impl Pipeline {
             pages.extend(self.numbers.iter().map(|&number| PageId(number)));
             return Ok(true);
         }
-        let Some(rows) = self.next_rows()? else {
+        if !self.next_batch()? {
             return Ok(false);
-        };
-        let accesses = rows.events.page.iter().zip(&rows.events.kind);
-        pages.extend(accesses.filter(|(_, kind)| kind.is_access()).map(|(&page, _)| page));
+        }
+        let mut numbers = self.numbers.iter().map(|&number| PageId(number));
+        for run in &self.batch.runs {
+            let of_run = numbers.by_ref().take(run.count as usize);
+            if run.kind.is_access() {
+                pages.extend(of_run);
+            } else {
+                of_run.for_each(drop);
+            }
+        }
         Ok(true)
     }
 
     /// Fills `records` with at least one record; false at the end of all files.
     fn read_records(&mut self) -> Result<bool, Error> {
         self.records.clear();
+        // A recording may come at once what was held back of it.
+        self.records.shrink_to(RECORDS_KEPT);
         self.mapped_records = 0;
         while self.records.is_empty() && !self.is_read {
             self.is_read = !self.merge.read(&mut self.records, &mut self.ledger)?;
-            self.stage.pick(&mut self.records, self.is_read, &mut self.ledger);
         }
         Ok(!self.records.is_empty())
     }
@@ -237,23 +287,25 @@ impl Pipeline {
     /// Numbers the pages of the batch. When the table is full it is given up for good: pages are
     /// then known by (space, address) alone.
     fn number(&mut self) {
-        let Some(renumber) = &mut self.renumber else { return };
         self.numbers.clear();
-        if renumber.number_batch(&self.batch.keys, &mut self.numbers).is_err() {
+        let Some(renumber) = &mut self.renumber else { return };
+        // A batch has the one or the other.
+        let numbered = renumber
+            .number_batch(&self.batch.ids, &mut self.numbers)
+            .and_then(|()| renumber.number_extents(&self.batch.extents, &mut self.numbers));
+        if numbered.is_err() {
+            self.numbers.clear();
             self.renumber = None;
             self.header.pages = None;
             return;
         }
         self.header.pages = Some(renumber.len() as u32);
-        let events = &mut self.batch.rows.events;
-        if self.numbers.len() == events.kind.len() {
-            events.page.extend(self.numbers.iter().map(|&number| PageId(number)));
-        } else {
-            // Exits have no page.
-            let mut numbers = self.numbers.iter();
-            events.page.extend(events.kind.iter().map(|&kind| {
-                let number = if kind == EventKind::Exit { None } else { numbers.next() };
-                number.map_or(PageId(0), |&number| PageId(number))
+        if self.numbers.len() < self.batch.rows {
+            // Exits have no page; no other run of a trace with exits has more than one row.
+            let mut numbers = std::mem::take(&mut self.numbers).into_iter();
+            self.numbers.extend(self.batch.runs.iter().map(|run| {
+                let number = if run.kind == EventKind::Exit { None } else { numbers.next() };
+                number.unwrap_or(0)
             }));
         }
     }
@@ -267,6 +319,7 @@ impl Pipeline {
         self.header.devices = self.ledger.devices().to_vec();
         self.header.disordered = self.mapper.disordered();
         self.header.losses = self.ledger.losses();
+        self.header.rejects = self.ledger.rejects().1.to_vec();
         self.header.seen = self.ledger.seen();
         let name = |path: &Path| {
             let name = path.file_name().unwrap_or(path.as_os_str());
@@ -292,6 +345,26 @@ impl Pipeline {
     /// Bytes read, and bytes of all files (0 where that is unknown).
     pub fn progress(&self) -> (u64, u64) {
         (self.meters.iter().map(|(_, meter)| meter.bytes()).sum(), self.bytes_total)
+    }
+}
+
+/// The files that are one recording; nearly always one file.
+struct Recording {
+    name: PathBuf,
+    readers: Vec<Box<dyn RecordReader>>,
+}
+
+impl Recording {
+    /// Its records, of one stage if there are several.
+    fn read(mut self, held_max: usize) -> Box<dyn RecordReader> {
+        let has_stages = self.readers.iter().any(|reader| reader.traits().has_stages);
+        match self.readers.pop() {
+            Some(only) if self.readers.is_empty() && !has_stages => only,
+            last => {
+                self.readers.extend(last);
+                Box::new(Staged::new(Merge::new(self.readers), held_max))
+            }
+        }
     }
 }
 

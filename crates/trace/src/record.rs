@@ -145,6 +145,32 @@ pub struct Traits {
     pub has_sizes: bool,
     /// Whether records carry a duration.
     pub has_durations: bool,
+    /// Whether one request may have a record at each of several stages.
+    pub has_stages: bool,
+}
+
+impl Traits {
+    /// Of recordings of block requests as the kernel traces them.
+    pub const BLOCK_EVENTS: Traits = Traits {
+        address: AddressUnit::Sector,
+        mapping: Mapping::Block,
+        has_clock: true,
+        has_operations: true,
+        has_sizes: true,
+        has_durations: false,
+        has_stages: true,
+    };
+
+    /// Of bare names of objects.
+    pub const BARE_IDS: Traits = Traits {
+        address: AddressUnit::Id,
+        mapping: Mapping::Objects,
+        has_clock: false,
+        has_operations: false,
+        has_sizes: false,
+        has_durations: false,
+        has_stages: false,
+    };
 }
 
 /// Yields the records of one file in its own order.

@@ -3,32 +3,72 @@
 //!
 //! The choice needs a look ahead. Records are held back until the first issue comes, which in a
 //! recording with issues is nearly at once; a recording without is held back whole, up to a bound,
-//! and then decided by what was held. This way standard input, which cannot be read twice, and
-//! several files merged into one stream are decided by the same rule as a file.
+//! and then decided by what was held. This way standard input, which cannot be read twice, is
+//! decided by the same rule as a file.
 
+use crate::Error;
 use crate::ledger::Ledger;
-use crate::record::{Operation, Record, Stage};
+use crate::record::{IdReader, Operation, Record, RecordReader, Stage, Traits};
 
-/// Records held back: 64 MB. An issue that comes only after so many queueings is booked as lost.
-const HELD_MAX: usize = 1 << 20;
+/// Records held back over all recordings of an import: 50 MB. An issue that comes only after so
+/// many queueings is booked as lost.
+pub const HELD_MAX: usize = 1 << 20;
+
+/// A recording read at one stage of its requests.
+pub struct Staged<R> {
+    reader: R,
+    choice: StageChoice,
+    is_read: bool,
+    batch: Vec<Record>,
+}
+
+impl<R: RecordReader> Staged<R> {
+    /// Holds back at most `held_max` records of `reader`.
+    pub fn new(reader: R, held_max: usize) -> Staged<R> {
+        let choice = StageChoice { held: Vec::new(), held_max, chosen: None };
+        Staged { reader, choice, is_read: false, batch: Vec::new() }
+    }
+}
+
+impl<R: RecordReader> RecordReader for Staged<R> {
+    fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
+        if self.is_read {
+            return Ok(false);
+        }
+        self.is_read = !self.reader.read(&mut self.batch, ledger)?;
+        self.choice.pick(&mut self.batch, self.is_read, ledger);
+        if records.is_empty() {
+            std::mem::swap(records, &mut self.batch);
+        }
+        records.append(&mut self.batch);
+        self.batch.shrink_to(BATCH_KEPT);
+        Ok(true)
+    }
+
+    fn traits(&self) -> Traits {
+        Traits { has_stages: false, ..self.reader.traits() }
+    }
+
+    fn ids(&mut self) -> Option<&mut dyn IdReader> {
+        self.reader.ids()
+    }
+}
+
+/// Records whose memory is kept from one batch to the next.
+const BATCH_KEPT: usize = 1 << 16;
 
 /// Picks the records of one stage out of a stream.
 #[derive(Debug)]
-pub struct StageChoice {
+struct StageChoice {
     held: Vec<Record>,
     held_max: usize,
     chosen: Option<Stage>,
 }
 
 impl StageChoice {
-    /// Nothing is decided yet.
-    pub fn new() -> StageChoice {
-        StageChoice { held: Vec::new(), held_max: HELD_MAX, chosen: None }
-    }
-
     /// Replaces `records`, the next of the stream, by those to use now. Call it with `is_end` after
     /// the last.
-    pub fn pick(&mut self, records: &mut Vec<Record>, is_end: bool, ledger: &mut Ledger) {
+    fn pick(&mut self, records: &mut Vec<Record>, is_end: bool, ledger: &mut Ledger) {
         if self.chosen.is_none() {
             self.decide(records, is_end);
         }
@@ -36,7 +76,7 @@ impl StageChoice {
             return;
         };
         records.retain(|record| {
-            let is_picked = record.stage == chosen || record.stage == Stage::Only;
+            let is_picked = record.stage == chosen;
             if !is_picked && record.stage == Stage::Issue {
                 ledger.lose("issues that came too late to be told from queueings", 1);
             }
@@ -46,15 +86,7 @@ impl StageChoice {
 
     /// Decides if it can, and hands back everything held; else holds `records` back too.
     fn decide(&mut self, records: &mut Vec<Record>, is_end: bool) {
-        let is_single = records.iter().any(|record| record.stage == Stage::Only);
-        // Recordings with one record per access are the most: they pass through at once.
-        self.chosen = if is_single {
-            Some(Stage::Only)
-        } else if has_access(records, Stage::Issue) {
-            Some(Stage::Issue)
-        } else {
-            None
-        };
+        self.chosen = has_access(records, Stage::Issue).then_some(Stage::Issue);
         if self.chosen.is_none() || !self.held.is_empty() {
             self.held.append(records);
         }
@@ -87,20 +119,31 @@ mod tests {
         Record { stage: *stage, bytes: 512, ..record }
     }
 
-    fn picked(stages: &[Stage], batch: usize, held_max: usize) -> Vec<u64> {
-        let mut choice = StageChoice { held_max, ..StageChoice::new() };
-        let mut ledger = Ledger::new(false);
-        let all: Vec<Record> = stages.iter().enumerate().map(record).collect();
-        let mut out = Vec::new();
-        for part in all.chunks(batch) {
-            let mut part = part.to_vec();
-            choice.pick(&mut part, false, &mut ledger);
-            out.extend(part);
+    /// Yields the records that are left, so many at a time.
+    struct Batches(Vec<Record>, usize);
+
+    impl RecordReader for Batches {
+        fn read(&mut self, records: &mut Vec<Record>, _: &mut Ledger) -> Result<bool, Error> {
+            let count = self.1.min(self.0.len());
+            records.extend(self.0.drain(..count));
+            Ok(count > 0)
         }
-        let mut rest = Vec::new();
-        choice.pick(&mut rest, true, &mut ledger);
-        out.extend(rest);
-        out.iter().map(|record| record.address).collect()
+
+        fn traits(&self) -> Traits {
+            Traits::BLOCK_EVENTS
+        }
+    }
+
+    fn read(all: Vec<Record>, batch: usize, held_max: usize) -> Vec<Record> {
+        let mut staged = Staged::new(Batches(all, batch), held_max);
+        let (mut records, mut ledger) = (Vec::new(), Ledger::new(false));
+        while staged.read(&mut records, &mut ledger).unwrap() {}
+        records
+    }
+
+    fn picked(stages: &[Stage], batch: usize, held_max: usize) -> Vec<u64> {
+        let all = stages.iter().enumerate().map(record).collect();
+        read(all, batch, held_max).iter().map(|record| record.address).collect()
     }
 
     /// What the rule says, seeing everything at once.
@@ -120,10 +163,8 @@ mod tests {
 
     #[test]
     fn a_stage_without_data_does_not_count() {
-        let mut choice = StageChoice::new();
         let flush = Record { bytes: 0, ..record((0, &Stage::Issue)) };
-        let mut records = vec![flush, record((1, &Stage::Complete))];
-        choice.pick(&mut records, true, &mut Ledger::new(false));
+        let records = read(vec![flush, record((1, &Stage::Complete))], 1, HELD_MAX);
         assert_eq!(records.len(), 1);
         assert_eq!(records[0].stage, Stage::Complete);
     }

@@ -4,10 +4,74 @@
 pub const SECOND_NS: u64 = 1_000_000_000;
 
 /// The unsigned decimal number that `text` begins with, and what follows it.
-#[inline]
+#[inline(always)]
 pub fn take_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
-    let mut number = 0u64;
-    let mut length = 0;
+    if let Some(&head) = text.first_chunk() {
+        let (number, length) = leading_digits(head);
+        if (1..HEAD_BYTES).contains(&length)
+            && let Some(rest) = text.get(length..)
+        {
+            return Some((number, rest));
+        }
+    }
+    take_odd_decimal(text)
+}
+
+/// Bytes that are looked at in one step.
+const HEAD_BYTES: usize = size_of::<u64>();
+
+/// The number that the digits at the start of `head` make, and how many there are: all eight bytes
+/// in one step, since numbers of different length cost a wrong guess of the processor each. Of no
+/// digit the number is arbitrary.
+#[inline(always)]
+fn leading_digits(head: [u8; HEAD_BYTES]) -> (u64, usize) {
+    const ZEROS: u64 = u64::from_le_bytes([b'0'; HEAD_BYTES]);
+    /// What lifts a byte above 9 to its highest bit.
+    const ABOVE_NINE: u64 = u64::from_le_bytes([0x80 - 10; HEAD_BYTES]);
+    const HIGHEST: u64 = u64::from_le_bytes([0x80; HEAD_BYTES]);
+    let digits = u64::from_le_bytes(head) ^ ZEROS;
+    // A carry reaches only bytes behind the first that is no digit.
+    let others = (digits.wrapping_add(ABOVE_NINE) | digits) & HIGHEST;
+    let bits = others.trailing_zeros() & !7;
+    // Zeros in front of the number; then neighbours are joined: digits, pairs, quadruples. None
+    // can overflow into its neighbour.
+    let digits = digits.wrapping_shl(u64::BITS - bits);
+    let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
+    let number = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
+    (number, bits as usize / 8)
+}
+
+/// As `take_decimal`, of a number with more than seven digits, or close to the end of the text.
+fn take_odd_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    match text.first_chunk().map(|&head| leading_digits(head)) {
+        Some((number, HEAD_BYTES)) => take_longer_decimal(number, text),
+        _ => take_decimal_from(0, 0, text),
+    }
+}
+
+/// Goes on with a number whose first eight digits are read.
+#[inline]
+fn take_longer_decimal(head: u64, text: &[u8]) -> Option<(u64, &[u8])> {
+    let rest = &text[HEAD_BYTES..];
+    if let Some(&next) = rest.first_chunk() {
+        match leading_digits(next) {
+            (_, 0) => return Some((head, rest)),
+            (number, length @ 1..HEAD_BYTES) => {
+                return Some((head * POWERS[length] + number, &rest[length..]));
+            }
+            _ => {}
+        }
+    }
+    take_decimal_from(head, HEAD_BYTES, text)
+}
+
+/// Powers of ten, up to a second's nanoseconds.
+const POWERS: [u64; 10] =
+    [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, SECOND_NS];
+
+/// Goes on with a number whose first `length` digits are read.
+fn take_decimal_from(mut number: u64, mut length: usize, text: &[u8]) -> Option<(u64, &[u8])> {
     while let Some(digit) = text.get(length).map(|byte| byte.wrapping_sub(b'0'))
         && digit < 10
     {
@@ -46,30 +110,43 @@ pub fn decimal_or_hex(text: &[u8]) -> Option<u64> {
 /// nearest nanosecond.
 #[inline]
 pub fn take_time(text: &[u8], unit_ns: u64) -> Option<(i64, &[u8])> {
-    let (whole, mut rest) = take_decimal(text)?;
-    let mut nanos = whole.checked_mul(unit_ns)?;
-    if let [b'.', fraction @ ..] = rest {
-        let mut part = 0u64;
-        let mut place = unit_ns;
-        let mut length = 0;
-        let digit_at = |place: usize| fraction.get(place).map(|byte| byte.wrapping_sub(b'0'));
-        while let Some(digit) = digit_at(length)
-            && digit < 10
-            && place > 1
-        {
-            part = part.wrapping_mul(10).wrapping_add(u64::from(digit));
-            place /= 10;
-            length += 1;
-        }
-        let is_up = digit_at(length).is_some_and(|digit| (5..10).contains(&digit));
-        while digit_at(length).is_some_and(|digit| digit < 10) {
-            length += 1;
-        }
-        // Below a whole unit, rounded up to it at most.
-        nanos = nanos.checked_add(part * place + u64::from(is_up))?;
-        rest = &fraction[length..];
+    let (whole, rest) = take_decimal(text)?;
+    let nanos = whole.checked_mul(unit_ns)?;
+    let (fraction_ns, rest) = match rest {
+        [b'.', fraction @ ..] => take_fraction(fraction, unit_ns),
+        _ => (0, rest),
+    };
+    Some((i64::try_from(nanos.checked_add(fraction_ns)?).ok()?, rest))
+}
+
+/// The digits behind the point in nanoseconds, at most a whole unit, and what follows them.
+#[inline]
+fn take_fraction(fraction: &[u8], unit_ns: u64) -> (u64, &[u8]) {
+    if let Some((digits, rest)) = take_decimal(fraction)
+        && let Some(&parts) = POWERS.get(fraction.len() - rest.len())
+        && parts <= unit_ns
+    {
+        return (digits * (unit_ns / parts), rest);
     }
-    Some((i64::try_from(nanos).ok()?, rest))
+    // More digits than nanoseconds have, or none.
+    let mut part = 0u64;
+    let mut place = unit_ns;
+    let mut length = 0;
+    let digit_at = |place: usize| fraction.get(place).map(|byte| byte.wrapping_sub(b'0'));
+    while let Some(digit) = digit_at(length)
+        && digit < 10
+        && place > 1
+    {
+        part = part.wrapping_mul(10).wrapping_add(u64::from(digit));
+        place /= 10;
+        length += 1;
+    }
+    let is_up = digit_at(length).is_some_and(|digit| (5..10).contains(&digit));
+    while digit_at(length).is_some_and(|digit| digit < 10) {
+        length += 1;
+    }
+    // Below a whole unit, rounded up to it at most.
+    (part * place + u64::from(is_up), &fraction[length..])
 }
 
 /// `text` as a time in units of `unit_ns` nanoseconds; a sign and an exponent are understood.
@@ -142,6 +219,14 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn numbers_end_where_digits_end(number in "[0-9]{0,21}", rest in "[^0-9]?.{0,9}") {
+            let rest = rest.trim_start_matches(|letter: char| letter.is_ascii_digit());
+            let text = format!("{number}{rest}");
+            let expected = number.parse::<u64>().ok().map(|number| (number, rest.as_bytes()));
+            prop_assert_eq!(take_decimal(text.as_bytes()), expected);
+        }
+
         #[test]
         fn every_number_is_read_back(number: u64) {
             prop_assert_eq!(decimal(number.to_string().as_bytes()), Some(number));

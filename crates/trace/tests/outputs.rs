@@ -110,6 +110,66 @@ fn a_cancelled_import_leaves_no_output() {
 }
 
 #[test]
+fn each_file_of_a_merge_is_read_at_its_own_stage() {
+    let line = |event: &str, sector: u32| {
+        format!("cat-7 [001] 1.00000{}: {event}: 8,0 R 4096 () {sector} + 8 [cat]\n", sector / 8)
+    };
+    let issued = [line("block_bio_queue", 8), line("block_rq_issue", 16)].concat();
+    let queued = [line("block_bio_queue", 24), line("block_rq_complete", 32)].concat();
+    let (folder, first, output) = folder_with("issued", issued.as_bytes());
+    let second = folder.path().join("queued");
+    std::fs::write(&second, queued).unwrap();
+    let report = import(&[first, second], &output, &ImportOptions::default(), &NoProgress).unwrap();
+    assert_eq!((report.accesses, report.pages), (2, Some(2)));
+}
+
+#[test]
+fn what_stands_before_text_does_not_hide_it() {
+    let csv = b"\xef\xbb\xbftime,lba,op\n1,2,R\n";
+    let ftrace = b"\xef\xbb\xbf# tracer: nop\n";
+    for (bytes, format) in
+        [(&csv[..], "blockcsv"), (ftrace, "ftrace"), (b"\xef\xbb\xbf1\n2\n", "ids")]
+    {
+        let (_folder, input, output) = folder_with("input", bytes);
+        let report = import(&[input], &output, &ImportOptions::default(), &NoProgress).unwrap();
+        assert_eq!(report.format, format);
+    }
+}
+
+#[test]
+fn a_named_pipe_is_opened_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    if !made.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this machine makes no named pipes");
+        return;
+    }
+    let writer = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, b"7\n8\n7\n").unwrap()
+    });
+    let mut source = trace::open(&pipe, &ImportOptions::default()).unwrap();
+    let mut pages = Vec::new();
+    assert!(source.next_accesses(&mut pages).unwrap());
+    assert_eq!(pages.iter().map(|page| page.0).collect::<Vec<u32>>(), [0, 1, 0]);
+    writer.join().unwrap();
+}
+
+#[test]
+fn bad_lines_are_known_to_whoever_reads_the_trace() {
+    let (_folder, input, output) = folder_with("a.lis", b"5 3 0 0\nnonsense\n7 1 0 2\n");
+    let arc = ImportOptions { format: Some("arc".into()), ..ImportOptions::default() };
+    import(std::slice::from_ref(&input), &output, &arc, &NoProgress).unwrap();
+    for path in [&input, &output] {
+        let mut source = trace::open(path, &arc).unwrap();
+        while source.next_accesses(&mut Vec::new()).unwrap() {}
+        let header = source.header();
+        assert_eq!((header.losses[0].count, header.rejects[0].line), (1, 2), "{}", path.display());
+    }
+}
+
+#[test]
 fn files_of_two_formats_are_not_mixed() {
     let (folder, input, output) = folder_with("ids", b"1\n2\n");
     let other = folder.path().join("a.lis");

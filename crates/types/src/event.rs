@@ -66,9 +66,14 @@ impl EventKind {
         !matches!(self, EventKind::Exit | EventKind::DeviceRead | EventKind::DeviceWrite)
     }
 
-    /// Whether the event carries data towards storage.
-    pub const fn is_write(self) -> bool {
-        matches!(self, EventKind::SwapOut | EventKind::Write | EventKind::DeviceWrite)
+    /// Whether an event of this kind with these flags carries data towards storage: a page that
+    /// leaves memory does if it is dirty.
+    pub const fn is_write(self, flags: EventFlags) -> bool {
+        match self {
+            EventKind::SwapOut | EventKind::Evict => flags.contains(EventFlags::DIRTY),
+            EventKind::Write | EventKind::DeviceWrite => true,
+            _ => false,
+        }
     }
 }
 

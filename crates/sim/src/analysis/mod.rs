@@ -151,7 +151,7 @@ impl Observer {
                 continue;
             }
             self.batch.push(event.page);
-            self.writes += u64::from(event.kind.is_write());
+            self.writes += u64::from(event.kind.is_write(event.flags));
             if let Some(intervals) = &mut self.intervals
                 && let Some(&time_ns) = events.time_ns.get(index)
             {

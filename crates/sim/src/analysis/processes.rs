@@ -36,7 +36,8 @@ impl ProcessPages {
     pub(super) fn add(&mut self, event: Event) {
         let accesses = self.accesses.entry((event.process, event.page.0)).or_insert(0);
         *accesses = accesses.saturating_add(1);
-        *self.writes.entry(event.process).or_insert(0) += u64::from(event.kind.is_write());
+        *self.writes.entry(event.process).or_insert(0) +=
+            u64::from(event.kind.is_write(event.flags));
     }
 
     /// Every process with an access, the busiest first.

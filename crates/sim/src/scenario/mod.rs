@@ -174,6 +174,7 @@ impl Scenario {
             processes,
             devices: Vec::new(),
             losses: Vec::new(),
+            rejects: Vec::new(),
             disordered: 0,
             seen: Vec::new(),
             sources: Vec::new(),

@@ -42,6 +42,7 @@ impl MemorySource {
             processes: Vec::new(),
             devices: Vec::new(),
             losses: Vec::new(),
+            rejects: Vec::new(),
             disordered: 0,
             seen: Vec::new(),
             sources: Vec::new(),

@@ -31,6 +31,7 @@ impl Recorded {
             processes: Vec::new(),
             devices: Vec::new(),
             losses: Vec::new(),
+            rejects: Vec::new(),
             disordered: 0,
             seen: Vec::new(),
             sources: Vec::new(),

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::record::{Operation, Record, RecordReader, Traits};
 use crate::text::{decimal, take_word};
 
 /// The row of this format.
@@ -14,6 +14,7 @@ pub const FORMAT: Format = Format {
     name: "arc",
     summary: "text of the ARC paper's traces (.lis): runs of blocks",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
@@ -65,14 +66,7 @@ impl LineParser for Arc {
     }
 
     fn traits(&self) -> Traits {
-        Traits {
-            address: AddressUnit::Id,
-            mapping: Mapping::Objects,
-            has_clock: false,
-            has_operations: false,
-            has_sizes: false,
-            has_durations: false,
-        }
+        Traits::BARE_IDS
     }
 }
 

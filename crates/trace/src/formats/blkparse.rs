@@ -7,7 +7,7 @@ use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Stage, Traits};
+use crate::record::{Operation, Record, RecordReader, Stage, Traits};
 use crate::text::{SECOND_NS, decimal, skip_blanks, take_decimal, take_word, time};
 
 /// The row of this format.
@@ -15,6 +15,7 @@ pub const FORMAT: Format = Format {
     name: "blkparse",
     summary: "text of blkparse(1): block requests",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
@@ -68,14 +69,7 @@ impl LineParser for Blkparse {
     }
 
     fn traits(&self) -> Traits {
-        Traits {
-            address: AddressUnit::Sector,
-            mapping: Mapping::Block,
-            has_clock: true,
-            has_operations: true,
-            has_sizes: true,
-            has_durations: false,
-        }
+        Traits::BLOCK_EVENTS
     }
 }
 

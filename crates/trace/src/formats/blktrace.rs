@@ -4,15 +4,17 @@
 use super::requests::REQUEST_BYTES_MAX;
 use super::{Confidence, Format, ReadOptions};
 use crate::Error;
+use crate::binary::{BinaryReader, RecordParser};
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Stage, Traits};
+use crate::record::{Operation, Record, RecordReader, Stage, Traits};
 
 /// The row of this format.
 pub const FORMAT: Format = Format {
     name: "blktrace",
     summary: "binary per-CPU files of blktrace(8): block requests",
     has_columns: false,
+    has_parts: true,
     sniff,
     open,
 };
@@ -21,9 +23,6 @@ pub const FORMAT: Format = Format {
 const MAGIC: u32 = 0x6561_7400;
 const VERSION: u32 = 7;
 const RECORD_BYTES: usize = 48;
-
-/// Records per call: one buffer holds at least as many.
-const RECORDS_PER_READ: usize = 2048;
 
 /// Categories, in the upper half of the action.
 const WRITE: u32 = 1 << 1;
@@ -50,7 +49,7 @@ fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, E
     let Some(is_big_endian) = byte_order(input.held()) else {
         return Err(input.corrupt("expected the magic number of blktrace"));
     };
-    Ok(Box::new(Blktrace { input, is_big_endian, sequence: None }))
+    Ok(Box::new(BinaryReader::new(input, Blktrace { is_big_endian, sequence: None })))
 }
 
 /// Whether the first record is big-endian; none if it is no record.
@@ -67,7 +66,6 @@ fn byte_order(head: &[u8]) -> Option<bool> {
 }
 
 struct Blktrace {
-    input: Input,
     is_big_endian: bool,
     /// Device, CPU and number of the last request: the kernel counts them without gaps.
     sequence: Option<(u32, u32, u32)>,
@@ -87,48 +85,40 @@ struct Raw {
     payload_bytes: usize,
 }
 
-impl RecordReader for Blktrace {
-    fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
-        for _ in 0..RECORDS_PER_READ {
-            let Some(held) = self.input.need(RECORD_BYTES)? else {
-                return Ok(false);
-            };
-            let raw = Raw::decode(held, self.is_big_endian);
-            if raw.magic & !0xff != MAGIC {
-                return Err(self.input.corrupt("expected the magic number of a record"));
-            }
-            if raw.magic & 0xff != VERSION {
-                let found = raw.magic & 0xff;
-                return Err(self
-                    .input
-                    .corrupt(&format!("expected version {VERSION}, not {found}")));
-            }
-            let length = RECORD_BYTES + raw.payload_bytes;
-            if let Some(held) = self.input.need(length)? {
-                let payload = &held[RECORD_BYTES..length];
-                if raw.action >> 16 & NOTIFY != 0 {
-                    note(&raw, payload, ledger);
-                } else {
-                    self.check_sequence(&raw, ledger);
-                    if let Some(record) = request(&raw, ledger) {
-                        records.push(record);
-                    }
-                }
-            }
-            self.input.consume(length);
+impl RecordParser for Blktrace {
+    fn record(
+        &mut self,
+        input: &mut Input,
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) -> Result<bool, Error> {
+        let Some(held) = input.need(RECORD_BYTES)? else {
+            return Ok(false);
+        };
+        let raw = Raw::decode(held, self.is_big_endian);
+        if raw.magic & !0xff != MAGIC {
+            return Err(input.corrupt("expected the magic number of a record"));
         }
+        if raw.magic & 0xff != VERSION {
+            let found = raw.magic & 0xff;
+            return Err(input.corrupt(&format!("expected version {VERSION}, not {found}")));
+        }
+        let length = RECORD_BYTES + raw.payload_bytes;
+        if let Some(held) = input.need(length)? {
+            let payload = &held[RECORD_BYTES..length];
+            if raw.action >> 16 & NOTIFY != 0 {
+                note(&raw, payload, ledger);
+            } else {
+                self.check_sequence(&raw, ledger);
+                records.extend(request(&raw, ledger));
+            }
+        }
+        input.consume(length);
         Ok(true)
     }
 
     fn traits(&self) -> Traits {
-        Traits {
-            address: AddressUnit::Sector,
-            mapping: Mapping::Block,
-            has_clock: true,
-            has_operations: true,
-            has_sizes: true,
-            has_durations: false,
-        }
+        Traits::BLOCK_EVENTS
     }
 }
 

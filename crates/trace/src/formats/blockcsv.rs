@@ -13,7 +13,7 @@ use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
 use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
-use crate::text::{SECOND_NS, decimal, readable, time};
+use crate::text::{SECOND_NS, decimal, readable, take_decimal, take_time, time};
 use crate::{Error, ErrorKind, Position};
 
 /// The row of this format.
@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     name: "blockcsv",
     summary: "CSV with a header line: block requests or object accesses",
     has_columns: true,
+    has_parts: false,
     sniff,
     open,
 };
@@ -58,8 +59,7 @@ const TIME_UNITS: [(&str, u64); 4] =
 const COLUMNS_MAX: usize = 256;
 
 fn sniff(head: &[u8]) -> Confidence {
-    let line = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
     let Ok(line) = std::str::from_utf8(line) else { return Confidence::No };
     if KNOWN_HEADERS.iter().any(|(header, _)| *header == line) {
         return Confidence::Certain;
@@ -79,10 +79,11 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
         Error::new(ErrorKind::Usage, lines.input().path(), message).at(Position::Line(1))
     })?;
     let parser = BlockCsv {
-        layout: Layout::new(&columns),
+        layout: Layout::new(columns, mapping),
         mapping,
-        device_last: (Vec::new(), None),
-        process_last: (Vec::new(), None),
+        device_last: Last::none(),
+        process_last: Last::none(),
+        seen: [0; SEEN.len()],
     };
     Ok(Box::new(TextReader::new(lines, parser)))
 }
@@ -97,21 +98,51 @@ struct Columns {
 /// The columns as lines are split by them.
 struct Layout {
     delimiter: u8,
-    /// Where in `Fields` each column's field goes.
-    slots: Vec<usize>,
+    roles: Vec<Option<Role>>,
     time_unit_ns: u64,
+    /// What is read of each column.
+    steps: Vec<Step>,
+    /// Whether an id is the address, and not the sector.
+    is_by_id: bool,
     /// Which roles have a column.
     has: [bool; Role::ALL.len()],
 }
 
+/// What is read of a column.
+#[derive(Clone, Copy)]
+enum Step {
+    Time,
+    Operation,
+    Id,
+    Sector,
+    /// Sectors or bytes.
+    Length,
+    Process,
+    Device,
+    Other,
+}
+
 impl Layout {
-    fn new(columns: &Columns) -> Layout {
-        let slot = |role: &Option<Role>| role.map_or(UNUSED_SLOT, |role| role as usize);
+    fn new(columns: Columns, mapping: Mapping) -> Layout {
+        let is_by_id = mapping == Mapping::Objects && columns.has(Role::Id);
+        let step = |role: &Option<Role>| match role {
+            Some(Role::Time) => Step::Time,
+            Some(Role::Op) => Step::Operation,
+            Some(Role::Id) if is_by_id => Step::Id,
+            Some(Role::Sector) if !is_by_id => Step::Sector,
+            Some(Role::Sectors) => Step::Length,
+            Some(Role::Size) if !columns.has(Role::Sectors) => Step::Length,
+            Some(Role::Process) => Step::Process,
+            Some(Role::Device) => Step::Device,
+            _ => Step::Other,
+        };
         Layout {
             delimiter: columns.delimiter,
-            slots: columns.roles.iter().map(slot).collect(),
             time_unit_ns: columns.time_unit_ns,
+            steps: columns.roles.iter().map(step).collect(),
+            is_by_id,
             has: Role::ALL.map(|(_, role)| columns.has(role)),
+            roles: columns.roles,
         }
     }
 
@@ -121,29 +152,15 @@ impl Layout {
     }
 
     /// The fields of a line by role.
-    #[inline]
     fn split<'line>(&self, line: &'line [u8]) -> Result<Fields<'line>, Expected> {
         let mut fields = Fields::default();
-        let mut slots = self.slots.iter();
-        if memchr::memchr(b'"', line).is_none() {
-            let mut start = 0;
-            let ends = memchr::memchr_iter(self.delimiter, line).chain(std::iter::once(line.len()));
-            for (end, &slot) in ends.zip(slots.by_ref()) {
-                fields.0[slot] = &line[start..end];
-                start = end + 1;
-            }
-        } else {
-            let mut rest = Some(line);
-            while let Some(text) = rest
-                && let Some(&slot) = slots.next()
-            {
-                (fields.0[slot], rest) = take_field(text, self.delimiter);
-            }
+        let mut rest = Some(line);
+        for role in &self.roles {
+            let text = rest.ok_or(Expected("as many fields as the header has"))?;
+            let slot = role.map_or(UNUSED_SLOT, |role| role as usize);
+            (fields.0[slot], rest) = take_field(text, self.delimiter);
         }
-        match slots.next() {
-            Some(_) => Err(Expected("as many fields as the header has")),
-            None => Ok(fields),
-        }
+        Ok(fields)
     }
 }
 
@@ -230,9 +247,29 @@ fn without_time_unit(name: &str) -> (&str, u64) {
 struct BlockCsv {
     layout: Layout,
     mapping: Mapping,
-    /// The same name comes many times in a row.
-    device_last: (Vec<u8>, Option<u32>),
-    process_last: (Vec<u8>, Option<ProcessId>),
+    device_last: Last<u32>,
+    process_last: Last<ProcessId>,
+    /// Requests since the ledger was told, by operation.
+    seen: [u64; SEEN.len()],
+}
+
+/// What a line says.
+struct Values<'line> {
+    time_ns: i64,
+    operation: Operation,
+    /// Sector or object.
+    address: u64,
+    /// Sectors or bytes.
+    length: u64,
+    process: Text<'line>,
+    device: Text<'line>,
+}
+
+impl Default for Values<'_> {
+    fn default() -> Self {
+        let (operation, none) = (Operation::Read, Text::Same);
+        Values { time_ns: 0, operation, address: 0, length: 0, process: none, device: none }
+    }
 }
 
 /// The fields of a line by role, empty where the file has no such column, and a place for fields
@@ -257,25 +294,27 @@ impl LineParser for BlockCsv {
         records: &mut Vec<Record>,
         ledger: &mut Ledger,
     ) -> Result<(), Expected> {
-        if line.is_empty() || line[0] == b'#' {
-            return Ok(());
-        }
-        let fields = self.layout.split(line)?;
-        let operation = self.operation(&fields)?;
-        let address = self.address(&fields)?;
-        let bytes = self.bytes(&fields, operation)?;
-        let time_ns = if self.layout.has(Role::Time) {
-            let when = time(fields.get(Role::Time), self.layout.time_unit_ns);
-            when.ok_or(Expected("a number as time"))?
-        } else {
-            0
+        let values = match self.quick(line) {
+            Some(values) => values,
+            None if line.is_empty() || line[0] == b'#' => return Ok(()),
+            None => self.values(&self.layout.split(line)?)?,
         };
-        ledger.see(seen_as(operation), 1);
-        let device = self.device(&fields, ledger);
-        let process = self.process(&fields, ledger);
-        let record = Record::new(operation, address);
-        records.push(Record { time_ns, bytes, device, process, ..record });
+        let bytes = self.bytes(values.length, values.operation)?;
+        self.seen[values.operation as usize] += 1;
+        let device = self.device(values.device, ledger);
+        let process = self.process(values.process, ledger);
+        let record = Record::new(values.operation, values.address);
+        records.push(Record { time_ns: values.time_ns, bytes, device, process, ..record });
         Ok(())
+    }
+
+    fn end_block(&mut self, ledger: &mut Ledger) {
+        for operation in SEEN {
+            let count = std::mem::take(&mut self.seen[operation as usize]);
+            if count > 0 {
+                ledger.see(seen_as(operation), count);
+            }
+        }
     }
 
     fn traits(&self) -> Traits {
@@ -287,9 +326,19 @@ impl LineParser for BlockCsv {
             has_operations: self.layout.has(Role::Op),
             has_sizes: self.layout.has(Role::Sectors) || self.layout.has(Role::Size),
             has_durations: false,
+            has_stages: false,
         }
     }
 }
+
+/// The operations that a word can mean.
+const SEEN: [Operation; 5] = [
+    Operation::Read,
+    Operation::Write,
+    Operation::Discard,
+    Operation::Flush,
+    Operation::Passthrough,
+];
 
 fn seen_as(operation: Operation) -> &'static [u8] {
     match operation {
@@ -315,78 +364,192 @@ fn take_field(text: &[u8], delimiter: u8) -> (&[u8], Option<&[u8]>) {
 }
 
 impl BlockCsv {
-    #[inline]
-    fn operation(&self, fields: &Fields<'_>) -> Result<Operation, Expected> {
-        if !self.layout.has(Role::Op) {
-            return Ok(Operation::Read);
+    /// The way of nearly every line: the fields one after the other, each read as it is found. None
+    /// where there are quotes, blanks or anything unexpected, which `values` judges.
+    #[inline(always)]
+    fn quick<'line>(&self, line: &'line [u8]) -> Option<Values<'line>> {
+        let delimiter = self.layout.delimiter;
+        let mut values = Values::default();
+        let (mut rest, mut is_more) = (line, true);
+        for &step in &self.layout.steps {
+            if !is_more {
+                return None;
+            }
+            let after = match step {
+                Step::Time => {
+                    let (time_ns, after) = take_time(rest, self.layout.time_unit_ns)?;
+                    values.time_ns = time_ns;
+                    after
+                }
+                Step::Sector => {
+                    let (sector, after) = take_decimal(rest)?;
+                    values.address = sector;
+                    after
+                }
+                Step::Length => {
+                    let (length, after) = take_decimal(rest)?;
+                    values.length = length;
+                    after
+                }
+                Step::Operation => {
+                    let (word, after) = take_plain(rest, delimiter)?;
+                    values.operation = operation_of_word(word)?;
+                    after
+                }
+                Step::Id => {
+                    let (id, after) = take_plain(rest, delimiter)?;
+                    values.address = id_of(id)?;
+                    after
+                }
+                Step::Process => {
+                    (values.process, rest) = self.process_last.take(rest, delimiter)?;
+                    rest
+                }
+                Step::Device => {
+                    (values.device, rest) = self.device_last.take(rest, delimiter)?;
+                    rest
+                }
+                Step::Other => take_plain(rest, delimiter)?.1,
+            };
+            match after {
+                [byte, next @ ..] if *byte == delimiter => rest = next,
+                [] => is_more = false,
+                _ => return None,
+            }
         }
-        let word = fields.get(Role::Op).trim_ascii();
-        operation_of_word(word).ok_or(Expected("a read or write as operation"))
+        // What follows the columns of the header is ignored, but not guessed at here.
+        (!is_more).then_some(values)
     }
 
-    #[inline]
-    fn address(&self, fields: &Fields<'_>) -> Result<u64, Expected> {
-        if self.mapping == Mapping::Objects && self.layout.has(Role::Id) {
-            let id = fields.get(Role::Id).trim_ascii();
-            return if id.is_empty() { Err(Expected("an object id")) } else { Ok(object_id(id)) };
+    /// What the fields of a line say.
+    fn values<'line>(&self, fields: &Fields<'line>) -> Result<Values<'line>, Expected> {
+        let layout = &self.layout;
+        let mut values = Values {
+            process: Text::Other(fields.get(Role::Process)),
+            device: Text::Other(fields.get(Role::Device)),
+            ..Values::default()
+        };
+        if layout.has(Role::Op) {
+            let operation = operation_of_word(fields.get(Role::Op).trim_ascii());
+            values.operation = operation.ok_or(Expected("a read or write as operation"))?;
         }
-        decimal(fields.get(Role::Sector).trim_ascii()).ok_or(Expected("a number as sector"))
-    }
-
-    #[inline]
-    fn bytes(&self, fields: &Fields<'_>, operation: Operation) -> Result<u64, Expected> {
-        if self.layout.has(Role::Sectors) {
+        values.address = if layout.is_by_id {
+            id_of(fields.get(Role::Id)).ok_or(Expected("an object id"))?
+        } else {
+            let sector = decimal(fields.get(Role::Sector).trim_ascii());
+            sector.ok_or(Expected("a number as sector"))?
+        };
+        if layout.has(Role::Sectors) {
             let sectors = decimal(fields.get(Role::Sectors).trim_ascii());
-            let sectors = sectors.ok_or(Expected("a number of sectors"))?;
-            return sectors_to_bytes(sectors, operation).ok_or(Expected(EXPECTED_LENGTH));
+            values.length = sectors.ok_or(Expected("a number of sectors"))?;
+        } else if layout.has(Role::Size) {
+            let bytes = decimal(fields.get(Role::Size).trim_ascii());
+            values.length = bytes.ok_or(Expected("a number of bytes as size"))?;
+        }
+        if layout.has(Role::Time) {
+            let when = time(fields.get(Role::Time), layout.time_unit_ns);
+            values.time_ns = when.ok_or(Expected("a number as time"))?;
+        }
+        Ok(values)
+    }
+
+    /// The bytes of a request by what its length column says.
+    #[inline]
+    fn bytes(&self, length: u64, operation: Operation) -> Result<u64, Expected> {
+        if self.layout.has(Role::Sectors) {
+            return sectors_to_bytes(length, operation).ok_or(Expected(EXPECTED_LENGTH));
         }
         if !self.layout.has(Role::Size) {
             // A request whose length nobody recorded touches at least the page of its sector.
             return Ok(if self.mapping == Mapping::Objects { 0 } else { SECTOR_BYTES });
         }
-        let bytes = decimal(fields.get(Role::Size).trim_ascii());
-        let bytes = bytes.ok_or(Expected("a number of bytes as size"))?;
         let is_split = self.mapping != Mapping::Objects && operation != Operation::Discard;
-        if is_split && bytes > REQUEST_BYTES_MAX {
+        if is_split && length > REQUEST_BYTES_MAX {
             return Err(Expected(EXPECTED_LENGTH));
         }
-        Ok(bytes)
+        Ok(length)
     }
 
     #[inline]
-    fn device(&mut self, fields: &Fields<'_>, ledger: &mut Ledger) -> u32 {
-        let name = fields.get(Role::Device);
-        match self.device_last {
-            (ref last, Some(device)) if last == name => device,
-            _ => {
-                let device = ledger.device(name);
-                remember(&mut self.device_last, name, device);
-                device
-            }
-        }
+    fn device(&mut self, name: Text<'_>, ledger: &mut Ledger) -> u32 {
+        self.device_last.meaning(name, |name| ledger.device(name))
     }
 
     #[inline]
-    fn process(&mut self, fields: &Fields<'_>, ledger: &mut Ledger) -> ProcessId {
-        let text = fields.get(Role::Process);
-        match self.process_last {
-            (ref last, Some(process)) if last == text => process,
-            _ => {
-                let (name, pid) = name_and_pid(text.trim_ascii());
-                let process = ledger.named_process(pid, name);
-                remember(&mut self.process_last, text, process);
-                process
-            }
-        }
+    fn process(&mut self, text: Text<'_>, ledger: &mut Ledger) -> ProcessId {
+        self.process_last.meaning(text, |text| {
+            let (name, pid) = name_and_pid(text.trim_ascii());
+            ledger.named_process(pid, name)
+        })
     }
 }
 
-/// Keeps what `text` means, in the memory of what was kept before.
-#[inline]
-fn remember<T>(last: &mut (Vec<u8>, Option<T>), text: &[u8], meaning: T) {
-    last.0.clear();
-    last.0.extend_from_slice(text);
-    last.1 = Some(meaning);
+/// A field of text: the same as in the line before, or another.
+#[derive(Clone, Copy)]
+enum Text<'line> {
+    Same,
+    Other(&'line [u8]),
+}
+
+/// What the same field of the line before meant: it comes many times in a row.
+struct Last<T> {
+    text: Vec<u8>,
+    meaning: Option<T>,
+}
+
+impl<T: Copy> Last<T> {
+    const fn none() -> Last<T> {
+        Last { text: Vec::new(), meaning: None }
+    }
+
+    /// The field that `rest` begins with, and what follows it; none where it is quoted.
+    #[inline(always)]
+    fn take<'line>(&self, rest: &'line [u8], delimiter: u8) -> Option<(Text<'line>, &'line [u8])> {
+        if self.meaning.is_some()
+            && let Some(after) = rest.strip_prefix(&self.text[..])
+            && after.first().is_none_or(|&byte| byte == delimiter)
+        {
+            return Some((Text::Same, after));
+        }
+        let (text, after) = take_plain(rest, delimiter)?;
+        Some((Text::Other(text), after))
+    }
+
+    /// What `text` means, which `find` knows of any.
+    #[inline(always)]
+    fn meaning(&mut self, text: Text<'_>, find: impl FnOnce(&[u8]) -> T) -> T {
+        let text = match (text, self.meaning) {
+            (Text::Same, Some(meaning)) => return meaning,
+            // The file has no such column, and this is its first line.
+            (Text::Same, None) => b"",
+            (Text::Other(text), _) => text,
+        };
+        let meaning = find(text);
+        self.text.clear();
+        self.text.extend_from_slice(text);
+        self.meaning = Some(meaning);
+        meaning
+    }
+}
+
+/// The field that `rest` begins with, and what follows it; none where it is quoted.
+#[inline(always)]
+fn take_plain(rest: &[u8], delimiter: u8) -> Option<(&[u8], &[u8])> {
+    if let [letter, next, ..] = rest
+        && *next == delimiter
+        && *letter != b'"'
+        && *letter != delimiter
+    {
+        return Some(rest.split_at(1));
+    }
+    let end = memchr::memchr(delimiter, rest).unwrap_or(rest.len());
+    if rest.first() == Some(&b'"') { None } else { Some(rest.split_at(end)) }
+}
+
+/// The object that a field names, if it names one.
+fn id_of(field: &[u8]) -> Option<u64> {
+    let id = field.trim_ascii();
+    (!id.is_empty()).then(|| object_id(id))
 }
 
 /// The parts of `NAME-PID`, `PID` or `NAME`; the name itself may hold dashes.

@@ -19,6 +19,7 @@ pub const FORMAT: Format = Format {
     name: "events",
     summary: "our CSV of page-outs, page-ins, evictions, requests and exits",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
@@ -34,10 +35,14 @@ fn is_header(line: &[u8]) -> bool {
 }
 
 fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
-    Ok(Box::new(TextReader::new(Lines::new(input), Events { time_ns: 0 })))
+    // The first event decides: a clock that begins somewhere would date what came before it.
+    let first = head_lines(input.held(), 2).into_iter().find(|line| !is_header(line));
+    let has_clock = first.is_some_and(|line| !line.starts_with(b","));
+    Ok(Box::new(TextReader::new(Lines::new(input), Events { has_clock, time_ns: 0 })))
 }
 
 struct Events {
+    has_clock: bool,
     /// Time of the last line that had one.
     time_ns: i64,
 }
@@ -65,6 +70,9 @@ impl LineParser for Events {
         }
         let [when, event, process, page, state, kind] = fields;
         let (operation, is_file) = operation(event, kind)?;
+        if !when.is_empty() && !self.has_clock {
+            return Err(Expected("no time, as in the first event"));
+        }
         if !when.is_empty() {
             self.time_ns = time(when, SECOND_NS).ok_or(Expected("seconds as time_s"))?;
         }
@@ -104,10 +112,11 @@ impl LineParser for Events {
         Traits {
             address: AddressUnit::Page,
             mapping: Mapping::Swap,
-            has_clock: true,
+            has_clock: self.has_clock,
             has_operations: true,
             has_sizes: false,
             has_durations: false,
+            has_stages: false,
         }
     }
 }
@@ -134,6 +143,19 @@ fn operation(event: &[u8], kind: &[u8]) -> Result<(Operation, bool), Expected> {
 mod tests {
     use super::*;
     use crate::formats::tests::read_text;
+
+    #[test]
+    fn events_without_times_have_no_clock() {
+        let open = |text: &str| {
+            let input = Input::from_bytes("sample", text.as_bytes().to_vec()).unwrap();
+            open(input, &ReadOptions::default()).unwrap().traits().has_clock
+        };
+        let header = "# note\ntime_s,event,process,page,state,kind\n";
+        assert!(!open(&format!("{header}# note\n,in,1,2,,\n3,in,1,2,,\n")));
+        assert!(open(&format!("{header}\n 1,in,1,2,,\n,in,1,2,,\n")));
+        let (records, ledger) = read_text(&FORMAT, &format!("{header},in,1,2,,\n3,in,1,2,,\n"));
+        assert_eq!((records.len(), ledger.rejects().0), (1, 1));
+    }
 
     #[test]
     fn every_event_is_read() {

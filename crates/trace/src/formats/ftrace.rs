@@ -14,7 +14,7 @@ use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Stage, Traits};
+use crate::record::{Operation, Record, RecordReader, Stage, Traits};
 use crate::text::{SECOND_NS, skip_blanks, take_decimal, take_time, take_word};
 
 /// The row of this format.
@@ -22,13 +22,20 @@ pub const FORMAT: Format = Format {
     name: "ftrace",
     summary: "tracefs text, trace-cmd report text and systrace HTML: block requests",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
 
+/// What the pages of systrace and its successors have in their first bytes; the trace itself comes
+/// behind megabytes of scripts.
+const PAGE_MARKS: [&[u8]; 4] =
+    [b"class=\"trace-data\"", b"Android System Trace", b"trace-viewer", b"systrace"];
+
 fn sniff(head: &[u8]) -> Confidence {
     if is_html(head) {
-        return Confidence::Likely;
+        let is_marked = PAGE_MARKS.iter().any(|mark| memmem::find(head, mark).is_some());
+        return Confidence::Likely.when(is_marked);
     }
     if head.starts_with(b"# tracer:") {
         return Confidence::Certain;
@@ -99,14 +106,7 @@ impl LineParser for Ftrace {
     }
 
     fn traits(&self) -> Traits {
-        Traits {
-            address: AddressUnit::Sector,
-            mapping: Mapping::Block,
-            has_clock: true,
-            has_operations: true,
-            has_sizes: true,
-            has_durations: false,
-        }
+        Traits::BLOCK_EVENTS
     }
 }
 
@@ -377,6 +377,12 @@ nonsense
         let losses: Vec<u64> = ledger.losses().iter().map(|loss| loss.count).collect();
         assert_eq!(losses, [2, 4, 2]);
         assert!(ledger.seen().contains(&("sched_switch".into(), 1)));
+    }
+
+    #[test]
+    fn a_page_without_a_trace_is_not_taken() {
+        assert_eq!(sniff(b"<!DOCTYPE html><title>Not found</title>"), Confidence::No);
+        assert_eq!(sniff(b"<html><title>Android System Trace</title>"), Confidence::Likely);
     }
 
     #[test]

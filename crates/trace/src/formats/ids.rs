@@ -7,7 +7,7 @@ use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::record::{Operation, Record, RecordReader, Traits};
 use crate::text::decimal;
 
 /// The row of this format.
@@ -15,14 +15,28 @@ pub const FORMAT: Format = Format {
     name: "ids",
     summary: "text with one object id a line, numeric or not",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
 
+/// Lines without which text is not taken for ids: any word would be one.
+const LINES_MIN: usize = 2;
+
+/// The longest id that is recognised; `--format ids` reads any.
+const ID_BYTES_MAX: usize = 256;
+
 fn sniff(head: &[u8]) -> Confidence {
     let lines = head_lines(head, 1000);
-    let is_id = |line: &&[u8]| line.iter().all(|byte| byte.is_ascii_graphic() && *byte != b',');
-    Confidence::Possible.when(!lines.is_empty() && lines.iter().all(is_id))
+    Confidence::Possible.when(lines.len() >= LINES_MIN && lines.iter().all(|line| is_id(line)))
+}
+
+/// Whether a line may be an id: one word of letters, digits and what keys and paths are made of.
+fn is_id(line: &[u8]) -> bool {
+    let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.:/@#+=%~".contains(byte);
+    line.len() <= ID_BYTES_MAX
+        && line.iter().all(is_part)
+        && line.iter().any(u8::is_ascii_alphanumeric)
 }
 
 fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
@@ -57,14 +71,7 @@ impl LineParser for Ids {
     }
 
     fn traits(&self) -> Traits {
-        Traits {
-            address: AddressUnit::Id,
-            mapping: Mapping::Objects,
-            has_clock: false,
-            has_operations: false,
-            has_sizes: false,
-            has_durations: false,
-        }
+        Traits::BARE_IDS
     }
 }
 
@@ -72,6 +79,16 @@ impl LineParser for Ids {
 mod tests {
     use super::*;
     use crate::formats::tests::read_text;
+
+    #[test]
+    fn only_text_of_single_words_is_recognised() {
+        for good in ["7\n8\n", "user:1\r\n/a/b.txt\r\n", "# ids\n\n1\n2\n3"] {
+            assert_eq!(sniff(good.as_bytes()), Confidence::Possible, "{good}");
+        }
+        for bad in ["", "abc", "7\n", "a b\nc d\n", "{\n}\n", "a\u{1}\nb\n", "\u{e4}\nb\n"] {
+            assert_eq!(sniff(bad.as_bytes()), Confidence::No, "{bad}");
+        }
+    }
 
     #[test]
     fn names_and_numbers_are_ids() {

@@ -14,7 +14,9 @@ mod pgw;
 mod requests;
 mod vscsi;
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -98,10 +100,21 @@ pub struct Format {
     pub summary: &'static str,
     /// Whether the caller may say which column holds what.
     pub has_columns: bool,
+    /// Whether one recording is several files that differ in the number at the end of their names.
+    pub has_parts: bool,
     /// How surely a recording that begins with these bytes (decompressed) has this format.
     pub sniff: fn(head: &[u8]) -> Confidence,
     /// Starts reading; nothing of the input is consumed yet.
     pub open: fn(Input, &ReadOptions) -> Result<Reader, Error>,
+}
+
+impl Format {
+    /// What files of one recording have in common: their name, without the number of the part.
+    pub fn recording_of(&self, path: &Path) -> PathBuf {
+        let number = path.extension().map(OsStr::as_encoded_bytes);
+        let is_part = number.is_some_and(|number| number.iter().all(u8::is_ascii_digit));
+        if self.has_parts && is_part { path.with_extension("") } else { path.to_owned() }
+    }
 }
 
 impl fmt::Debug for Format {
@@ -136,7 +149,9 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 /// `UnknownFormat` where no format recognises it.
 pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     input.fill()?;
-    let head = input.held();
+    let held = input.held();
+    // Editors put it before text; what follows is what it is.
+    let head = held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held);
     let mut best = (Confidence::No, None);
     for format in CATALOG {
         let confidence = (format.sniff)(head);
@@ -152,6 +167,9 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
         Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))
     })
 }
+
+/// U+FEFF in UTF-8.
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Files that are no recordings of ours but that people try, and what to do with them.
 const FOREIGN_MARKS: [(&[u8], &str); 5] = [

@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
     name: "msr",
     summary: "CSV of the Microsoft Research Cambridge block traces",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
@@ -109,6 +110,7 @@ impl LineParser for Msr {
             has_operations: true,
             has_sizes: true,
             has_durations: true,
+            has_stages: false,
         }
     }
 }

@@ -14,6 +14,7 @@ pub const FORMAT: Format = Format {
     name: "oracle",
     summary: "libCacheSim oracleGeneral: object requests without operations",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
@@ -101,6 +102,7 @@ impl RecordReader for Oracle {
             has_operations: false,
             has_sizes: true,
             has_durations: false,
+            has_stages: false,
         }
     }
 

@@ -24,6 +24,7 @@ pub const FORMAT: Format = Format {
     name: "pgw",
     summary: "page-level swap events of the BPF recorder, by owner and address",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
@@ -138,6 +139,7 @@ impl RecordReader for Pgw {
             has_operations: true,
             has_sizes: false,
             has_durations: true,
+            has_stages: false,
         }
     }
 }

@@ -7,6 +7,7 @@
 use super::requests::{REQUEST_BYTES_MAX, operation_of_word};
 use super::{Confidence, Format, ReadOptions};
 use crate::Error;
+use crate::binary::{BinaryReader, RecordParser};
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
@@ -16,12 +17,10 @@ pub const FORMAT: Format = Format {
     name: "vscsi",
     summary: "VMware vscsiStats binary (CloudPhysics): block requests",
     has_columns: false,
+    has_parts: false,
     sniff,
     open,
 };
-
-/// Records per call.
-const RECORDS_PER_READ: usize = 2048;
 
 /// Records that recognition looks at.
 const RECORDS_SNIFFED: usize = 100;
@@ -79,36 +78,35 @@ fn open(input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, E
         .into_iter()
         .find(|version| held.len() >= version.record_bytes() && version.is_version_of(held));
     match version {
-        Some(version) => Ok(Box::new(Vscsi { input, version })),
+        Some(version) => Ok(Box::new(BinaryReader::new(input, Vscsi { version }))),
         None => Err(input.corrupt("expected a vscsi record of version 1 or 2")),
     }
 }
 
 struct Vscsi {
-    input: Input,
     version: Version,
 }
 
-impl RecordReader for Vscsi {
-    fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
+impl RecordParser for Vscsi {
+    fn record(
+        &mut self,
+        input: &mut Input,
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) -> Result<bool, Error> {
         let length = self.version.record_bytes();
-        for _ in 0..RECORDS_PER_READ {
-            let Some(held) = self.input.need(length)? else {
-                return Ok(false);
-            };
-            let held = &held[..length];
-            if !self.version.is_version_of(held) {
-                return Err(self
-                    .input
-                    .corrupt("expected a record of the same version as the first"));
-            }
-            let record = decode(self.version, held, ledger);
-            let Some(record) = record else {
-                return Err(self.input.corrupt("expected a time of less than 292 years"));
-            };
-            records.push(record);
-            self.input.consume(length);
+        let Some(held) = input.need(length)? else {
+            return Ok(false);
+        };
+        let held = &held[..length];
+        if !self.version.is_version_of(held) {
+            return Err(input.corrupt("expected a record of the same version as the first"));
         }
+        let Some(record) = decode(self.version, held, ledger) else {
+            return Err(input.corrupt("expected a time of less than 292 years"));
+        };
+        records.push(record);
+        input.consume(length);
         Ok(true)
     }
 
@@ -120,6 +118,7 @@ impl RecordReader for Vscsi {
             has_operations: true,
             has_sizes: true,
             has_durations: self.version == Version::Two,
+            has_stages: false,
         }
     }
 }

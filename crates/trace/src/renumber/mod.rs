@@ -5,6 +5,7 @@
 //! loop: with prefetch and unchecked indexing on x86-64, and in safe code elsewhere and as the
 //! oracle of the tests.
 
+mod extents;
 mod probe;
 mod table;
 
@@ -13,6 +14,8 @@ mod tests;
 
 use std::fmt;
 
+pub use extents::Extent;
+use extents::Part;
 use table::Table;
 
 /// The table would exceed its limit of bytes; the caller has to go on with raw ids.
@@ -33,13 +36,15 @@ pub struct Renumber {
     table: Table,
     /// Positions of a batch whose id was not at its home slot; kept to spare an allocation.
     unsettled: Vec<u32>,
+    /// The parts of a block of extents; kept as well.
+    parts: Vec<Part>,
 }
 
 impl Renumber {
     /// A numbering whose table stays within `bytes`: 24 to 40 bytes per id,
     /// 8.2 M ids in 200 MB. At least the smallest table is always allowed.
     pub fn with_limit(bytes: usize) -> Renumber {
-        Renumber { table: Table::with_limit(bytes), unsettled: Vec::new() }
+        Renumber { table: Table::with_limit(bytes), unsettled: Vec::new(), parts: Vec::new() }
     }
 
     /// A numbering bounded only by the range of a page number (2^31 ids).

@@ -17,7 +17,7 @@ pub(super) use checked::{advise_huge_pages, fetch, settle};
 /// The same in safe code: the fallback, and the oracle of `unchecked`.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 pub(super) mod checked {
-    use crate::renumber::table::{Table, hash};
+    use crate::renumber::table::{Table, hash, home};
 
     /// Appends one number per key to `out`, and puts the positions of those keys into `unsettled`
     /// that are not at their home slot; their numbers are arbitrary.
@@ -31,7 +31,7 @@ pub(super) mod checked {
         unsettled.clear();
         for (position, &key) in keys.iter().enumerate() {
             let hash = hash(key);
-            let slot = table.slots()[(hash >> (64 - bits)) as usize];
+            let slot = table.slots()[home(hash, bits)];
             let number = (slot ^ (hash << bits)).wrapping_sub(1);
             out.push(number as u32);
             if number >= (1 << (bits - 1)) - 1 {
@@ -56,7 +56,7 @@ pub(super) mod unchecked {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 
     use super::{AHEAD, BLOCK_KEYS};
-    use crate::renumber::table::{Table, hash};
+    use crate::renumber::table::{Table, hash, home};
 
     /// Appends one number per key to `out`, and puts the positions of those keys into `unsettled`
     /// that are not at their home slot; their numbers are arbitrary.
@@ -74,25 +74,25 @@ pub(super) mod unchecked {
         unsettled.clear();
         unsettled.reserve(BLOCK_KEYS);
         let bits = table.bits();
-        let shift = 64 - bits;
         let slots = table.slots();
-        assert_eq!(slots.len(), 1 << bits, "every hash shifted by 64 - bits is an index");
+        assert!(slots.len() == 1 << bits && bits > 3, "every home of `bits` bits is an index");
         let numbers = 1u64 << (bits - 1);
         let base = slots.as_ptr();
         for &key in keys.iter().take(AHEAD) {
-            fetch(slots, (hash(key) >> shift) as usize);
+            fetch(slots, home(hash(key), bits));
         }
         let out_base = out.spare_capacity_mut().as_mut_ptr();
         let unsettled_base = unsettled.spare_capacity_mut().as_mut_ptr();
         let mut unsettled_length = 0usize;
         let mut one = |position: usize, key: u64| {
             let hash = hash(key);
-            // SAFETY: a 64-bit hash shifted right by 64 - bits is below 1 << bits, the length of
-            // `slots` asserted above. `position` counts the keys from 0, and room for all of them
+            // SAFETY: `home` is a 64-bit hash shifted right by 64 - bits, so below 1 << bits, with its
+            // lowest three bits changed: below 1 << bits still, which is a multiple of eight and the
+            // length of `slots`, both asserted above. `position` counts the keys from 0, and room for all of them
             // was reserved in `out`. `unsettled_length` never exceeds `position`, which is below
             // BLOCK_KEYS, the room reserved in `unsettled`.
             unsafe {
-                let slot = *base.add((hash >> shift) as usize);
+                let slot = *base.add(home(hash, bits));
                 let number = (slot ^ (hash << bits)).wrapping_sub(1);
                 (*out_base.add(position)).write(number as u32);
                 (*unsettled_base.add(unsettled_length)).write(position as u32);
@@ -103,7 +103,7 @@ pub(super) mod unchecked {
         };
         let ahead = keys.get(AHEAD..).unwrap_or_default();
         for (position, (&key, &later)) in keys.iter().zip(ahead).enumerate() {
-            fetch(slots, (hash(later) >> shift) as usize);
+            fetch(slots, home(hash(later), bits));
             one(position, key);
         }
         for (position, &key) in keys.iter().enumerate().skip(ahead.len()) {

@@ -1,13 +1,14 @@
 //! Open addressing with linear probing, eight bytes per slot, at most half full.
 //!
-//! The hash is a bijection, so a slot at index `home` needs only the hash bits that the index does
-//! not give: with 2^p slots those are 64 - p bits, a number takes p - 1 (half full), and one bit is
+//! Hash and home together are a bijection, so a slot at its home needs only the hash bits that the
+//! index does not give: with 2^p slots those are 64 - p bits, a number takes p - 1 (half full), and one bit is
 //! left to say that the entry sits off its home, where the index gives nothing away. An entry at
 //! home is thus exact without a second memory access; one off its home is verified through `ids`.
 //! After each doubling ids go back in order of first appearance: frequent ids appear early, so
 //! they find their home free (on a Zipf trace 4 of 100 accesses meet an entry off its home).
 
 use super::Full;
+use super::extents::Part;
 use super::probe::{AHEAD, advise_huge_pages, fetch};
 
 /// 2^64 / golden ratio, odd: multiplying by it is a bijection that spreads into the high bits.
@@ -28,11 +29,34 @@ pub(super) struct Table {
     limit_bytes: usize,
 }
 
-/// The hash of an id: a bijection of u64. The first step folds the high half in, so that ids made
-/// of two fields (process and page) spread as well as plain numbers.
+/// Bits of an id that choose the place within a group of slots.
+const LANE_BITS: u32 = 3;
+const LANES: u64 = (1 << LANE_BITS) - 1;
+
+/// Ids, and slots, per group.
+pub(super) const GROUP: usize = 1 << LANE_BITS;
+
+/// The hash of an id: a bijection of u64. Its lowest bits are those of the id, the others depend on
+/// the id's group of eight alone. The first step folds the high half in, so that ids made of two
+/// fields (process and page) spread as well as plain numbers.
 #[inline(always)]
 pub(super) fn hash(id: u64) -> u64 {
-    (id ^ (id >> 32)).wrapping_mul(MULTIPLIER)
+    let group = id >> LANE_BITS;
+    (group ^ (group >> 32)).wrapping_mul(MULTIPLIER << LANE_BITS) | (id & LANES)
+}
+
+/// The home slot in a table of `1 << bits`. Eight neighbouring ids share a group of eight slots,
+/// which is a line of the cache: requests of many pages fetch one line for eight of them. Their
+/// order within the line is the group's own, so that ids which differ in higher bits alone spread.
+#[inline(always)]
+pub(super) fn home(hash: u64, bits: u32) -> usize {
+    ((hash >> (u64::BITS - bits)) ^ (hash & LANES)) as usize
+}
+
+/// The first slot of the group in which the home of `hash` lies.
+#[inline(always)]
+pub(super) fn line(hash: u64, bits: u32) -> usize {
+    (hash >> (u64::BITS - bits)) as usize & !(GROUP - 1)
 }
 
 /// How many ids a table with this many index bits may hold: half of its slots, less one because
@@ -68,7 +92,7 @@ impl Table {
     pub(super) fn find_or_insert(&mut self, id: u64) -> Result<u32, Full> {
         let hash = hash(id);
         let mask = self.slots.len() - 1;
-        let mut index = self.home(hash);
+        let mut index = home(hash, self.bits);
         loop {
             let slot = self.slots[index];
             if slot == 0 {
@@ -83,6 +107,66 @@ impl Table {
             }
             index = (index + 1) & mask;
         }
+    }
+
+    /// The slot of the `place`-th id of a part, if that is at home, and what else than its number the
+    /// slot holds then.
+    #[inline(always)]
+    fn lane(&self, part: &Part, place: usize) -> (usize, u64) {
+        let lane = (part.first & LANES) + place as u64;
+        let turn = (part.hash >> (u64::BITS - self.bits)) & LANES;
+        ((turn ^ lane) as usize, (part.hash | lane) << self.bits)
+    }
+
+    /// Whether all ids of a part are known and at home; their numbers, if so.
+    #[inline]
+    pub(super) fn find_part(&self, part: &Part, numbers: &mut [u32; GROUP]) -> bool {
+        let start = line(part.hash, self.bits);
+        let slots: &[u64] = &self.slots[start..start + GROUP];
+        let mut greatest = 0;
+        for (place, number) in numbers.iter_mut().enumerate().take(part.count) {
+            let (slot, tag) = self.lane(part, place);
+            let found = (slots[slot % GROUP] ^ tag).wrapping_sub(1);
+            greatest = greatest.max(found);
+            *number = found as u32;
+        }
+        greatest < (1 << (self.bits - 1)) - 1
+    }
+
+    /// Inserts the ids of a part if their homes are all empty and the table need not grow; their
+    /// numbers, if so.
+    #[inline]
+    pub(super) fn insert_part(&mut self, part: &Part, numbers: &mut [u32; GROUP]) -> bool {
+        let next = self.ids.len();
+        let bytes = self.bytes() + part.count * size_of::<u64>();
+        let is_room = next + part.count <= capacity(self.bits)
+            && (bytes <= self.limit_bytes || self.bits == SMALLEST_BITS);
+        if !is_room || !self.fill_part(part, next) {
+            return false;
+        }
+        self.ids.extend((0..part.count as u64).map(|place| part.first + place));
+        for (number, next) in numbers.iter_mut().zip(next..) {
+            *number = next as u32;
+        }
+        true
+    }
+
+    /// Puts the numbers from `next` on into the homes of a part, if they are all empty.
+    #[inline]
+    fn fill_part(&mut self, part: &Part, next: usize) -> bool {
+        let start = line(part.hash, self.bits);
+        let mut any = 0;
+        for place in 0..part.count {
+            any |= self.slots[start + self.lane(part, place).0 % GROUP];
+        }
+        if any != 0 {
+            return false;
+        }
+        for place in 0..part.count {
+            let (slot, tag) = self.lane(part, place);
+            self.slots[start + slot % GROUP] = tag | (next + place + 1) as u64;
+        }
+        true
     }
 
     /// Gives `id` the next number, and the slot `empty` if the table need not grow.
@@ -112,7 +196,7 @@ impl Table {
     fn place(&mut self, id: u64, number: usize) {
         let hash = hash(id);
         let mask = self.slots.len() - 1;
-        let mut index = self.home(hash);
+        let mut index = home(hash, self.bits);
         while self.slots[index] != 0 {
             index = (index + 1) & mask;
         }
@@ -120,12 +204,8 @@ impl Table {
     }
 
     fn fill(&mut self, index: usize, hash: u64, number: usize) {
-        let off_home = u64::from(index != self.home(hash)) << (self.bits - 1);
+        let off_home = u64::from(index != home(hash, self.bits)) << (self.bits - 1);
         self.slots[index] = (hash << self.bits) | off_home | (number as u64 + 1);
-    }
-
-    fn home(&self, hash: u64) -> usize {
-        (hash >> (64 - self.bits)) as usize
     }
 
     #[cold]
@@ -143,11 +223,21 @@ impl Table {
         advise_huge_pages(&mut self.slots);
         self.bits = bits;
         self.ids.reserve_exact(capacity(bits) - self.ids.len());
-        for number in 0..self.ids.len() {
+        let mut number = 0;
+        while let Some(&first) = self.ids.get(number) {
+            let rest = &self.ids[number..self.ids.len().min(number + GROUP)];
+            let lane = (first & LANES) as usize;
+            let count = (1..rest.len().min(GROUP - lane))
+                .find(|&place| rest[place] != first + place as u64)
+                .unwrap_or(rest.len().min(GROUP - lane));
             if let Some(&later) = self.ids.get(number + AHEAD) {
-                fetch(&self.slots, (hash(later) >> (64 - bits)) as usize);
+                fetch(&self.slots, home(hash(later), bits));
             }
-            self.place(self.ids[number], number);
+            let part = Part { hash: hash(first - lane as u64), first, count };
+            if !self.fill_part(&part, number) {
+                (number..number + count).for_each(|number| self.place(self.ids[number], number));
+            }
+            number += count;
         }
         Ok(())
     }

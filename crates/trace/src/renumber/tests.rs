@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use proptest::prelude::*;
 
 use super::probe::{BLOCK_KEYS, checked, settle};
-use super::{Full, Renumber};
+use super::{Extent, Full, Renumber};
 
 /// The obvious way.
 fn naive(keys: &[u64]) -> Vec<u32> {
@@ -38,12 +38,42 @@ fn keys() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(id, 0..12_000)
 }
 
+fn ids(extent: &Extent) -> std::ops::Range<u64> {
+    extent.first..extent.first + u64::from(extent.count)
+}
+
+/// Extents as requests have them: near each other, overlapping, in several name spaces.
+fn extents() -> impl Strategy<Value = Vec<Extent>> {
+    let extent = (0u64..3, prop_oneof![0u64..300, 0u64..1 << 18], 1u32..40)
+        .prop_map(|(space, first, count)| Extent { first: space << 44 | first, count });
+    prop::collection::vec(extent, 0..1200)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
     fn equals_the_obvious_way(keys in keys(), batch in 1usize..6000) {
         let (numbers, renumber) = numbered(&keys, batch);
+        prop_assert_eq!(&numbers, &naive(&keys));
+        for (&key, &number) in keys.iter().zip(&numbers) {
+            prop_assert_eq!(renumber.ids()[number as usize], key);
+        }
+    }
+
+    #[test]
+    fn extents_equal_the_obvious_way(extents in extents(), batch in 1usize..400) {
+        let keys: Vec<u64> = extents.iter().flat_map(ids).collect();
+        let (mut renumber, mut numbers) = (Renumber::unlimited(), Vec::new());
+        for (index, part) in extents.chunks(batch).enumerate() {
+            if index % 3 == 2 {
+                // Both ways share one table.
+                let keys: Vec<u64> = part.iter().flat_map(ids).collect();
+                renumber.number_batch(&keys, &mut numbers).expect("there is room");
+            } else {
+                renumber.number_extents(part, &mut numbers).expect("there is room");
+            }
+        }
         prop_assert_eq!(&numbers, &naive(&keys));
         for (&key, &number) in keys.iter().zip(&numbers) {
             prop_assert_eq!(renumber.ids()[number as usize], key);
@@ -100,7 +130,12 @@ fn full_leaves_the_output_and_the_numbers_alone() {
     renumber.number_batch(&[5, 8190], &mut out).expect("known ids always have their number");
     assert_eq!(out, [5, 8190]);
     assert_eq!(renumber.number_batch(&[8191], &mut out), Err(Full));
+    let extent = Extent { first: 8188, count: 9 };
+    assert_eq!(renumber.number_extents(&[extent], &mut out), Err(Full));
     assert_eq!(out, [5, 8190]);
+    let known = Extent { count: 3, ..extent };
+    renumber.number_extents(&[known], &mut out).expect("known ids always have their number");
+    assert_eq!(out, [5, 8190, 8188, 8189, 8190]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
-//! One column of a row group as bytes, with what the file's footer says about it.
+//! One column of a row group, encoded as its rows come, and what the file's footer says about it.
 
+use bytes::Bytes;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::page::{CompressedPage, Page, PageWriter};
 use parquet::column::writer::ColumnCloseResult;
@@ -9,111 +10,193 @@ use parquet::file::statistics::Statistics;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::column::{Coding, Column};
-use super::delta::{self, Number};
+use super::column::Column;
+use super::delta::{Encoder, Number};
 
 /// Values per page of the file: a page is decoded while it lies in the second-level cache.
 const PAGE_VALUES: usize = 1 << 16;
 
 /// Numbers of one of the two widths that the file has.
 pub(super) trait Stored: Number {
-    /// Appends the values as they are, little endian.
-    fn put_plain(values: &[Self], out: &mut Vec<u8>);
     fn range(least: Self, greatest: Self) -> Statistics;
 }
 
 impl Stored for i32 {
-    fn put_plain(values: &[i32], out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + size_of_val(values), 0);
-        let (places, _) = out[start..].as_chunks_mut();
-        for (place, value) in places.iter_mut().zip(values) {
-            *place = value.to_le_bytes();
-        }
-    }
-
     fn range(least: i32, greatest: i32) -> Statistics {
         Statistics::int32(Some(least), Some(greatest), None, Some(0), false)
     }
 }
 
 impl Stored for i64 {
-    fn put_plain(values: &[i64], out: &mut Vec<u8>) {
-        let start = out.len();
-        out.resize(start + size_of_val(values), 0);
-        let (places, _) = out[start..].as_chunks_mut();
-        for (place, value) in places.iter_mut().zip(values) {
-            *place = value.to_le_bytes();
-        }
-    }
-
     fn range(least: i64, greatest: i64) -> Statistics {
         Statistics::int64(Some(least), Some(greatest), None, Some(0), false)
     }
 }
 
-/// Encodes `values` as the chunk of `column`, described by `descriptor`.
-pub(super) fn encode<T: Stored>(
+/// A chunk as bytes, and its entry in the footer.
+pub(super) type Written = (Bytes, ColumnCloseResult);
+
+/// A column of differences.
+pub(super) struct DeltaChunk<T> {
     column: Column,
-    descriptor: ColumnDescPtr,
-    values: &[T],
-) -> Result<(Vec<u8>, ColumnCloseResult), ParquetError> {
-    let encoding = match column.coding() {
-        Coding::Plain => Encoding::PLAIN,
-        Coding::Delta => Encoding::DELTA_BINARY_PACKED,
-    };
-    let mut sink = TrackedWrite::new(Vec::new());
-    let mut pages = SerializedPageWriter::new(&mut sink);
-    for values in values.chunks(PAGE_VALUES) {
-        let mut bytes = Vec::new();
-        match column.coding() {
-            Coding::Plain => T::put_plain(values, &mut bytes),
-            Coding::Delta => delta::encode(values, &mut bytes),
+    encoder: Encoder<T>,
+    /// The whole pages, each with its number of values.
+    pages: Vec<(Bytes, usize)>,
+    range: Option<(T, T)>,
+}
+
+impl<T: Stored> DeltaChunk<T> {
+    /// An empty chunk of `column`.
+    pub(super) fn new(column: Column) -> DeltaChunk<T> {
+        let encoder = Encoder::new(column == Column::Address);
+        DeltaChunk { column, encoder, pages: Vec::new(), range: None }
+    }
+
+    /// Appends runs that have `rows` values together, each given by its first value and its length
+    /// of at least one: the same value, or addresses that count up.
+    #[inline]
+    pub(super) fn extend(&mut self, runs: impl Iterator<Item = (T, usize)> + Clone, rows: usize) {
+        if self.column.has_range() {
+            self.range = runs.clone().fold(self.range, |range, (value, _)| {
+                let (least, greatest) = range.unwrap_or((value, value));
+                Some((least.min(value), greatest.max(value)))
+            });
         }
+        if self.encoder.count() + rows >= PAGE_VALUES {
+            return runs.for_each(|(value, count)| self.push_across(value, count));
+        }
+        match self.encoder.constant() {
+            // Most columns of most recordings hardly ever change.
+            Some(last) if runs.clone().all(|(value, _)| value == last) => {
+                self.encoder.push_run(last, rows);
+            }
+            _ => self.encoder.extend(runs),
+        }
+    }
+
+    /// Appends a run that may reach the end of a page.
+    fn push_across(&mut self, value: T, count: usize) {
+        let mut done = 0;
+        while done < count {
+            let part = (count - done).min(PAGE_VALUES - self.encoder.count());
+            self.encoder.push_run(self.encoder.value_in_run(value, done), part);
+            done += part;
+            if self.encoder.count() == PAGE_VALUES {
+                self.end_page();
+            }
+        }
+    }
+
+    fn end_page(&mut self) {
+        let (mut bytes, count) = (Vec::new(), self.encoder.count());
+        self.encoder.finish(&mut bytes);
+        self.pages.push((bytes.into(), count));
+    }
+
+    /// Takes the chunk, described by `descriptor`, and leaves an empty one.
+    pub(super) fn take(&mut self, descriptor: ColumnDescPtr) -> Result<Written, ParquetError> {
+        if self.encoder.count() > 0 {
+            self.end_page();
+        }
+        let range = self.range.take().map(|(least, greatest)| T::range(least, greatest));
+        let pages = std::mem::take(&mut self.pages);
+        write(descriptor, Encoding::DELTA_BINARY_PACKED, pages, range)
+    }
+}
+
+/// A column of 32-bit numbers as they are: no work to read.
+#[derive(Default)]
+pub(super) struct PlainChunk {
+    bytes: Vec<u8>,
+}
+
+impl PlainChunk {
+    /// Appends `values`.
+    pub(super) fn extend(&mut self, values: &[u32]) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + size_of_val(values), 0);
+        let (places, _) = self.bytes[start..].as_chunks_mut();
+        for (place, value) in places.iter_mut().zip(values) {
+            *place = value.to_le_bytes();
+        }
+    }
+
+    /// Appends zeros until there are `count` values.
+    pub(super) fn pad(&mut self, count: usize) {
+        self.bytes.resize(count * size_of::<u32>(), 0);
+    }
+
+    /// How many values there are.
+    pub(super) fn count(&self) -> usize {
+        self.bytes.len() / size_of::<u32>()
+    }
+
+    /// Takes the chunk, described by `descriptor`, and leaves an empty one.
+    pub(super) fn take(&mut self, descriptor: ColumnDescPtr) -> Result<Written, ParquetError> {
+        let whole = Bytes::from(std::mem::take(&mut self.bytes));
+        let page_bytes = PAGE_VALUES * size_of::<u32>();
+        let page = |start: usize| {
+            let page = whole.slice(start..(start + page_bytes).min(whole.len()));
+            let count = page.len() / size_of::<u32>();
+            (page, count)
+        };
+        let pages = (0..whole.len()).step_by(page_bytes).map(page).collect();
+        write(descriptor, Encoding::PLAIN, pages, None)
+    }
+}
+
+fn write(
+    descriptor: ColumnDescPtr,
+    encoding: Encoding,
+    pages: Vec<(Bytes, usize)>,
+    range: Option<Statistics>,
+) -> Result<Written, ParquetError> {
+    /// More than the header of a page takes.
+    const HEADER_BYTES: usize = 64;
+    let capacity = pages.iter().map(|(bytes, _)| bytes.len() + HEADER_BYTES).sum();
+    let rows: usize = pages.iter().map(|&(_, count)| count).sum();
+    let mut sink = TrackedWrite::new(Vec::with_capacity(capacity));
+    let mut writer = SerializedPageWriter::new(&mut sink);
+    for (bytes, count) in pages {
         let length = bytes.len();
         let page = Page::DataPage {
-            buf: bytes.into(),
-            num_values: values.len() as u32,
+            buf: bytes,
+            num_values: count as u32,
             encoding,
             // Required columns have no levels; the format wants a word for them all the same.
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        pages.write_page(CompressedPage::new(page, length))?;
+        writer.write_page(CompressedPage::new(page, length))?;
     }
-    pages.close()?;
+    writer.close()?;
     let bytes = sink.into_inner()?;
     let mut metadata = ColumnChunkMetaData::builder(descriptor)
         .set_encodings(vec![encoding])
         .set_compression(Compression::UNCOMPRESSED)
-        .set_num_values(values.len() as i64)
+        .set_num_values(rows as i64)
         .set_total_compressed_size(bytes.len() as i64)
         .set_total_uncompressed_size(bytes.len() as i64)
         .set_data_page_offset(0);
-    if column.has_range()
-        && let Some(&first) = values.first()
-    {
-        let widen = |(least, greatest): (T, T), &value: &T| (least.min(value), greatest.max(value));
-        let (least, greatest) = values.iter().fold((first, first), widen);
-        metadata = metadata.set_statistics(T::range(least, greatest));
+    if let Some(range) = range {
+        metadata = metadata.set_statistics(range);
     }
     let close = ColumnCloseResult {
         bytes_written: bytes.len() as u64,
-        rows_written: values.len() as u64,
+        rows_written: rows as u64,
         metadata: metadata.build()?,
         bloom_filter: None,
         column_index: None,
         offset_index: None,
     };
-    Ok((bytes, close))
+    Ok((bytes.into(), close))
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use bytes::Bytes;
     use parquet::column::reader::ColumnReader;
     use parquet::file::reader::{FileReader, SerializedFileReader};
     use parquet::file::writer::SerializedFileWriter;
@@ -123,66 +206,103 @@ mod tests {
     use crate::store::column;
 
     /// A file with this one column, and its reader by the library.
-    fn read_back<T: Stored>(column: Column, values: &[T]) -> ColumnReader {
+    fn read_back(
+        column: Column,
+        take: impl FnOnce(ColumnDescPtr) -> Result<Written, ParquetError>,
+    ) -> ColumnReader {
         let schema = column::schema(&[column]);
         let properties = Arc::new(column::properties());
         let mut file = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
         let descriptor = file.schema_descr().column(0);
         let mut group = file.next_row_group().unwrap();
-        let (bytes, close) = encode(column, descriptor, values).unwrap();
-        group.append_column(&Bytes::from(bytes), close).unwrap();
+        let (bytes, close) = take(descriptor).unwrap();
+        group.append_column(&bytes, close).unwrap();
         group.close().unwrap();
         let file = SerializedFileReader::new(Bytes::from(file.into_inner().unwrap())).unwrap();
         file.get_row_group(0).unwrap().get_column_reader(0).unwrap()
     }
 
-    fn wide() -> impl Strategy<Value = Vec<i64>> {
+    fn wide_back(column: Column, runs: &[(i64, usize)]) -> Vec<i64> {
+        let mut chunk = DeltaChunk::new(column);
+        let rows = |part: &[(i64, usize)]| part.iter().map(|&(_, count)| count).sum();
+        for part in runs.chunks(100) {
+            chunk.extend(part.iter().copied(), rows(part));
+        }
+        let ColumnReader::Int64ColumnReader(mut reader) = read_back(column, |one| chunk.take(one))
+        else {
+            panic!("{} has another type", column.name());
+        };
+        let mut back = Vec::new();
+        reader.read_records(usize::MAX, None, None, &mut back).unwrap();
+        back
+    }
+
+    fn narrow_back(
+        column: Column,
+        take: impl FnOnce(ColumnDescPtr) -> Result<Written, ParquetError>,
+    ) -> Vec<i32> {
+        let ColumnReader::Int32ColumnReader(mut reader) = read_back(column, take) else {
+            panic!("{} has another type", column.name());
+        };
+        let mut back = Vec::new();
+        reader.read_records(usize::MAX, None, None, &mut back).unwrap();
+        back
+    }
+
+    /// What the runs stand for.
+    fn naive(runs: &[(i64, usize)], step: i64) -> Vec<i64> {
+        let values = |&(value, count): &(i64, usize)| {
+            (0..count as i64).map(move |place| value.wrapping_add(step * place))
+        };
+        runs.iter().flat_map(values).collect()
+    }
+
+    fn runs() -> impl Strategy<Value = Vec<(i64, usize)>> {
+        let value = prop_oneof![
+            any::<i64>(),
+            0..3i64,
+            prop_oneof![Just(i64::MIN), Just(i64::MAX), 0..9i64],
+            (0u32..63, any::<i64>()).prop_map(|(shift, value)| value >> shift),
+        ];
+        let count = prop_oneof![4 => Just(1usize), 2 => 1usize..9, 1 => 100usize..300];
         prop_oneof![
-            prop::collection::vec(any::<i64>(), 1..600),
-            prop::collection::vec(0..3i64, 1..600),
-            prop::collection::vec(prop_oneof![Just(i64::MIN), Just(i64::MAX), 0..9i64], 1..300),
-            (any::<i64>(), 1usize..1000).prop_map(|(value, count)| vec![value; count]),
-            (0u32..63, any::<u64>()).prop_map(|(shift, seed)| {
-                (0..500).map(|index: u64| (index.wrapping_mul(seed) >> shift) as i64).collect()
-            }),
+            prop::collection::vec((value, count), 1..400),
+            (any::<i64>(), 1usize..1000).prop_map(|(value, count)| vec![(value, 1); count]),
+            prop::collection::vec((0..99i64, Just(PAGE_VALUES / 3)), 1..9),
         ]
     }
 
     proptest! {
         #[test]
-        fn the_library_reads_64_bit_columns(values in wide()) {
-            for column in [Column::Time, Column::Address] {
-                let ColumnReader::Int64ColumnReader(mut reader) = read_back(column, &values) else {
-                    panic!("{} has another type", column.name());
-                };
-                let mut back = Vec::new();
-                reader.read_records(values.len() + 1, None, None, &mut back).unwrap();
-                prop_assert_eq!(&back, &values);
-            }
+        fn the_library_reads_64_bit_columns(runs in runs()) {
+            prop_assert_eq!(wide_back(Column::Time, &runs), naive(&runs, 0));
+            prop_assert_eq!(wide_back(Column::Address, &runs), naive(&runs, 1));
         }
 
         #[test]
-        fn the_library_reads_32_bit_columns(values in wide()) {
-            let values: Vec<i32> = values.iter().map(|&value| value as i32).collect();
-            for column in [Column::Page, Column::Event, Column::Bytes] {
-                let ColumnReader::Int32ColumnReader(mut reader) = read_back(column, &values) else {
-                    panic!("{} has another type", column.name());
-                };
-                let mut back = Vec::new();
-                reader.read_records(values.len() + 1, None, None, &mut back).unwrap();
-                prop_assert_eq!(&back, &values);
+        fn the_library_reads_32_bit_columns(runs in runs()) {
+            let values: Vec<i32> = naive(&runs, 0).iter().map(|&value| value as i32).collect();
+            for column in [Column::Event, Column::Bytes] {
+                let mut chunk = DeltaChunk::new(column);
+                let narrow = runs.iter().map(|&(value, count)| (value as i32, count));
+                chunk.extend(narrow, values.len());
+                prop_assert_eq!(&narrow_back(column, |one| chunk.take(one)), &values);
+                chunk.extend([(7, 1)].into_iter(), 1);
+                prop_assert_eq!(narrow_back(column, |one| chunk.take(one)), vec![7]);
             }
+            let mut plain = PlainChunk::default();
+            plain.extend(&values.iter().map(|&value| value as u32).collect::<Vec<u32>>());
+            prop_assert_eq!(plain.count(), values.len());
+            prop_assert_eq!(&narrow_back(Column::Page, |one| plain.take(one)), &values);
         }
     }
 
     #[test]
     fn a_long_column_has_several_pages() {
-        let values: Vec<i64> = (0..3 * PAGE_VALUES as i64 + 5).map(|value| value * value).collect();
-        let ColumnReader::Int64ColumnReader(mut reader) = read_back(Column::Time, &values) else {
-            panic!("time has another type");
-        };
-        let mut back = Vec::new();
-        reader.read_records(values.len() + 1, None, None, &mut back).unwrap();
-        assert_eq!(back, values);
+        let squares = (0..3 * PAGE_VALUES as i64 + 5).map(|value| (value * value, 1));
+        let squares: Vec<(i64, usize)> = squares.collect();
+        assert_eq!(wide_back(Column::Time, &squares), naive(&squares, 0));
+        let long = [(5, 1), (9, 2 * PAGE_VALUES - 1), (3, 7)];
+        assert_eq!(wide_back(Column::Address, &long), naive(&long, 1));
     }
 }

@@ -1,10 +1,12 @@
-//! The columns of the file: names, types, and how each is encoded.
+//! The columns of the file: names and types.
 
 use std::sync::Arc;
 
 use parquet::file::properties::WriterProperties;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::TypePtr;
+
+use crate::runs::Shape;
 
 /// A column of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,15 +20,6 @@ pub(super) enum Column {
     Address,
     Bytes,
     Duration,
-}
-
-/// How the values of a column are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Coding {
-    /// As they are: no work to read.
-    Plain,
-    /// Differences in as many bits as the widest of a block needs.
-    Delta,
 }
 
 impl Column {
@@ -69,16 +62,19 @@ impl Column {
         }
     }
 
-    pub(super) const fn coding(self) -> Coding {
-        match self {
-            Column::Page => Coding::Plain,
-            _ => Coding::Delta,
-        }
-    }
-
     /// Whether a file without the column is damaged.
     pub(super) const fn is_required(self) -> bool {
         !matches!(self, Column::Time | Column::Bytes | Column::Duration)
+    }
+
+    /// Whether rows of this shape have the column.
+    pub(super) const fn is_in(self, shape: Shape) -> bool {
+        match self {
+            Column::Time => shape.has_clock,
+            Column::Bytes => shape.has_sizes,
+            Column::Duration => shape.has_durations,
+            _ => true,
+        }
     }
 
     /// Whether row groups carry the least and the greatest value.

@@ -58,6 +58,7 @@ pub fn info(source: &mut dyn Source, progress: &dyn Progress) -> Result<Info, Er
 struct Counts {
     events: u64,
     kinds: [u64; EventKind::ALL.len()],
+    writes: u64,
     processes: Vec<u64>,
     first_ns: Option<i64>,
     last_ns: i64,
@@ -66,8 +67,9 @@ struct Counts {
 impl Counts {
     fn add(&mut self, events: &Events) {
         self.events += events.len() as u64;
-        for &kind in &events.kind {
+        for (&kind, &flags) in events.kind.iter().zip(&events.flags) {
             self.kinds[kind as usize] += 1;
+            self.writes += u64::from(kind.is_access() && kind.is_write(flags));
         }
         for process in &events.process {
             if process.index() >= self.processes.len() {
@@ -88,7 +90,6 @@ impl Counts {
 
     fn describe(self, header: Header) -> Info {
         let accesses = self.of(EventKind::is_access);
-        let writes = self.of(|kind| kind.is_access() && kind.is_write());
         let kinds = EventKind::ALL
             .iter()
             .map(|&kind| (kind.name(), self.kinds[kind as usize]))
@@ -108,7 +109,7 @@ impl Counts {
         Info {
             kinds,
             accesses,
-            writes: header.has_operations.then_some(writes),
+            writes: header.has_operations.then_some(self.writes),
             duration_s: self.first_ns.map(|first| (self.last_ns - first) as f64 / 1e9),
             processes,
             absent,

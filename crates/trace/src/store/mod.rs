@@ -18,6 +18,7 @@
 //! `ROW_GROUP_ROWS` rows and carry the range of their times and events, which `slice` and the
 //! reading of pages alone use to skip what they need not look at.
 
+mod aside;
 mod chunk;
 mod column;
 mod delta;
@@ -25,6 +26,7 @@ mod file;
 mod group;
 mod guard;
 mod info;
+mod pending;
 mod plain;
 mod reader;
 mod save;

@@ -1,20 +1,22 @@
 //! Rows to a trace file, a row group at a time.
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt;
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::writer::SerializedFileWriter;
-use tempfile::NamedTempFile;
 
-use super::chunk;
+use super::aside::Aside;
 use super::column::{self, Column};
+use super::pending::Pending;
 use super::{HEADER_KEY, ROW_GROUP_ROWS};
+use crate::runs::{Run, Shape};
 use crate::{Error, ErrorKind, Header, Rows};
+
+/// Bytes per call of the operating system: the library hands on 8 KiB at a time.
+const BUFFER_BYTES: usize = 256 * 1024;
 
 /// Writes a trace file aside, and under its name once it is complete.
 ///
@@ -23,19 +25,17 @@ pub struct Writer {
     target: PathBuf,
     replaces: bool,
     /// None until the first rows tell which columns there are.
-    file: Option<SerializedFileWriter<NamedTempFile>>,
-    columns: Vec<Column>,
-    pending: Pending,
+    started: Option<Started>,
+    /// Kept from batch to batch to spare allocations.
+    runs: Vec<Run>,
+    pages: Vec<u32>,
 }
 
-/// The rows of the next row group, in the types that Parquet stores. Signed and unsigned numbers
-/// share their bits there.
-#[derive(Default)]
-struct Pending {
-    rows: usize,
-    /// By `Column`; of the two kinds of buffer a column uses one.
-    narrow: [Vec<i32>; Column::ALL.len()],
-    wide: [Vec<i64>; Column::ALL.len()],
+/// A file whose columns are known.
+struct Started {
+    shape: Shape,
+    file: SerializedFileWriter<BufWriter<Aside>>,
+    pending: Pending,
 }
 
 impl Writer {
@@ -56,9 +56,9 @@ impl Writer {
         Ok(Writer {
             target: path.to_owned(),
             replaces,
-            file: None,
-            columns: Vec::new(),
-            pending: Pending::default(),
+            started: None,
+            runs: Vec::new(),
+            pages: Vec::new(),
         })
     }
 
@@ -73,136 +73,92 @@ impl Writer {
         if rows.is_empty() {
             return Ok(());
         }
-        if self.file.is_none() {
-            self.start(rows)?;
+        let (mut runs, mut pages) =
+            (std::mem::take(&mut self.runs), std::mem::take(&mut self.pages));
+        let shape = Shape::of(rows);
+        shape.runs_of(rows, &mut runs);
+        pages.clear();
+        pages.extend(rows.events.page.iter().map(|page| page.0));
+        let written = self.write_runs(shape, &runs, &pages);
+        (self.runs, self.pages) = (runs, pages);
+        written
+    }
+
+    /// Appends the rows of `runs`, which have the columns of `shape`; `pages` has a number for each
+    /// row, or none at all.
+    ///
+    /// # Errors
+    /// As `write`.
+    ///
+    /// # Panics
+    /// When `shape` is not that of the first runs, or `pages` has another length.
+    pub(crate) fn write_runs(
+        &mut self,
+        shape: Shape,
+        runs: &[Run],
+        pages: &[u32],
+    ) -> Result<(), Error> {
+        if runs.is_empty() {
+            return Ok(());
         }
-        self.pending.append(&self.columns, rows);
-        if self.pending.rows >= ROW_GROUP_ROWS { self.flush() } else { Ok(()) }
+        let started = match &mut self.started {
+            Some(started) => started,
+            none => none.insert(Started::new(&self.target, shape)?),
+        };
+        assert_eq!(shape, started.shape, "all rows of a trace have the same columns");
+        started.pending.append(runs, pages);
+        if started.pending.rows() < ROW_GROUP_ROWS {
+            return Ok(());
+        }
+        started.flush().map_err(|error| refused(&self.target, &error))
     }
 
     /// Completes the file with its header and gives it its name.
     ///
     /// # Errors
     /// What the operating system refuses, or a file that appeared under the name meanwhile.
-    pub fn finish(mut self, header: &Header) -> Result<(), Error> {
-        if self.file.is_none() {
-            self.start(&Rows::default())?;
-        }
-        self.flush()?;
-        let json = serde_json::to_string(header).expect("a header is plain data");
-        let mut file = self.file.take().expect("it was started above");
-        file.append_key_value_metadata(KeyValue::new(HEADER_KEY.to_owned(), json));
+    pub fn finish(self, header: &Header) -> Result<(), Error> {
         let target = &self.target;
-        let temporary = file.into_inner().map_err(|error| refused(target, &error))?;
-        let persisted = if self.replaces {
-            temporary.persist(target)
-        } else {
-            temporary.persist_noclobber(target)
+        let started = match self.started {
+            Some(started) => started,
+            None => Started::new(target, Shape::default())?,
         };
-        persisted.map(drop).map_err(|failed| match failed.error.kind() {
+        let json = serde_json::to_string(header).expect("a header is plain data");
+        let aside = started.complete(json).map_err(|error| refused(target, &error))?;
+        aside.persist(target, self.replaces).map_err(|error| match error.kind() {
             std::io::ErrorKind::AlreadyExists => exists(target),
-            _ => Error::new(ErrorKind::Io, target, failed.error.to_string()),
+            _ => Error::new(ErrorKind::Io, target, error.to_string()),
         })
     }
+}
 
-    fn start(&mut self, rows: &Rows) -> Result<(), Error> {
-        self.columns = Column::ALL.into_iter().filter(|&column| is_present(column, rows)).collect();
-        let schema = column::schema(&self.columns);
+impl Started {
+    fn new(target: &Path, shape: Shape) -> Result<Started, Error> {
+        let columns: Vec<Column> =
+            Column::ALL.into_iter().filter(|column| column.is_in(shape)).collect();
+        let schema = column::schema(&columns);
         let properties = Arc::new(column::properties());
-        let file = SerializedFileWriter::new(aside(&self.target)?, schema, properties)
-            .map_err(|error| refused(&self.target, &error))?;
-        self.file = Some(file);
-        Ok(())
+        let sink = BufWriter::with_capacity(BUFFER_BYTES, aside(target)?);
+        let file = SerializedFileWriter::new(sink, schema, properties)
+            .map_err(|error| refused(target, &error))?;
+        Ok(Started { shape, file, pending: Pending::new(columns) })
     }
 
-    fn flush(&mut self) -> Result<(), Error> {
-        if self.pending.rows == 0 {
-            return Ok(());
-        }
-        let file = self.file.as_mut().expect("rows are pending only after the start");
-        let written = self.pending.write(&self.columns, file);
-        written.map_err(|error| refused(&self.target, &error))
-    }
-}
-
-impl Pending {
-    fn append(&mut self, columns: &[Column], rows: &Rows) {
-        let length = rows.len();
-        self.rows += length;
-        let events = &rows.events;
-        for &column in columns {
-            let narrow = &mut self.narrow[column as usize];
-            let wide = &mut self.wide[column as usize];
-            match column {
-                Column::Time => wide.extend_from_slice(&events.time_ns),
-                Column::Event => narrow.extend(events.kind.iter().map(|&kind| kind as i32)),
-                Column::Flags => narrow.extend(events.flags.iter().map(|flags| i32::from(flags.0))),
-                // Pages without a number: the column is there, and the header says it is void.
-                Column::Page if events.page.is_empty() => narrow.resize(self.rows, 0),
-                Column::Page => narrow.extend(events.page.iter().map(|page| page.0 as i32)),
-                Column::Process => narrow.extend(events.process.iter().map(|one| one.0 as i32)),
-                Column::Space => narrow.extend(rows.space.iter().map(|&space| space as i32)),
-                Column::Address => wide.extend(rows.address.iter().map(|&one| one as i64)),
-                Column::Bytes => narrow.extend(rows.bytes.iter().map(|&bytes| bytes as i32)),
-                Column::Duration => wide.extend(rows.duration_ns.iter().map(|&one| one as i64)),
-            }
-            assert_eq!(
-                self.narrow[column as usize].len() + self.wide[column as usize].len(),
-                self.rows,
-                "column {} has one value per row in every batch",
-                column.name()
-            );
-        }
-        let strays = Column::ALL.iter().filter(|column| !columns.contains(column));
-        for &column in strays {
-            assert!(!is_present(column, rows), "column {} came too late", column.name());
-        }
+    fn flush(&mut self) -> Result<(), ParquetError> {
+        if self.pending.rows() == 0 { Ok(()) } else { self.pending.write(&mut self.file) }
     }
 
-    fn write(
-        &mut self,
-        columns: &[Column],
-        file: &mut SerializedFileWriter<NamedTempFile>,
-    ) -> Result<(), ParquetError> {
-        let mut descriptors = file.schema_descr().columns().to_vec().into_iter();
-        let mut group = file.next_row_group()?;
-        for &column in columns {
-            let narrow = &mut self.narrow[column as usize];
-            let wide = &mut self.wide[column as usize];
-            let descriptor = descriptors.next().expect("the schema has every column");
-            let (bytes, close) = if wide.is_empty() {
-                chunk::encode(column, descriptor, narrow)?
-            } else {
-                chunk::encode(column, descriptor, wide)?
-            };
-            group.append_column(&Bytes::from(bytes), close)?;
-            narrow.clear();
-            wide.clear();
-        }
-        self.rows = 0;
-        group.close()?;
-        Ok(())
+    /// Writes what is left, and the header.
+    fn complete(mut self, header: String) -> Result<Aside, ParquetError> {
+        self.flush()?;
+        self.file.append_key_value_metadata(KeyValue::new(HEADER_KEY.to_owned(), header));
+        let sink = self.file.into_inner()?;
+        sink.into_inner().map_err(|failed| ParquetError::External(Box::new(failed.into_error())))
     }
 }
 
-/// Whether the recording that `rows` come from has this column.
-fn is_present(column: Column, rows: &Rows) -> bool {
-    match column {
-        Column::Time => !rows.events.time_ns.is_empty(),
-        Column::Bytes => !rows.bytes.is_empty(),
-        Column::Duration => !rows.duration_ns.is_empty(),
-        _ => true,
-    }
-}
-
-/// A file beside `path` that vanishes unless it is persisted, with the permissions of a new file.
-fn aside(path: &Path) -> Result<NamedTempFile, Error> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    tempfile::Builder::new()
-        .prefix(".pagewise-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
-        .map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))
+fn aside(target: &Path) -> Result<Aside, Error> {
+    Aside::create(target).map_err(|error| Error::new(ErrorKind::Io, target, error.to_string()))
 }
 
 /// Refuses to write `output` over one of the files it is made from.

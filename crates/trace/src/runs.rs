@@ -1,0 +1,120 @@
+//! Runs: rows in a row that differ in nothing but their page, which counts up.
+//!
+//! A request of many pages is one run, an access to an object a run of one row. What is done per
+//! request is done once per run; only page numbers are told row by row.
+
+use std::iter::repeat_n;
+
+use types::{EventFlags, EventKind, PAGE_BYTES, PageId, ProcessId};
+
+use crate::Rows;
+
+/// Rows that share all but their page; see [`Rows`] for what each field means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Time of every row.
+    pub time_ns: i64,
+    /// Duration of every row.
+    pub duration_ns: u64,
+    /// Address of the first row; each further one lies one higher.
+    pub address: u64,
+    /// Rows; at least one.
+    pub count: u32,
+    /// Name space of the addresses.
+    pub space: u32,
+    /// Bytes of the first row. Rows between the first and the last have whole pages.
+    pub bytes_first: u32,
+    /// Bytes of the last row, where there is more than one.
+    pub bytes_last: u32,
+    /// Process of every row.
+    pub process: ProcessId,
+    /// Kind of every row.
+    pub kind: EventKind,
+    /// Flags of every row.
+    pub flags: EventFlags,
+}
+
+/// Which of the columns that may be absent a trace has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shape {
+    /// Rows have a time.
+    pub has_clock: bool,
+    /// Rows have bytes.
+    pub has_sizes: bool,
+    /// Rows have a duration.
+    pub has_durations: bool,
+}
+
+impl Shape {
+    /// The columns that these rows have.
+    pub fn of(rows: &Rows) -> Shape {
+        Shape {
+            has_clock: !rows.events.time_ns.is_empty(),
+            has_sizes: !rows.bytes.is_empty(),
+            has_durations: !rows.duration_ns.is_empty(),
+        }
+    }
+
+    /// Replaces `rows` by the rows of `runs`. `pages` has one number per row, or none where pages
+    /// are not numbered.
+    pub fn expand(self, runs: &[Run], pages: &[u32], rows: &mut Rows) {
+        rows.clear();
+        let events = &mut rows.events;
+        events.page.extend(pages.iter().map(|&page| PageId(page)));
+        for run in runs {
+            let count = run.count as usize;
+            if self.has_clock {
+                events.time_ns.extend(repeat_n(run.time_ns, count));
+            }
+            events.kind.extend(repeat_n(run.kind, count));
+            events.flags.extend(repeat_n(run.flags, count));
+            events.process.extend(repeat_n(run.process, count));
+            rows.space.extend(repeat_n(run.space, count));
+            rows.address.extend((0..u64::from(run.count)).map(|place| run.address + place));
+            if self.has_sizes {
+                rows.bytes.push(run.bytes_first);
+                if count > 1 {
+                    rows.bytes.extend(repeat_n(PAGE_BYTES as u32, count - 2));
+                    rows.bytes.push(run.bytes_last);
+                }
+            }
+            if self.has_durations {
+                rows.duration_ns.extend(repeat_n(run.duration_ns, count));
+            }
+        }
+    }
+
+    /// Replaces `runs` by one run for each of `rows`, which have this shape.
+    ///
+    /// # Panics
+    /// When the columns of `rows` differ in length.
+    pub fn runs_of(self, rows: &Rows, runs: &mut Vec<Run>) {
+        let events = &rows.events;
+        let length = rows.len();
+        let is_even =
+            |column: usize, is_present: bool| column == if is_present { length } else { 0 };
+        assert!(
+            is_even(events.time_ns.len(), self.has_clock)
+                && is_even(events.flags.len(), true)
+                && is_even(events.process.len(), true)
+                && is_even(rows.space.len(), true)
+                && is_even(rows.address.len(), true)
+                && is_even(rows.bytes.len(), self.has_sizes)
+                && is_even(rows.duration_ns.len(), self.has_durations),
+            "every column has one value per row, in every batch of a trace"
+        );
+        runs.clear();
+        runs.extend((0..length).map(|index| Run {
+            time_ns: events.time_ns.get(index).copied().unwrap_or(0),
+            duration_ns: rows.duration_ns.get(index).copied().unwrap_or(0),
+            address: rows.address[index],
+            count: 1,
+            space: rows.space[index],
+            bytes_first: rows.bytes.get(index).copied().unwrap_or(0),
+            bytes_last: 0,
+            process: events.process[index],
+            kind: events.kind[index],
+            flags: events.flags[index],
+        }));
+    }
+}
