@@ -9,14 +9,13 @@ import traces
 from measure import Call, Claim, in_turn
 
 MB_PER_S = 300
-PAGES_MAX = 16
 
 
 def run(rounds: int) -> list[Claim]:
     inputs: list[tuple[str, str, Path]] = [
-        ("blockcsv, requests of one page", "blockcsv", traces.blockcsv(1)),
+        ("blockcsv, requests of one page", "blockcsv", traces.blockcsv()),
         ("ftrace, requests of one page", "ftrace", traces.ftrace()),
-        (f"blockcsv, requests of 1 to {PAGES_MAX} pages", "blockcsv", traces.blockcsv(PAGES_MAX)),
+        ("blockcsv, sizes and processes as on a Pixel 6a", "blockcsv", traces.blockcsv_phone()),
     ]
     claims = []
     for what, format, path in inputs:

@@ -19,6 +19,33 @@ PAGES = 1_000_000
 WRITE_SHARE = 0.3
 TEXT_LINES = 4_000_000
 
+# Pages per request in the three Pixel 6a recordings of MobileBlockIOTraces (403,833 requests, 7.26
+# pages and 54.7 bytes of text each), pooled: (pages, share of the requests), a longer tail than
+# any distribution with a name. Beside it: a burst of one process has 1.55 requests, reads are
+# 0.38 of them, and 0.17 of them begin where the one before them ended.
+PHONE_PAGES = (
+    (1, 0.6553),
+    (2, 0.0634),
+    (3, 0.0269),
+    (4, 0.0508),
+    (5, 0.0118),
+    (6, 0.0451),
+    (7, 0.0081),
+    (8, 0.0070),
+    (11, 0.0356),
+    (15, 0.0132),
+    (22, 0.0300),
+    (30, 0.0205),
+    (46, 0.0060),
+    (91, 0.0060),
+    (128, 0.0183),
+    (175, 0.0009),
+    (512, 0.0014),
+)
+PHONE_READ_SHARE = 0.38
+PHONE_SEQUENTIAL_SHARE = 0.17
+PHONE_PROCESS_CHANGE_SHARE = 1 / 1.55
+
 ORACLE = np.dtype([("seconds", "<u4"), ("id", "<u8"), ("bytes", "<u4"), ("next", "<i8")])
 VSCSI = np.dtype(
     [
@@ -33,6 +60,7 @@ VSCSI = np.dtype(
 )
 READ, WRITE = 0x28, 0x2A
 VSCSI_VERSION_1 = 1 << 8
+PHONE_HEADER = "proces,device,rw_flag,sector,size,timestamp\n"
 SECTORS_PER_PAGE = 8
 
 
@@ -98,26 +126,60 @@ def own_with_writes() -> Path:
     return imported(FOLDER / "zipf-writes.parquet", vscsi, format="vscsi")
 
 
-def blockcsv(pages_max: int) -> Path:
-    """Requests of 1 to `pages_max` pages as text, in the words of the phone recordings.
+def blockcsv() -> Path:
+    """Requests of one page as text, in the words of the phone recordings.
 
     Processes take turns in bursts of eight requests.
     """
-    path = FOLDER / f"requests-{pages_max}.csv"
+    path = FOLDER / "requests-1.csv"
 
     def write(aside: Path) -> None:
         generator = np.random.default_rng(45)
         sectors = generator.integers(0, 1 << 24, TEXT_LINES) * SECTORS_PER_PAGE
-        sizes = generator.integers(1, pages_max + 1, TEXT_LINES) * SECTORS_PER_PAGE
         is_write = generator.random(TEXT_LINES) < WRITE_SHARE
         with aside.open("w") as file:
-            file.write("proces,device,rw_flag,sector,size,timestamp\n")
+            file.write(PHONE_HEADER)
             for line in range(TEXT_LINES):
                 flag = "W" if is_write[line] else "R"
                 file.write(
-                    f"app-{20000 + line // 8 % 10},8388608,{flag},{sectors[line]},{sizes[line]},"
+                    f"app-{20000 + line // 8 % 10},8388608,{flag},{sectors[line]},8,"
                     f"{48746 + line / 10000:.6f}\n"
                 )
+
+    if not path.exists():
+        save(path, write)
+    return path
+
+
+def blockcsv_phone() -> Path:
+    """Requests as text whose sizes, processes and order are spread as on the phone.
+
+    Places are drawn from 64 GiB where a request does not go on from the one before it.
+    """
+    path = FOLDER / "requests-phone.csv"
+
+    def write(aside: Path) -> None:
+        generator = np.random.default_rng(47)
+        sizes, shares = np.array(PHONE_PAGES).T
+        pages = generator.choice(sizes.astype(int), TEXT_LINES, p=shares / shares.sum())
+        places = generator.integers(0, 1 << 24, TEXT_LINES)
+        is_next = generator.random(TEXT_LINES) < PHONE_SEQUENTIAL_SHARE
+        is_read = generator.random(TEXT_LINES) < PHONE_READ_SHARE
+        is_change = generator.random(TEXT_LINES) < PHONE_PROCESS_CHANGE_SHARE
+        process = np.where(is_change, generator.integers(0, 500, TEXT_LINES), -1)
+        place, name = 0, ""
+        with aside.open("w") as file:
+            file.write(PHONE_HEADER)
+            for line in range(TEXT_LINES):
+                place = place if is_next[line] else int(places[line])
+                if process[line] >= 0 or not name:
+                    name = f"kworker/u{process[line] % 9}:{process[line]}-{20000 + process[line]}"
+                flag = "R" if is_read[line] else "W"
+                sector, sectors = place * SECTORS_PER_PAGE, pages[line] * SECTORS_PER_PAGE
+                file.write(
+                    f"{name},8388608,{flag},{sector},{sectors},{48746 + line / 10000:.6f}\n"
+                )
+                place += int(pages[line])
 
     if not path.exists():
         save(path, write)
