@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
+import pagewise as pw
 from pagewise import _core
 from pagewise.advice import reference, stock_linux
+from pagewise.advice.memory import Board, board
 from pagewise.advice.swap import advise_swap
 from pagewise.cli import run
+from pagewise.commands.advise import described
 from pagewise.errors import UsageError
+from pagewise.terminal import show
 
 MIB = 2**20
+DEVICES = ["--fast", "4/5us", "--slow", "90/40us"]
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +81,14 @@ def test_references_are_told_apart(trace: Path, tmp_path: Path):
         reference.parse("absent/result.json")
 
 
+def boards(fast: str) -> Board | None:
+    return board(json.loads(_core.device(fast)), None, None)
+
+
 @pytest.mark.parametrize("fast", ["zram-lz4", "optane-ssd"])
 @pytest.mark.parametrize("size", [None, 256 * MIB])
 def test_every_setting_has_an_undo_and_is_valid_shell(fast: str, size: int | None):
-    for setting in stock_linux.settings(fast, size):
+    for setting in stock_linux.settings(boards(fast), size):
         for text in (setting.apply, setting.undo):
             assert text.strip()
             checked = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True)
@@ -87,17 +96,17 @@ def test_every_setting_has_an_undo_and_is_valid_shell(fast: str, size: int | Non
 
 
 def test_sizes_in_the_settings_are_those_advised():
-    texts = [setting.apply for setting in stock_linux.settings("zram-lz4", 256 * MIB)]
+    texts = [setting.apply for setting in stock_linux.settings(boards("zram-lz4"), 256 * MIB)]
     assert "zram-size = 256" in texts[0]
     assert "--size 256MiB" in texts[1]
-    assert str(round(256 * 1024 / stock_linux.COMPRESSION_RATIO)) in texts[2]
+    assert str(round(256 * 1024 / 2.06)) in texts[2]
 
 
 def test_only_memory_makes_zswap_the_hierarchical_architecture():
-    assert stock_linux.availability("hierarchical", "zram-lz4") == "zswap"
-    assert stock_linux.availability("hierarchical", "optane-ssd") is None
-    assert stock_linux.availability("priority", "optane-ssd") == "swap priorities"
-    assert stock_linux.availability("hybrid", "zram-lz4") is None
+    assert stock_linux.availability("hierarchical", boards("zram-lz4")) == "zswap"
+    assert stock_linux.availability("hierarchical", boards("optane-ssd")) is None
+    assert stock_linux.availability("priority", boards("optane-ssd")) == "swap priorities"
+    assert stock_linux.availability("hybrid", boards("zram-lz4")) is None
 
 
 def test_the_command_prints_the_same_object_and_text(trace: Path, capsys: pytest.CaptureFixture):
@@ -109,3 +118,125 @@ def test_the_command_prints_the_same_object_and_text(trace: Path, capsys: pytest
     text = capsys.readouterr().out
     assert result["architecture"]["name"] in text
     assert "undo" in text
+
+
+@pytest.fixture(scope="module")
+def clocked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twenty times 600 pages go out one after the other and come in again, in one second."""
+    path = tmp_path_factory.mktemp("clocked") / "busy.csv"
+    lines = ["time_s,event,process,page,state,kind"]
+    for number in range(24_000):
+        time, page = number / 24_000, number % 600
+        is_in = number // 600 % 2
+        lines.append(f"{time:.6f},{'in' if is_in else 'out'},1,{page},{'' if is_in else 'D'},anon")
+    path.write_text("\n".join([*lines, "lost"]) + "\n")
+    return path
+
+
+def test_a_tier_in_memory_says_what_it_takes(clocked: Path):
+    plain = pw.advise(clocked, fast="zram-lz4", slow="sd-a1")
+    worth = plain["worth"]
+    taken = worth["memory"]["taken_bytes"]["typical"]
+    assert taken == pytest.approx(worth["fast_tier_bytes"] / 2.06)
+    assert worth["memory"]["share_of_board"] is None
+    assert 0 < worth["memory"]["net_bytes"] <= worth["fast_tier_bytes"] - taken
+    # What the tier holds beyond the memory it takes can save no more than the whole of it.
+    assert worth["memory"]["io_share_in_use"]["typical"] >= worth["io_share"]["typical"]
+    given = pw.advise(clocked, fast="4/5us", slow="sd-a1", memory="1GiB", compression=4)
+    assert given["memory"]["compression"]["typical"] == 4
+    share = given["worth"]["memory"]["share_of_board"]["typical"]
+    assert share == pytest.approx(given["worth"]["fast_tier_bytes"] / 4 / 2**30)
+    assert pw.advise(clocked, fast="optane-ssd", slow="sd-a1")["worth"]["memory"] is None
+
+
+def test_the_board_limits_the_tier(clocked: Path):
+    free = pw.advise(clocked, fast="zram-lz4", slow="sd-a1")["worth"]["fast_tier_bytes"]
+    board = int(free / 2.06)
+    advice = pw.advise(clocked, fast="zram-lz4", slow="sd-a1", memory=board)
+    assert advice["worth"]["memory"]["taken_bytes"]["typical"] <= board / 2
+    assert any("of memory" in sentence for sentence in advice["warnings"])
+    tiny = pw.advise(clocked, fast="zram-lz4", slow="sd-a1", memory="8KiB")
+    assert tiny["worth"] is None and tiny["today"] is None
+
+
+@pytest.mark.parametrize("compression", [0.5, float("nan"), float("inf"), 1000.0])
+def test_a_compression_that_none_has(clocked: Path, compression: float):
+    with pytest.raises(UsageError, match="makes no sense"):
+        advise_swap(clocked, fast="zram-lz4", slow="sd-a1", compression=compression)
+
+
+def test_life_and_how_busy_follow_from_the_counts(clocked: Path):
+    advice = pw.advise(clocked, fast="optane-ssd", slow="sd-a1")
+    alone, slow = advice["alone"], advice["slow"]
+    pages = 12_000
+    seconds = pages * (slow["read_ns"]["typical"] + slow["write_ns"]["typical"]) / 1e9
+    assert alone["busy_slow"]["typical"] == pytest.approx(seconds / advice["duration_s"])
+    written = pages * 4096 / advice["duration_s"] * 86400 * 365
+    capacity, cycles = slow["capacity"]["bytes"], slow["rated_cycles"]
+    for figure, of_cycles, amplification in (
+        ("low", "low", 5),
+        ("typical", "typical", 2),
+        ("high", "high", 1),
+    ):
+        years = capacity * cycles[of_cycles] / (written * amplification)
+        assert alone["life_slow_years"][figure] == pytest.approx(years, rel=1e-6)
+    assert advice["warnings"][0].startswith("sd-a1 alone cannot keep up: its I/O takes")
+
+
+def test_what_stock_linux_has_gets_a_size_of_its_own(advice: dict):
+    today = advice["today"]
+    stock = {"priority", "hierarchical"}
+    assert today["architecture"] in stock
+    shares = {row["architecture"]: row["mean_io_share"] for row in advice["candidates"]}
+    assert shares[today["architecture"]] == min(shares[name] for name in stock)
+    sizes = {
+        size["fast_tier_bytes"]: size["io_share"]
+        for row in advice["candidates"]
+        if row["architecture"] == today["architecture"]
+        for size in row["sizes"]
+    }
+    assert today["io_share"]["typical"] == pytest.approx(sizes[today["fast_tier_bytes"]])
+    assert str(round(today["fast_tier_bytes"] / MIB)) in advice["settings"][0]["apply"]
+
+
+def test_the_text_fits_80_columns_and_tells_what_was_lost(
+    clocked: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("pagewise.terminal.PIPED_WIDTH", 80)
+    arguments = ["--fast", "zram-lz4", "--slow", "sd-a1", "--memory", "1GiB"]
+    assert run(["advise", "swap", str(clocked), *arguments]) == 0
+    text, diagnostics = capsys.readouterr()
+    table = text[text.index("I/O time by size") :].split("\n\n")[0]
+    assert len(table.splitlines()) == 8 and max(map(len, table.splitlines())) <= 80
+    assert "life of sd-a1" in text and "memory it takes" in text
+    assert "note: the recording lost 1 record (lines that could not be read: 1)" in diagnostics
+    assert "warning: sd-a1 alone cannot keep up" in diagnostics
+
+
+def test_nothing_to_paste_is_broken_by_the_width(advice: dict, capsys: pytest.CaptureFixture):
+    show(*described(advice))
+    text = capsys.readouterr().out
+    for setting in advice["settings"]:
+        assert setting["apply"] in text and setting["undo"] in text
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["analyze"],
+        ["misses", "--policy", "lru", "--frames", "8"],
+        ["simulate", "--architecture", "priority", "--fast-tier", "64KiB", *DEVICES],
+        ["report", "-o", "OUT"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_every_command_that_reads_a_recording_tells_what_it_lost(
+    clocked: Path, tmp_path: Path, capsys: pytest.CaptureFixture, command: list[str]
+):
+    output = str(tmp_path / "report.html")
+    arguments = [output if word == "OUT" else word for word in command]
+    assert run([*arguments, str(clocked), "--json"]) == 0
+    text, diagnostics = capsys.readouterr()
+    assert diagnostics.count("\n") == 1 and "lost 1 record (" in diagnostics
+    losses = json.loads(text)["losses"]
+    assert (losses["busy"] if isinstance(losses, dict) else losses)[0]["count"] == 1

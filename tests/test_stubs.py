@@ -45,6 +45,17 @@ def test_parameters_agree() -> None:
         assert kinds == stubbed, name
 
 
+def test_the_package_is_typed_and_lists_what_it_has() -> None:
+    assert set(pagewise.__all__) <= set(dir(pagewise))
+    assert pagewise.__version__ == _core.version()
+    for name in pagewise.__all__:
+        function = getattr(pagewise, name)
+        if inspect.isfunction(function):
+            signature = inspect.signature(function)
+            kinds = [parameter.annotation for parameter in signature.parameters.values()]
+            assert inspect.Signature.empty not in (*kinds, signature.return_annotation), name
+
+
 def test_everything_is_documented() -> None:
     for name in pagewise.__all__:
         assert inspect.getdoc(getattr(pagewise, name)), name

@@ -105,8 +105,11 @@ def figures(columns: list[str], rows: list[list[str]], *, words: int = 1) -> Tab
 
 
 @contextmanager
-def watched(label: str) -> Iterator[Progress | None]:
-    """A progress bar with the time left on standard error, only where that is a terminal."""
+def watched(label: str, *, counted: str = "", parts: int = 1) -> Iterator[Progress | None]:
+    """A progress bar with the time left on standard error, only where that is a terminal.
+
+    With ``counted`` (``"cells"``) it tells how many are done, each of ``parts`` steps of progress.
+    """
     if not sys.stderr.isatty():
         yield None
         return
@@ -116,14 +119,16 @@ def watched(label: str) -> Iterator[Progress | None]:
     with Bars(
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TaskProgressColumn(),
+        TextColumn("{task.fields[counted]}") if counted else TaskProgressColumn(),
         TimeRemainingColumn(),
+        TextColumn("left"),
         console=console(stderr=True),
         transient=True,
     ) as bars:
-        task = bars.add_task(printable(label), total=None)
+        task = bars.add_task(printable(label), total=None, counted="")
 
         def advance(done: int, total: int) -> None:
-            bars.update(task, completed=done, total=total or None)
+            told = f"{done // parts} of {total // parts} {counted}"
+            bars.update(task, completed=done, total=total or None, counted=told)
 
         yield advance

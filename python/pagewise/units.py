@@ -7,6 +7,7 @@ Sizes: ``256MiB`` (1024-based), ``1.2GB`` (1000-based), ``4096`` (bytes). Times:
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 
 from pagewise.errors import UsageError
 
@@ -42,6 +43,9 @@ TIME_UNITS_NS = {
     "h": 3600 * 10**9,
     "d": 86400 * 10**9,
 }
+DAYS_PER_YEAR = 365
+YEARS_SHOWN = 1000
+"""A longer life is not told apart: no device is used that long."""
 SHARE_SHOWN = 0.0005
 """Below this a share would be written as nothing."""
 DIGITS_MAX = 30
@@ -152,6 +156,34 @@ def format_share(share: float | None) -> str:
     if 0 < share < SHARE_SHOWN:
         return "under 0.1 %"
     return f"{share * 100:.1f} %"
+
+
+def format_number(value: float, digits: int = 2) -> str:
+    """A figure without unit in so many significant digits, never with an exponent: ``1,300``."""
+    return f"{float(f'{value:.{digits}g}'):,.10g}"
+
+
+def format_years(years: float | None) -> str:
+    """A life in the unit that fits: ``3.2 years``, ``41 days``."""
+    if years is None:
+        return "unknown"
+    if years >= YEARS_SHOWN:
+        return f"over {YEARS_SHOWN:,} years"
+    if years >= 1:
+        return f"{format_number(years)} years"
+    days = years * DAYS_PER_YEAR
+    return f"{format_number(days)} days" if days >= 1 else "under a day"
+
+
+def format_range(value: Mapping[str, float], written: Callable[[float], str]) -> str:
+    """A typical figure with its range, each with its unit: ``98 s (88 s to 110 s)``."""
+    low, typical, high = (written(value[name]) for name in ("low", "typical", "high"))
+    return typical if low == high else f"{typical} ({low} to {high})"
+
+
+def format_percent(share: float) -> str:
+    """A share that may be far above 1, in three digits: ``54.6 %``, ``2,410 %``."""
+    return f"{format_number(share * 100, 3)} %"
 
 
 def format_count(count: int) -> str:

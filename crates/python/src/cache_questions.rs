@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use serde_json::{Value, json};
 
 use crate::errors::{detached, usage};
-use crate::opening::Recording;
+use crate::opening::{Recording, with_losses};
 
 /// Skew, single accesses and reuse of a recording, as JSON text.
 #[pyfunction]
@@ -21,10 +21,12 @@ pub fn analyze(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
-    let analysis = detached(py, progress, |progress| {
-        sim::analysis::analyze(&mut *recording.open()?, by_process, progress)
+    let answer = detached(py, progress, |progress| {
+        let mut source = recording.open()?;
+        let analysis = sim::analysis::analyze(&mut *source, by_process, progress)?;
+        Ok::<_, sim::Error>(with_losses(json!(analysis), &*source))
     })?;
-    Ok(json!(analysis).to_string())
+    Ok(answer.to_string())
 }
 
 /// Exact misses of each policy with each number of frames, as JSON text.
@@ -50,10 +52,12 @@ pub fn misses(
             u32::try_from(size).map_err(|_| why())
         })
         .collect::<PyResult<_>>()?;
-    let counts = detached(py, progress, |progress| {
-        sim::misses::run(&mut *recording.open()?, &policies, &frames, progress)
+    let answer = detached(py, progress, |progress| {
+        let mut source = recording.open()?;
+        let counts = sim::misses::run(&mut *source, &policies, &frames, progress)?;
+        Ok::<_, sim::Error>(with_losses(json!(counts), &*source))
     })?;
-    Ok(json!(counts).to_string())
+    Ok(answer.to_string())
 }
 
 /// The eviction policies of the catalog, as JSON text.

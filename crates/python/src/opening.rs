@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
+use serde_json::{Value, json};
 
 use trace::import::ImportOptions;
 use trace::{Error, Mapping, Role, Source};
@@ -37,6 +38,15 @@ impl Recording {
     pub fn open(&self) -> Result<Box<dyn Source>, Error> {
         trace::open(&self.path, &self.options)
     }
+}
+
+/// The JSON object `answer` with what the recording lost as `losses`, known once `source` has been
+/// read to its end.
+pub fn with_losses(mut answer: Value, source: &dyn Source) -> Value {
+    if let Some(fields) = answer.as_object_mut() {
+        fields.insert("losses".to_owned(), json!(source.header().losses));
+    }
+    answer
 }
 
 /// Import options from the names that Python uses.

@@ -10,7 +10,7 @@ use sim::devices::Device;
 use sim::swap::{self, SimulateRequest, Values};
 
 use crate::errors::{Raise, detached, usage};
-use crate::opening::Recording;
+use crate::opening::{Recording, with_losses};
 
 /// One request as Python writes it.
 #[derive(Deserialize)]
@@ -60,11 +60,13 @@ pub fn simulate(
 ) -> PyResult<String> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     let wanted: Wanted = parsed(py, request)?;
-    let outcome = detached(py, progress, |progress| {
+    let answer = detached(py, progress, |progress| {
         let request = wanted.request()?;
-        swap::simulate(&mut *recording.open()?, &request, progress)
+        let mut source = recording.open()?;
+        let outcome = swap::simulate(&mut *source, &request, progress)?;
+        Ok::<_, sim::Error>(with_losses(json!(outcome), &*source))
     })?;
-    Ok(json!(outcome).to_string())
+    Ok(answer.to_string())
 }
 
 /// Runs many requests, a JSON list, in one pass over a recording; returns a JSON list that holds

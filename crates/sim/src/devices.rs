@@ -66,14 +66,14 @@ pub struct Capacity {
     pub provenance: Provenance,
 }
 
-/// How often every byte of the device may be written.
+/// A figure of a device that is no time, with its range.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct RatedCycles {
-    /// The worst the source gives.
+pub struct Figure {
+    /// The lowest the source gives.
     pub low: f64,
     /// What runs use.
     pub typical: f64,
-    /// The best the source gives.
+    /// The highest the source gives.
     pub high: f64,
     /// Where the figures come from.
     #[serde(flatten)]
@@ -97,8 +97,12 @@ pub struct Device {
     pub write: Latency,
     /// Its size, where it has one of its own.
     pub capacity: Option<Capacity>,
-    /// Its endurance, where writing wears it and the figure is known.
-    pub rated_cycles: Option<RatedCycles>,
+    /// Its endurance, where writing wears it and the figure is known: how often every byte may be
+    /// written.
+    pub rated_cycles: Option<Figure>,
+    /// Only where the device is the memory of the board itself: bytes of pages it holds for each
+    /// byte of memory it takes, 1 without compression.
+    pub compression: Option<Figure>,
 }
 
 impl Device {
@@ -136,9 +140,14 @@ impl Device {
             write: file.write.latency().map_err(|reason| refuse(format!("[write] {reason}")))?,
             rated_cycles: file
                 .rated_cycles
-                .map(|cycles| cycles.rated_cycles())
+                .map(FigureFile::figure)
                 .transpose()
                 .map_err(|reason| refuse(format!("[rated_cycles] {reason}")))?,
+            compression: file
+                .compression
+                .map(FigureFile::figure)
+                .transpose()
+                .map_err(|reason| refuse(format!("[compression] {reason}")))?,
             capacity: file.capacity.map(CapacityFile::capacity),
             name: file.name,
             summary: file.summary,
@@ -166,6 +175,7 @@ impl Device {
             write: latency(write_ns),
             capacity: None,
             rated_cycles: None,
+            compression: None,
         }
     }
 
@@ -262,7 +272,8 @@ struct DeviceFile {
     read: LatencyFile,
     write: LatencyFile,
     capacity: Option<CapacityFile>,
-    rated_cycles: Option<RatedCyclesFile>,
+    rated_cycles: Option<FigureFile>,
+    compression: Option<FigureFile>,
 }
 
 #[derive(Deserialize)]
@@ -314,7 +325,7 @@ impl CapacityFile {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RatedCyclesFile {
+struct FigureFile {
     low: f64,
     typical: Option<f64>,
     high: f64,
@@ -323,8 +334,8 @@ struct RatedCyclesFile {
     verified: bool,
 }
 
-impl RatedCyclesFile {
-    fn rated_cycles(self) -> Result<RatedCycles, String> {
+impl FigureFile {
+    fn figure(self) -> Result<Figure, String> {
         let typical = self.typical.unwrap_or((self.low * self.high).sqrt());
         let is_ordered = self.low > 0.0 && self.low <= typical && typical <= self.high;
         if !is_ordered || !self.high.is_finite() {
@@ -332,7 +343,7 @@ impl RatedCyclesFile {
         }
         let provenance =
             Provenance { source: self.source, date: self.date, verified: self.verified };
-        Ok(RatedCycles { low: self.low, typical, high: self.high, provenance })
+        Ok(Figure { low: self.low, typical, high: self.high, provenance })
     }
 }
 
@@ -390,6 +401,17 @@ mod tests {
             assert_eq!((device.read.typical_ns, device.write.typical_ns), (read_ns, write_ns));
             assert_eq!(device.name, text);
         }
+    }
+
+    #[test]
+    fn only_memory_says_how_much_memory_it_takes() {
+        let in_memory: Vec<String> = builtin()
+            .filter(|device| device.compression.is_some())
+            .map(|device| device.name)
+            .collect();
+        assert_eq!(in_memory, ["dram", "zram-lz4"]);
+        let zram = Device::resolve("zram-lz4").unwrap().compression.unwrap();
+        assert_eq!((zram.low, zram.typical, zram.high), (2.06, 2.06, 2.06));
     }
 
     #[test]

@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-COMPRESSION_RATIO = 2.06
-"""lz4 on the heaps of real programs, measured 2026-11-20; a pool needs size / ratio of memory."""
-IN_MEMORY = ("dram", "zram-lz4")
+from pagewise.advice.memory import Board
+
 MIB = 2**20
 
 AVAILABLE = {"flash": "a swap area", "priority": "swap priorities"}
@@ -33,26 +32,28 @@ class Setting:
         return {"title": self.title, "note": self.note, "apply": self.apply, "undo": self.undo}
 
 
-def availability(architecture: str, fast: str) -> str | None:
-    """What gives this architecture on stock Linux, or none."""
-    if architecture == "hierarchical" and fast in IN_MEMORY:
+def availability(architecture: str, board: Board | None) -> str | None:
+    """What gives this architecture on stock Linux, or none; ``board`` if the tier is in memory."""
+    if architecture == "hierarchical" and board is not None:
         return "zswap"
     return AVAILABLE.get(architecture)
 
 
 def settings(
-    fast: str, fast_tier_bytes: int | None, architecture: str = "priority"
+    board: Board | None, fast_tier_bytes: int | None, architecture: str = "priority"
 ) -> list[Setting]:
-    """How to have a fast tier of this size on this device, what gives ``architecture`` first.
+    """How to have a fast tier of this size, what gives ``architecture`` first.
 
-    The plain swap area without a fast tier.
+    ``board`` if the tier is in its memory, none if it is a device. The plain swap area without a
+    fast tier.
     """
     if not fast_tier_bytes:
         return [SWAP_FILE]
     size_mib = max(1, round(fast_tier_bytes / MIB))
-    if fast in IN_MEMORY:
-        zram = [_zram_generator(size_mib), _zram_by_hand(size_mib)]
-        zswap = [_zswap(size_mib)]
+    if board is not None:
+        taken_kib = round(board.taken_bytes(fast_tier_bytes)["typical"] / 1024)
+        zram = [_zram_generator(size_mib, taken_kib), _zram_by_hand(size_mib)]
+        zswap = [_zswap(taken_kib)]
         return zswap + zram if architecture == "hierarchical" else zram + zswap
     return [_priorities(size_mib)]
 
@@ -83,10 +84,10 @@ swapon -p 1 /swapfile
     )
 
 
-def _zram_generator(size_mib: int) -> Setting:
+def _zram_generator(size_mib: int, taken_kib: int) -> Setting:
     return Setting(
         title="zram in front of flash by priority, with zram-generator",
-        note=f"Holds {size_mib} MiB of pages in about {round(size_mib / COMPRESSION_RATIO)} MiB of "
+        note=f"Holds {size_mib} MiB of pages in about {round(taken_kib / 1024)} MiB of "
         "memory; the kernel fills it first and never moves a page afterwards.",
         apply=f"""\
 cat > /etc/systemd/zram-generator.conf <<'END'
@@ -116,12 +117,12 @@ swapon -p 1 /swapfile""",
     )
 
 
-def _zswap(size_mib: int) -> Setting:
-    pool_kib = round(size_mib * 1024 / COMPRESSION_RATIO)
+def _zswap(pool_kib: int) -> Setting:
     return Setting(
         title="zswap: a compressed cache that writes back what is used least",
         note="The hierarchical architecture of stock Linux. Take this or zram, not both. "
-        "max_pool_percent is of memory, in whole percent.",
+        f"The pool takes {round(pool_kib / 1024)} MiB; max_pool_percent is of memory, in whole "
+        "percent.",
         apply=f"""\
 grep -H . /sys/module/zswap/parameters/* > ~/zswap.before
 echo lz4 > /sys/module/zswap/parameters/compressor

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
+from rich.text import Text
 
-from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
-from pagewise.terminal import facts, figures, show, show_json, watched
-from pagewise.units import format_seconds, format_share, format_size
+from pagewise.commands.options import As, Format, Json, Map, TracePath, opened, tell_losses
+from pagewise.terminal import facts, figures, say, show, show_json, watched
+from pagewise.units import (
+    format_percent,
+    format_range,
+    format_seconds,
+    format_share,
+    format_size,
+    format_years,
+)
 
 app = typer.Typer(help="Say what to set, with the evidence and the way back.", no_args_is_help=True)
 
 EXAMPLES = (
-    "pagewise advise swap examples/swap700.pgw.zst --fast zram-lz4 --slow ufs-3.1",
+    "pagewise advise swap examples/swap700.pgw.zst --fast zram-lz4 --slow ufs-3.1 --memory 1GiB",
     "pagewise advise swap trace.parquet --fast 4/5us --slow 90/40us --reference 3.9GiB",
 )
+SIZES_SHOWN = 7
+"""Columns of sizes that fit 80 characters."""
 
 
 @app.callback()
@@ -45,146 +54,175 @@ def swap(
             "run without swap, a simulate --json result, or a size as 4GiB.",
         ),
     ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="All memory of the board, as 1GiB: what a fast tier in memory (zram) takes of it "
+            "is then told, and limited to half.",
+        ),
+    ] = None,
+    compression: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RATIO",
+            help="Bytes of pages per byte of memory of a fast tier in memory, as 2.5; default: the "
+            "device's own figure.",
+        ),
+    ] = None,
     format: Format = None,
     as_: As = None,
     map_: Map = None,
     json: Json = False,
 ) -> None:
     """Say which swap architecture to take, how large, what it gains and wears, how to set it."""
-    from pagewise.advice.swap import advise_swap
+    from pagewise.advice.swap import PARTS, advise_swap
 
-    with watched("advising") as progress:
+    with watched("advising", counted="cells", parts=PARTS) as progress:
         advice = advise_swap(
             opened(trace, format, as_, map_),
             fast=fast,
             slow=slow,
             reference=reference,
+            memory=memory,
+            compression=compression,
             progress=progress,
         )
+    tell_losses(advice)
+    for sentence in advice["warnings"]:
+        say(f"warning: {sentence}")
     if json:
         show_json(advice)
-        return
-    show(*described(advice))
+    else:
+        show(*described(advice))
 
 
 def described(advice: dict[str, Any]) -> list[Any]:
     """The advice as text and tables."""
-    architecture, worth = advice["architecture"], advice["worth"]
-    parts: list[Any] = [facts([*_choice(advice), *_sizes(advice)]), "", _curves(advice)]
+    parts: list[Any] = [
+        facts(alone(advice)),
+        *(part for choice in choices(advice) for part in ("", choice)),
+        "",
+        f"I/O time by size of the fast tier, share of {advice['slow']['name']} alone:",
+        curves(advice),
+    ]
     for setting in advice["settings"]:
+        # To be pasted: a terminal may wrap it, but no line break may be put into it.
         parts += [
             "",
             f"{setting['title']}. {setting['note']}",
-            setting["apply"],
-            f"undo: {setting['undo']}",
-        ]
-    if worth and architecture["stock_linux"] is None:
-        parts += [
-            "",
-            f"Stock Linux has no {architecture['name']}: it needs the pager of a later pagewise. "
-            f"Until then the first setting above gives {architecture['meanwhile']}, whose I/O time "
-            f"differs by {_percent(worth['stock_linux']['regret'])} at this size.",
+            Text(setting["apply"], no_wrap=True, overflow="ignore"),
+            Text(f"undo: {setting['undo']}", no_wrap=True, overflow="ignore"),
         ]
     return [*parts, *(f"note: {note}" for note in advice["notes"])]
 
 
-def _choice(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    architecture, alone = advice["architecture"], advice["alone"]
-    holds = architecture["holds_in"]
+def alone(advice: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the slow device does without a fast tier."""
+    figures = advice["alone"]
     return [
-        (
-            "architecture",
-            f"{architecture['name']} "
-            f"(best in {holds['combinations']} of {holds['of']} latency combinations)",
-        ),
-        (
-            "on stock Linux",
-            architecture["stock_linux"] or f"not available; meanwhile {architecture['meanwhile']}",
-        ),
-        ("footprint", format_size(advice["footprint_bytes"])),
-        ("I/O time, slow device alone", _seconds(alone["io_time_s"])),
+        ("pages recorded", format_size(advice["footprint_bytes"])),
+        (f"{advice['slow']['name']} alone", format_range(figures["io_time_s"], format_seconds)),
+        *strain(advice, figures, "slow"),
     ]
 
 
-def _sizes(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    worth, reference = advice["worth"], advice["reference"]
-    if worth is None:
-        rows = [("fast tier worth buying", "none: no size saves I/O time on this recording")]
-    else:
-        cheaper = worth["next_cheaper"]
-        rows = [
-            ("fast tier worth buying", format_size(worth["fast_tier_bytes"])),
+def choices(advice: dict[str, Any]) -> list[Any]:
+    """The best of all, and the best that stock Linux has; one where they are the same."""
+    architecture, worth, today = advice["architecture"], advice["worth"], advice["today"]
+    holds = architecture["holds_in"]
+    best = (
+        f"{architecture['name']}, lowest I/O time in {holds['combinations']} of {holds['of']} "
+        "latency combinations"
+    )
+    nothing = "none worth its price: no size saves I/O time on this recording"
+    if today and today["architecture"] == architecture["name"]:
+        rows = [("take", best), ("on stock Linux", today["by"]), *cost(advice, worth)]
+        return [facts([*rows, *reached(advice)])]
+    rows = [("best of all", best), *(cost(advice, worth) if worth else [("fast tier", nothing)])]
+    if architecture["stock_linux"] is None:
+        rows.insert(1, ("on stock Linux", "not available; needs the pager of a later pagewise"))
+    parts = [facts([*rows, *reached(advice)])]
+    if today is None:
+        return [*parts, facts([("on stock Linux", f"fast tier {nothing}")])]
+    taken = f"{today['architecture']}, by {today['by']}"
+    return [*parts, facts([("on stock Linux today", taken), *cost(advice, today)])]
+
+
+def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]]:
+    """Size, time, memory and wear of a choice."""
+    cheaper = chosen["next_cheaper"]
+    smaller = cheaper["fast_tier_bytes"]
+    return [
+        ("  fast tier", format_size(chosen["fast_tier_bytes"])),
+        *memory_rows(chosen["memory"]),
+        ("  I/O time", format_range(chosen["io_time_s"], format_seconds)),
+        ("  of the slow device alone", format_range(chosen["io_share"], format_share)),
+        *strain(advice, chosen, "fast"),
+        *strain(advice, chosen, "slow"),
+        (
+            "  next cheaper",
+            f"{format_size(smaller) if smaller else 'no fast tier'}: "
+            f"{format_range(cheaper['regret'], format_percent)} more I/O time",
+        ),
+    ]
+
+
+def memory_rows(memory: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """What a tier in memory takes, and what it gains if that memory was in use."""
+    if memory is None:
+        return []
+    taken = f"up to {format_range(memory['taken_bytes'], format_size)}"
+    if share := memory["share_of_board"]:
+        taken += f", {format_range(share, format_share)} of the board's memory"
+    rows = [("  memory it takes", taken)]
+    if in_use := memory["io_share_in_use"]:
+        rows.append(
             (
-                "I/O time with it",
-                f"{_seconds(worth['io_time_s'])}, "
-                f"{_share(worth['io_share'])} of the slow device alone",
-            ),
-            (
-                "wear per day, fast and slow",
-                f"{_wear(worth['wear_fast'])}; {_wear(worth['wear_slow'])}",
-            ),
-            (
-                "next cheaper choice",
-                f"{_cheaper(cheaper)}: {_percent(cheaper['regret'])} more I/O time",
-            ),
-        ]
-    if reference is not None:
-        rows.append((f"to reach {format_size(reference['io_bytes'])} of I/O", _reached(reference)))
+                "  if that was in use",
+                f"holds {format_size(memory['net_bytes'])} beyond it; I/O time is "
+                f"{format_range(in_use, format_share)} then",
+            )
+        )
     return rows
 
 
-def _reached(reference: dict[str, Any]) -> str:
+def strain(advice: dict[str, Any], chosen: dict[str, Any], tier: str) -> list[tuple[str, str]]:
+    """How busy a device is, and how long it lives; nothing for what is not known."""
+    name, rows = advice[tier]["name"], []
+    if (busy := chosen[f"busy_{tier}"]) and tier == "slow":
+        rows.append((f"  {name} busy", f"{format_range(busy, format_percent)} of the time"))
+    if years := chosen[f"life_{tier}_years"]:
+        rows.append((f"  life of {name}", f"{format_range(years, format_years)}"))
+    return rows
+
+
+def reached(advice: dict[str, Any]) -> list[tuple[str, str]]:
     """The size that reaches the reference, or how close the largest comes."""
-    size = reference["fast_tier_bytes"]
+    reference = advice["reference"]
+    if reference is None:
+        return []
+    size, what = reference["fast_tier_bytes"], reference["what"]
     if size is None:
         least = format_size(reference["lowest_io_bytes"])
-        return f"no size is enough; the least is {least} ({reference['what']})"
-    return f"{'no fast tier' if size == 0 else format_size(size)} ({reference['what']})"
+        text = f"no size is enough; the least is {least} ({what})"
+    else:
+        text = f"{'no fast tier' if size == 0 else format_size(size)} ({what})"
+    return [(f"  to reach {format_size(reference['io_bytes'])}", text)]
 
 
-def _curves(advice: dict[str, Any]) -> Any:
+def curves(advice: dict[str, Any]) -> Any:
     """I/O time as a share of the slow device's alone, by architecture and size."""
     sizes = [row["fast_tier_bytes"] for row in advice["candidates"][0]["sizes"]]
-    step = max(1, -(-len(sizes) // 8))
+    step = max(1, -(-len(sizes) // SIZES_SHOWN))
     shown = range(len(sizes) - 1, -1, -step)[::-1]
     return figures(
-        ["I/O time, share of slow alone", *(format_size(sizes[index]) for index in shown)],
+        ["", *(format_size(sizes[index]) for index in shown)],
         [
             [
                 candidate["architecture"],
-                *(format_share(candidate["sizes"][index]["io_share"]) for index in shown),
+                *(format_percent(candidate["sizes"][index]["io_share"]) for index in shown),
             ]
             for candidate in advice["candidates"]
         ],
     )
-
-
-def _cheaper(cheaper: dict[str, Any]) -> str:
-    size = cheaper["fast_tier_bytes"]
-    return format_size(size) if size else "no fast tier"
-
-
-def _seconds(value: dict[str, float]) -> str:
-    return _spread(value, format_seconds)
-
-
-def _share(value: dict[str, float]) -> str:
-    return _spread(value, format_share)
-
-
-def _spread(value: dict[str, float], written: Callable[[float], str]) -> str:
-    low, high = written(value["low"]), written(value["high"])
-    typical = written(value["typical"])
-    return typical if low == high else f"{typical} ({low} to {high})"
-
-
-def _percent(value: dict[str, float]) -> str:
-    return (
-        f"{value['typical'] * 100:.0f} % ({value['low'] * 100:.0f} to {value['high'] * 100:.0f} %)"
-    )
-
-
-def _wear(value: dict[str, float] | None) -> str:
-    if value is None:
-        return "unknown"
-    return f"{value['typical']:.2g} of its life ({value['low']:.2g} to {value['high']:.2g})"

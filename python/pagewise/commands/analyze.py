@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pagewise import questions
-from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
+from pagewise.commands.options import As, Format, Json, Map, TracePath, opened, tell_losses
 from pagewise.terminal import facts, figures, show, show_json, watched
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
@@ -32,6 +32,7 @@ def run(
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:
         result = questions.analyze(source, by=by, progress=progress)
+    tell_losses(result)
     if json:
         show_json(result)
     else:

@@ -8,16 +8,20 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise.errors import UnreadableInput
+from pagewise.commands.options import Force, tell_losses
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
 from pagewise.terminal import facts, figures, show, watched
-from pagewise.units import format_seconds, format_share, format_size
+from pagewise.units import format_range, format_seconds, format_share, format_size
 
 EXAMPLES = ("pagewise demo --report report.html",)
 SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
 SHOWN_MIB = (64, 128, 256, 512, 1200)
 PATTERNS = ("*.parquet", "*.pgw.zst")
+TITLE = "Where should swapped pages go?"
+HEAD = 4096
+"""Characters of a report that hold its title and what made it."""
 ALONE = "flash"
 BOUND = "clairvoyant"
 REFERENCE = "kill700b.visits.json"
@@ -26,25 +30,35 @@ REFERENCE = "kill700b.visits.json"
 
 def run(
     report: Annotated[
-        str, typer.Option(metavar="FILE.html", help="Where the report goes; replaced if it exists.")
-    ] = "report.html",
+        Path,
+        typer.Option(
+            metavar="FILE.html", help="Where the report goes; an earlier one of demo is replaced."
+        ),
+    ] = Path("report.html"),
     recordings: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Other recordings than the shipped ones.")
     ] = None,
     fast: Annotated[str, typer.Option(metavar="DEVICE", help="Fast device.")] = "zram-lz4",
     slow: Annotated[str, typer.Option(metavar="DEVICE", help="Slow device.")] = "ufs-3.1",
+    force: Force = False,
 ) -> None:
     """Answer, for the recordings in examples/: how skewed, what is used once, which swap to take.
 
     Analyzes them, replays them on every swap architecture at ten sizes of the fast tier, advises
     one, and writes it all as one HTML file.
     """
-    from pagewise.advice.swap import advise_swap
+    from pagewise.advice.swap import PARTS, advise_swap
     from pagewise.commands.report import command_line
     from pagewise.questions import analyze
     from pagewise.report import report as write_report
     from pagewise.studies.workloads import examples_folder
 
+    if report.exists() and not (force or is_own(report)):
+        raise UsageError(
+            f"{report} exists, and demo did not make it",
+            path=str(report),
+            hint="--report NAME.html puts the report elsewhere, --force replaces the file",
+        )
     folder = recordings or examples_folder()
     shipped = [path for pattern in PATTERNS for path in folder.glob(pattern)]
     if not shipped:
@@ -60,7 +74,7 @@ def run(
             with watched(f"replaying {name}") as progress:
                 cells += simulated(path, name, fast, slow, progress)
         reference = folder / REFERENCE
-        with watched("advising") as progress:
+        with watched("advising", counted="cells", parts=PARTS) as progress:
             advice = advise_swap(
                 paths[0],
                 fast=fast,
@@ -69,10 +83,22 @@ def run(
                 progress=progress,
             )
     results = [*analyses.values(), {"schema": "pagewise.sweep/1", "cells": cells}, advice]
-    written = write_report(
-        results, report, title="Where should swapped pages go?", command=command_line(), force=True
+    written = write_report(results, report, title=TITLE, command=command_line(), force=True)
+    for name, analysis in analyses.items():
+        tell_losses(analysis, name)
+    show(
+        *answers(analyses, cells, advice),
+        f"The report, to be opened in a browser: {Path(written['path']).resolve()}",
     )
-    show(*answers(analyses, cells, advice), f"report: {written['path']}")
+
+
+def is_own(report: Path) -> bool:
+    """Whether the file is a report that demo made before."""
+    if not report.is_file():
+        return False
+    with open(report, encoding="utf-8", errors="replace") as file:
+        head = file.read(HEAD)
+    return '<meta name="generator" content="pagewise' in head and f"<title>{TITLE}</title>" in head
 
 
 def size(path: Path) -> int:
@@ -179,16 +205,27 @@ def taken(advice: dict[str, Any]) -> list[tuple[str, str]]:
     worth, reference = advice["worth"], advice["reference"]
     if worth is None:
         return [("take", "no fast tier: none saves I/O time")]
-    share = worth["io_share"]
+    today = advice["today"]
     lines = [
         ("take", f"{advice['architecture']['name']}, {format_size(worth['fast_tier_bytes'])}"),
         (
             "which leaves",
-            f"{format_share(share['typical'])} of the I/O time "
-            f"({format_share(share['low'])} to {format_share(share['high'])} over all latencies)",
+            f"{format_range(worth['io_share'], format_share)} of the I/O time, over all latencies",
         ),
-        ("settings", f"{advice['settings'][0]['title']} (in the report, with an undo)"),
     ]
+    if today is not None:
+        lines += [
+            (
+                "on stock Linux today",
+                f"{today['architecture']} by {today['by']}, "
+                f"{format_size(today['fast_tier_bytes'])}: "
+                f"{format_range(today['io_share'], format_share)}",
+            ),
+            ("settings", f"{advice['settings'][0]['title']} (in the report, with an undo)"),
+        ]
+        if memory := today["memory"]:
+            taken = format_range(memory["taken_bytes"], format_size)
+            lines.insert(3, ("memory that takes", f"up to {taken}"))
     if reference is not None:
         size = reference["fast_tier_bytes"]
         goal = f"the {format_size(reference['io_bytes'])} of I/O without swap"

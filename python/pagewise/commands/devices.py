@@ -9,6 +9,7 @@ import typer
 from pagewise import questions
 from pagewise.commands.options import Force, Json
 from pagewise.terminal import figures, show, show_json
+from pagewise.units import format_number
 
 app = typer.Typer(
     help="List the devices that --fast and --slow accept, or measure a disk of your own.",
@@ -96,7 +97,7 @@ def times(figure: dict[str, Any]) -> str:
 
 def short(figure: float) -> str:
     """Three significant digits, without an exponent."""
-    return f"{float(f'{figure:.3g}'):,.10g}"
+    return format_number(figure, 3)
 
 
 def cycles(device: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from pagewise import questions
-from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
+from pagewise.commands.options import As, Format, Json, Map, TracePath, opened, tell_losses
 from pagewise.terminal import figures, show, show_json, watched
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
@@ -44,6 +44,7 @@ def run(
         result = questions.misses(
             opened(trace, format, as_, map_), policy=policy, frames=frames, progress=progress
         )
+    tell_losses(result)
     if json:
         show_json(result)
         return

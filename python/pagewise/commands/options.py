@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from pagewise.errors import UsageError
 from pagewise.recording import Trace, read
+from pagewise.terminal import say
+from pagewise.units import format_count
 
 TracePath: TypeAlias = Annotated[
     str,
@@ -64,6 +67,16 @@ Options: TypeAlias = Annotated[
 def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> Trace:
     """The recording that the shared options describe."""
     return read(path, format=format, as_=as_, map=map_)
+
+
+def tell_losses(result: Mapping[str, Any], name: str = "the recording") -> None:
+    """Says on standard error what the recording of a result lost; nothing where nothing was."""
+    losses = [loss for loss in result.get("losses") or [] if loss["count"]]
+    if losses:
+        total = sum(loss["count"] for loss in losses)
+        parts = ", ".join(f"{loss['what']}: {format_count(loss['count'])}" for loss in losses)
+        records = "record" if total == 1 else "records"
+        say(f"note: {name} lost {format_count(total)} {records} ({parts}); see pagewise info")
 
 
 def name_values(pairs: list[str] | None) -> dict[str, str]:

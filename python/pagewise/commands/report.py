@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pagewise.commands.options import Force, Json
+from pagewise.commands.options import Force, Json, tell_losses
 from pagewise.terminal import show, show_json, watched
 from pagewise.units import format_size
 
@@ -41,6 +41,8 @@ def run(
         written = report(
             results, output, title=title, command=command_line(), force=force, progress=progress
         )
+    for name, losses in written["losses"].items():
+        tell_losses({"losses": losses}, name)
     if json:
         show_json(written)
     else:

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import json as json_module
 from typing import Annotated, Any
 
 import typer
 
-from pagewise import questions
-from pagewise.commands.options import As, Format, Json, Map, Options, TracePath, name_values, opened
+from pagewise import _core, questions
+from pagewise.commands.options import (
+    As,
+    Format,
+    Json,
+    Map,
+    Options,
+    TracePath,
+    name_values,
+    opened,
+    tell_losses,
+)
 from pagewise.terminal import facts, figures, show, show_json, watched
-from pagewise.units import format_count, format_seconds, format_share, format_size, parse_size
+from pagewise.units import (
+    DAYS_PER_YEAR,
+    format_count,
+    format_seconds,
+    format_share,
+    format_size,
+    format_years,
+    parse_size,
+)
 
 EXAMPLES = (
     "pagewise simulate trace.parquet --architecture adaptive --fast-tier 256MiB "
@@ -53,7 +72,8 @@ def run(
 ) -> None:
     """Replay a recording on two tiers of swap and count reads, writes, time and wear.
 
-    Counts are pages of 4 KiB; wear is the share of the rated life used per day.
+    Counts are pages of 4 KiB. Life is the time until the rated writes are used up if this traffic
+    goes on day and night; the wear of --json is the share of them used per day.
     """
     source = opened(trace, format, as_, map_)
     with watched("simulating") as progress:
@@ -67,6 +87,7 @@ def run(
             slow=slow,
             progress=progress,
         )
+    tell_losses(result)
     if json:
         show_json(result)
         return
@@ -84,7 +105,7 @@ def described(result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: in
             tier,
             format_count(result[tier]["reads"]),
             format_count(result[tier]["writes"]),
-            wear(result, tier),
+            life(result, tier),
         ]
         for tier in ("fast", "slow")
     ]
@@ -93,13 +114,13 @@ def described(result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: in
             "slow device alone",
             format_count(alone["slow"]["reads"]),
             format_count(alone["slow"]["writes"]),
-            wear(alone, "slow"),
+            life(alone, "slow"),
         ]
     )
     return [
         f"{result['architecture']}, fast tier {format_size(fast_tier_bytes)}",
         "",
-        figures(["tier", "reads", "writes", "wear per day"], tiers),
+        figures(["tier", "pages read", "pages written", "life"], tiers),
         "",
         facts(
             [
@@ -109,17 +130,38 @@ def described(result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: in
                 ),
                 ("I/O time", beside(result["io_time_s"], alone["io_time_s"])),
                 ("stall time", beside(result["stall_time_s"], alone["stall_time_s"])),
-                *[("option", f"{name}={value}") for name, value in result["options"].items()],
                 *[("note", note) for note in result.get("notes", [])],
             ]
         ),
+        "",
+        figures(["option", "value", "meaning"], options(result), words=3),
     ]
 
 
-def wear(result: dict[str, Any], tier: str) -> str:
-    """Share of the rated life used per day, or why it is not known."""
-    value = (result.get("wear") or {}).get(tier)
-    return "unknown" if value is None else f"{value:.2g}"
+def options(result: dict[str, Any]) -> list[list[str]]:
+    """Every option with the value that it ran with, and what it decides."""
+    meanings = {
+        option["name"]: option["meaning"]
+        for row in json_module.loads(_core.architectures())
+        if row["name"] == result["architecture"]
+        for option in row["options"]
+    }
+    replay = {
+        "readahead": "whether recorded readahead counts as reads of the slow tier",
+        "clean_evictions": "whether page-outs of unmodified pages are inferred",
+    }
+    values = {name: str(value) for name, value in result["options"].items()}
+    values |= {name: str(result[name]) for name in replay}
+    meanings |= replay
+    return [[name, value, meanings.get(name, "")] for name, value in values.items()]
+
+
+def life(result: dict[str, Any], tier: str) -> str:
+    """Years until the rated writes are used up, before write amplification; or that none knows."""
+    wear = (result.get("wear") or {}).get(tier)
+    if not wear:
+        return "unknown" if wear is None else "nothing written"
+    return format_years(1 / (wear * DAYS_PER_YEAR))
 
 
 def beside(seconds: float, alone_seconds: float) -> str:

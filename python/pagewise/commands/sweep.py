@@ -15,6 +15,8 @@ EXAMPLES = (
     "pagewise sweep s3-grid.toml -o s3://bucket/results.parquet --engine ray --address ray://head:10001",
 )
 SHOWN_FAILURES = 10
+PARTS = 1000
+"""Steps of progress per cell."""
 
 
 def run(
@@ -53,7 +55,7 @@ def run(
     Finished cells are kept whatever interrupts the run: start it again and it goes on. A cell that
     fails is reported and does not stop the others; the exit status is then 1.
     """
-    with watched("cells") as progress:
+    with watched("sweeping", counted="cells", parts=PARTS) as progress:
         result = sweep(spec, output, engine=engine, address=address, jobs=jobs, progress=progress)
     if json:
         show_json(result)

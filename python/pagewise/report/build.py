@@ -63,6 +63,7 @@ def build(
         "path": str(target),
         "bytes": len(page.encode()),
         "panels": [panel.identifier for panel in panels],
+        "losses": inputs.losses(),
     }
 
 

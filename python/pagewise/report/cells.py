@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pagewise.report.inputs import Result
-from pagewise.report.model import Column
+from pagewise.report.model import Cell, Column
+from pagewise.units import DAYS_PER_YEAR
 
 COLUMNS = (
     Column("trace", "recording"),
@@ -22,12 +23,9 @@ COLUMNS = (
     Column("fast_writes", "fast writes", "count"),
     Column("io_time_s", "I/O time", "seconds"),
     Column("stall_time_s", "stall time", "seconds"),
-    Column("wear_fast", "fast wear per day", "ratio"),
-    Column("wear_slow", "slow wear per day", "ratio"),
+    Column("wear_fast_per_year", "fast: rated life used per year", "share"),
+    Column("wear_slow_per_year", "slow: rated life used per year", "share"),
 )
-
-
-DAYS_PER_YEAR = 365
 
 
 @dataclass(frozen=True, order=True)
@@ -74,8 +72,19 @@ def sorted_cells(cells: Iterable[Result]) -> list[Result]:
     )
 
 
+def row(cell: Result) -> list[Cell]:
+    """A cell in the columns of the table."""
+    wear = {f"wear_{tier}_per_year": per_year(cell, tier) for tier in ("fast", "slow")}
+    return [wear[name] if name in wear else cell.get(name) for name in (c.name for c in COLUMNS)]
+
+
+def per_year(cell: Result, tier: str) -> float | None:
+    """Share of the rated life used per year, before write amplification; None where unknown."""
+    wear = cell.get(f"wear_{tier}")
+    return None if wear is None else float(wear) * DAYS_PER_YEAR
+
+
 def yearly_wear(cell: Result) -> float | None:
-    """Share of the rated life used per year by the device that wears faster; None where unknown."""
-    rates = [cell.get(name) for name in ("wear_fast", "wear_slow")]
-    known = [float(rate) for rate in rates if rate is not None]
-    return max(known) * DAYS_PER_YEAR if known else None
+    """The same of the device that wears faster."""
+    rates = [per_year(cell, tier) for tier in ("fast", "slow")]
+    return max((rate for rate in rates if rate is not None), default=None)

@@ -47,6 +47,14 @@ class Inputs:
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
+    def losses(self) -> dict[str, list[Result]]:
+        """What each recording lost, by its name; without those that lost nothing."""
+        found = {recording_name(one["trace"]): one.get("losses") for one in self.advice}
+        found |= {one["name"]: one.get("losses") for one in self.misses}
+        found |= {name: result.get("losses") for name, result in self.analyses.items()}
+        found |= {name: header["losses"] for name, header in self.headers.items()}
+        return {name: losses for name, losses in found.items() if losses}
+
 
 def gather(
     results: Sequence[PathLike | Mapping[str, Any]], *, progress: Progress | None = None

@@ -96,6 +96,7 @@ MISSES = {
     "requests": COUNT,
     "pages": COUNT,
     "misses": Keyed(Keyed(COUNT, name=DIGITS)),
+    "losses": Maybe(LOSSES),
 }
 _COUNTS = {"reads": COUNT, "writes": COUNT}
 SIMULATE = {
@@ -150,6 +151,8 @@ _AT_SIZE = {
     "io_share": SPREAD,
     "next_cheaper": {"fast_tier_bytes": COUNT, "regret": SPREAD},
     "stock_linux": {"architecture": TEXT, "regret": SPREAD},
+    "life_slow_years": Maybe(SPREAD),
+    "memory": Maybe({"taken_bytes": SPREAD, "share_of_board": Maybe(SPREAD)}),
 }
 ADVICE = {
     "trace": TEXT,
@@ -169,6 +172,9 @@ ADVICE = {
         }
     ],
     "worth": OrNull(_AT_SIZE),
+    "losses": Maybe(LOSSES),
+    "today": Maybe({"architecture": TEXT, "by": TEXT, **_AT_SIZE}),
+    "warnings": Maybe([TEXT]),
     "reference": OrNull({"what": TEXT, "io_bytes": COUNT, "fast_tier_bytes": OrNull(COUNT)}),
     "settings": [dict.fromkeys(("title", "note", "apply", "undo"), TEXT)],
     "notes": [TEXT],

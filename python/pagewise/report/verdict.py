@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from statistics import fmean
+
+from pagewise.report.cells import label, settings
 from pagewise.report.inputs import Inputs, Result, recording_name
 from pagewise.report.model import Finding, Settings, Verdict
-from pagewise.units import format_share, format_size
+from pagewise.report.panels.reuse import halving, lru_points
+from pagewise.units import format_range, format_share, format_size, format_years
+
+ALONE = "flash"
+BOUNDS = ("clairvoyant",)
+OFFLINE = ("opt",)
+AS_LOW = 0.1
+"""A size whose I/O time is this little above the lowest counts as low as it."""
+
+
+FINDINGS_MAX = 3
 
 
 def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
-    """What the results say together; ``shown`` are the panels that can serve as evidence."""
-    findings = [
-        finding
-        for finding in (skewed(inputs), single(inputs), choice(inputs, shown))
-        if finding and finding.evidence in shown
-    ]
-    return Verdict(findings, [settings for advice in inputs.advice for settings in pasted(advice)])
+    """What the results say together; ``shown`` are the panels that can serve as evidence.
+
+    Skew, single accesses and what to take come first; where one of them is not known, the memory
+    that halves misses, the policy that misses least, and the papers' statements take its place.
+    """
+    makers = (skewed, single, choice, halved, fewest_misses, held)
+    known = (finding for make in makers if (finding := make(inputs, shown)))
+    findings = [finding for finding in known if finding.evidence in shown]
+    settings = [settings for advice in inputs.advice for settings in pasted(advice)]
+    return Verdict(findings[:FINDINGS_MAX], settings)
 
 
-def skewed(inputs: Inputs) -> Finding | None:
+def skewed(inputs: Inputs, shown: set[str]) -> Finding | None:
     """How much the busiest tenth of pages takes."""
     shares = {name: analysis["top_share"]["0.1"] for name, analysis in inputs.analyses.items()}
     if not shares:
@@ -31,7 +47,7 @@ def skewed(inputs: Inputs) -> Finding | None:
     )
 
 
-def single(inputs: Inputs) -> Finding | None:
+def single(inputs: Inputs, shown: set[str]) -> Finding | None:
     """How much is used only once."""
     shares = {
         name: analysis["single_access"]["pages"] for name, analysis in inputs.analyses.items()
@@ -57,47 +73,149 @@ def interval(shares: dict[str, float]) -> str:
 
 
 def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """What to take, from the advice; without advice the sweep's best at its middle size."""
-    evidence = "architectures" if "architectures" in shown else "advice"
+    """What to take: from the advice, without one from the simulated cells."""
     if inputs.advice:
-        return advised(inputs.advice[0], evidence)
-    return None
+        return advised(inputs.advice[0], "advice")
+    return simulated(inputs)
 
 
 def advised(advice: Result, evidence: str) -> Finding:
     """The advised architecture and size, with the range over the latency sweep."""
     name, worth = advice["architecture"]["name"], advice["worth"]
+    recording = recording_name(advice["trace"])
     if worth is None:
-        statement = f"No fast tier saves I/O time on {recording_name(advice['trace'])}."
+        statement = f"No fast tier saves I/O time on {recording}."
         return Finding("no fast tier", statement, "At every simulated size", evidence)
     share, holds = worth["io_share"], advice["architecture"]["holds_in"]
     regret = worth["next_cheaper"]["regret"]["typical"]
+    text = (
+        f"brings the I/O time of {recording} to {format_share(share['typical'])} of "
+        f"{advice['slow']['name']} alone; the next cheaper choice costs "
+        f"{format_share(regret)} more."
+    )
+    today = advice.get("today")
+    if today and today["architecture"] != name:
+        text += (
+            f" Stock Linux today: {today['architecture']} by {today['by']} with "
+            f"{format_size(today['fast_tier_bytes'])}, "
+            f"{format_share(today['io_share']['typical'])}."
+        )
     return Finding(
         f"{name}, {format_size(worth['fast_tier_bytes'])}",
-        f"brings the I/O time of {recording_name(advice['trace'])} to "
-        f"{format_share(share['typical'])} of the slow device alone; "
-        f"the next cheaper choice costs {format_share(regret)} more.",
+        text,
         f"{format_share(share['low'])} to {format_share(share['high'])} over all latencies; "
         f"best in {holds['combinations']} of {holds['of']} combinations",
         evidence,
     )
 
 
+def simulated(inputs: Inputs) -> Finding | None:
+    """The architecture with the least I/O time, at the size where the simulated ones save most."""
+    found = [
+        winner
+        for setting, cells in settings(inputs.cells).items()
+        if (winner := least(str(setting), cells))
+    ]
+    if not found:
+        return None
+    setting, best, share = found[0]
+    shares = [share for _, _, share in found]
+    span = f"{format_share(min(shares))} to {format_share(max(shares))}"
+    return Finding(
+        f"{label(best)}, {format_size(best['fast_tier_bytes'])}",
+        f"needs the least I/O time on {setting}: {format_share(share)} of the slow device alone.",
+        f"{span} for the best on {len(found)} recordings and devices"
+        if len(found) > 1
+        else "Exact counts at typical latencies of one recording; pagewise advise gives a range",
+        "architectures",
+    )
+
+
+def least(setting: str, cells: list[Result]) -> tuple[str, Result, float] | None:
+    """The cell with the least I/O time, and its share of the slow device's alone, if both are."""
+    alone = next((cell["io_time_s"] for cell in cells if cell["architecture"] == ALONE), None)
+    contenders = [cell for cell in cells if cell["architecture"] not in (ALONE, *BOUNDS)]
+    if not alone or not contenders:
+        return None
+    # Among sizes that need about as little, the smallest.
+    lowest = min(cell["io_time_s"] for cell in contenders)
+    enough = [cell for cell in contenders if cell["io_time_s"] <= lowest * (1 + AS_LOW)]
+    best = min(enough, key=lambda cell: (cell["fast_tier_bytes"], cell["io_time_s"]))
+    return setting, best, best["io_time_s"] / alone
+
+
+def halved(inputs: Inputs, shown: set[str]) -> Finding | None:
+    """The memory that halves the misses which memory can avoid."""
+    sizes = {name: half for name, a in inputs.analyses.items() if (half := halving(lru_points(a)))}
+    if not sizes:
+        return None
+    name, size = next(iter(sizes.items()))
+    low, high = format_size(min(sizes.values())), format_size(max(sizes.values()))
+    return Finding(
+        format_size(size),
+        f"of memory halve the misses that memory can avoid on {name}, under LRU.",
+        f"{low} to {high} over {len(sizes)} recordings, exact counts"
+        if len(sizes) > 1
+        else "Exact count of one recording",
+        "reuse",
+    )
+
+
+def fewest_misses(inputs: Inputs, shown: set[str]) -> Finding | None:
+    """The policy that misses least over the counted sizes, among those that do not see ahead."""
+    for result in inputs.misses:
+        ratios = {
+            policy: [count / max(1, result["requests"]) for count in counts.values()]
+            for policy, counts in result["misses"].items()
+            if counts and policy not in OFFLINE
+        }
+        if ratios:
+            policy = min(ratios, key=lambda name: fmean(ratios[name]))
+            low, high = min(ratios[policy]), max(ratios[policy])
+            return Finding(
+                policy,
+                f"misses least of {len(ratios)} policies on {result['name']}: "
+                f"{format_share(fmean(ratios[policy]))} of accesses on average.",
+                f"{format_share(low)} to {format_share(high)} over the sizes, exact counts",
+                "reuse",
+            )
+    return None
+
+
+def held(inputs: Inputs, shown: set[str]) -> Finding | None:
+    """How many statements of the papers hold."""
+    rulings = [str(row["verdict"]) for study in inputs.studies for row in study["verdicts"]]
+    judged = [ruling for ruling in rulings if ruling != "not measured here"]
+    if not judged:
+        return None
+    certain, refuted = judged.count("holds"), judged.count("does not hold")
+    return Finding(
+        f"{certain} of {len(judged)}",
+        "checked statements of the papers hold whatever the papers leave unsaid.",
+        f"{certain} to {len(judged) - refuted}, as some need a certain reading",
+        "papers",
+    )
+
+
 def pasted(advice: Result) -> list[Settings]:
     """The settings of an advice, with their undo."""
-    worth = advice["worth"]
-    interval = ""
-    if worth is not None and (saved := worth.get("stock_linux")):
-        regret = saved["regret"]
-        interval = (
-            f"Stock Linux gives {saved['architecture']}, whose I/O time differs by "
-            f"{format_share(regret['typical'])} from the advised one's at this size, "
-            f"{format_share(regret['low'])} to {format_share(regret['high'])} over the devices' "
-            "latencies."
-        )
+    today = advice.get("today")
+    gain = f" {gained(advice, today)}" if today else ""
     return [
-        Settings(
-            setting["title"], f"{setting['note']} {interval}", setting["apply"], setting["undo"]
-        )
+        Settings(setting["title"], f"{setting['note']}{gain}", setting["apply"], setting["undo"])
         for setting in advice["settings"]
     ]
+
+
+def gained(advice: Result, today: Result) -> str:
+    """What the settings bring, cost and wear, in a sentence."""
+    share = format_range(today["io_share"], format_share)
+    slow = advice["slow"]["name"]
+    text = f"Replayed: {today['architecture']} needs {share} of the I/O time of {slow} alone"
+    if memory := today.get("memory"):
+        text += f", and up to {format_range(memory['taken_bytes'], format_size)} of memory"
+        if of_board := memory.get("share_of_board"):
+            text += f" ({format_share(of_board['typical'])} of the board's)"
+    if life := today.get("life_slow_years"):
+        text += f"; {slow} then lasts {format_range(life, format_years)}"
+    return f"{text}."

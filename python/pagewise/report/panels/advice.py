@@ -35,7 +35,13 @@ def panel(inputs: Inputs) -> Panel | None:
         for candidate in advice["candidates"]
         for size in candidate["sizes"]
     ]
-    notes = list(dict.fromkeys(note for advice in inputs.advice for note in advice["notes"]))
+    notes = list(
+        dict.fromkeys(
+            note
+            for advice in inputs.advice
+            for note in (*(advice.get("warnings") or ()), *advice["notes"])
+        )
+    )
     table = Table("advice", "Candidates", COLUMNS, rows)
     return Panel("advice", "What to take", finding(inputs), [chart], [table], notes)
 
@@ -73,6 +79,12 @@ def sentence(advice: Result) -> str:
             f"{format_size(worth['fast_tier_bytes'])}: "
             f"{format_share(worth['io_share']['typical'])} of the I/O time without it."
         )
+        if today := advice.get("today"):
+            text += (
+                f" On stock Linux today: {today['architecture']} by {today['by']} with "
+                f"{format_size(today['fast_tier_bytes'])}, "
+                f"{format_share(today['io_share']['typical'])}."
+            )
     if reference is None:
         return text
     size = reference["fast_tier_bytes"]

@@ -9,6 +9,7 @@ from pagewise.report.cells import (
     COLUMNS,
     Setting,
     label,
+    row,
     settings,
     sorted_cells,
     yearly_wear,
@@ -49,10 +50,10 @@ def panel(inputs: Inputs) -> Panel | None:
         for identifier, title, unit, measure in MEASURES
         if any(measure(cell) is not None for cell in inputs.cells)
     ]
-    rows = [[cell.get(column.name) for column in COLUMNS] for cell in sorted_cells(inputs.cells)]
-    notes = []
+    rows = [row(cell) for cell in sorted_cells(inputs.cells)]
+    notes = ["Wear is before write amplification: bytes given to the device, day and night."]
     if not any(yearly_wear(cell) is not None for cell in inputs.cells):
-        notes.append("Wear is unknown: it needs a clock in the recording and a rated device.")
+        notes = ["Wear is unknown: it needs a clock in the recording and a rated device."]
     return Panel(
         "architectures",
         "Architectures over the size of the fast tier",

@@ -77,14 +77,24 @@ def finding(inputs: Inputs) -> str:
         if not points:
             continue
         floor = min(ratio for _, ratio in points)
-        half = floor + (1 - floor) / 2
-        size = next(size for size, ratio in points if ratio <= half)
+        size = halving(points)
+        if size is None:
+            continue
         parts.append(
             f"on {name}, {format_size(size)} of memory halve the misses that memory can avoid; "
             f"{format_share(floor)} of accesses miss at any size, being the first to their page"
         )
     text = ". ".join(f"{part[0].upper()}{part[1:]}" for part in parts)
     return f"{text}." if text else "Misses of each policy, counted exactly."
+
+
+def halving(points: list[tuple[float, float]]) -> float | None:
+    """The memory in bytes at which misses are half way down to what no memory avoids."""
+    if not points:
+        return None
+    floor = min(ratio for _, ratio in points)
+    half = floor + (1 - floor) / 2
+    return next(size for size, ratio in points if ratio <= half)
 
 
 def lru_points(analysis: Result) -> list[tuple[float, float]]:

@@ -1,0 +1,89 @@
+"""What a fast tier in memory takes from the board, and what it holds beyond that.
+
+A tier of F bytes of pages, compressed c to 1, takes F / c of memory when it is full. If that memory
+stood idle, the tier is all gain. If it was in use, as many pages more must leave memory and lie in
+the tier themselves: what is left of it for the recorded traffic is F - F / c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pagewise.advice.costs import Range
+from pagewise.errors import UsageError
+from pagewise.units import PAGE_BYTES
+
+SHARE_MAX = 0.5
+"""A tier that would take more than this share of the board's memory is not advised: programs need
+the rest. An assumption; zram-generator's own default stays below it."""
+RATIO_MAX = 100.0
+
+
+@dataclass(frozen=True)
+class Board:
+    """The memory that a fast tier lives in.
+
+    ``compression`` is bytes of pages per byte of memory, ``source`` where that figure comes from;
+    ``board_bytes`` all memory of the board, none where the caller did not say.
+    """
+
+    compression: Range
+    source: str
+    board_bytes: int | None
+
+    def taken_bytes(self, size: int) -> Range:
+        """Memory that a full tier of this size takes."""
+        ratio = self.compression
+        return {
+            "low": size / ratio["high"],
+            "typical": size / ratio["typical"],
+            "high": size / ratio["low"],
+        }
+
+    def net_bytes(self, size: int) -> int:
+        """What the tier holds beyond the memory it takes, in whole pages."""
+        gain = size - self.taken_bytes(size)["typical"]
+        return max(0, int(gain) // PAGE_BYTES * PAGE_BYTES)
+
+    def fits(self, size: int) -> bool:
+        """Whether the board can spare what a tier of this size takes."""
+        if self.board_bytes is None:
+            return True
+        return self.taken_bytes(size)["typical"] <= SHARE_MAX * self.board_bytes
+
+    def largest(self, sizes: Sequence[int]) -> int | None:
+        """The largest of the sizes that fits; none if none does."""
+        return max((size for size in sizes if self.fits(size)), default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in results."""
+        return {
+            "board_bytes": self.board_bytes,
+            "compression": {**self.compression, "source": self.source},
+            "share_max": SHARE_MAX,
+        }
+
+
+def board(
+    fast: Mapping[str, Any], memory_bytes: int | None, compression: float | None
+) -> Board | None:
+    """The board, if the fast device is its memory: it has a compression, or the caller gave one.
+
+    Raises UsageError for a ratio that no compression has.
+    """
+    if compression is not None:
+        if not 1 <= compression <= RATIO_MAX:
+            raise UsageError(
+                f"a compression of {compression:g} to 1 makes no sense",
+                hint="bytes of pages per byte of memory, from 1 (none) to 100; zram's is "
+                "orig_data_size / mem_used_total in /sys/block/zram0/mm_stat",
+            )
+        ratio = dict.fromkeys(("low", "typical", "high"), float(compression))
+        return Board(ratio, "given by the caller", memory_bytes)
+    known = fast.get("compression")
+    if known:
+        ratio = {name: float(known[name]) for name in ("low", "typical", "high")}
+        return Board(ratio, known["source"], memory_bytes)
+    return None

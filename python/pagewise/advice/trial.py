@@ -1,0 +1,160 @@
+"""Every architecture at every size on one recording: the outcomes, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, TypeAlias
+
+from pagewise.advice import stock_linux
+from pagewise.advice.costs import TYPICAL, Corner, Devices, Outcome, slow_bytes, slow_pages
+from pagewise.advice.memory import Board
+from pagewise.advice.reference import Reference
+from pagewise.models import sizing
+from pagewise.units import PAGE_BYTES
+
+Outcomes: TypeAlias = Mapping[str, Mapping[int, Outcome]]
+
+EQUAL = 0.005
+"""Mean I/O time this close to the lowest counts as equal: then what stock Linux has is advised."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """The outcome of every architecture by size in bytes, and that of the slow device alone.
+
+    ``board`` where the fast tier lives in its memory.
+    """
+
+    devices: Devices
+    board: Board | None
+    alone: Outcome
+    outcomes: Outcomes
+
+    def mean_share(self, name: str, corner: Corner = TYPICAL) -> float:
+        """Mean over the sizes of the I/O time as a share of the slow device's alone."""
+        base = self.devices.io_time_s(self.alone, corner)
+        by_size = self.outcomes[name].values()
+        return fmean(self.devices.io_time_s(o, corner) / base for o in by_size) if base else 1.0
+
+    def best(self) -> str:
+        """The lowest mean share; of equals one that stock Linux has, then the lowest again."""
+        shares = {name: self.mean_share(name) for name in self.outcomes}
+        lowest = min(shares.values())
+        equal = sorted(name for name, share in shares.items() if share <= lowest + EQUAL)
+        stock = [name for name in equal if self.availability(name)]
+        return stock[0] if stock else min(equal, key=lambda name: shares[name])
+
+    def best_stock(self, size: int | None = None) -> str:
+        """What stock Linux does best with a fast tier of this size; none: over all sizes."""
+        stock = [name for name in self.outcomes if self.availability(name)]
+        if size is None:
+            return min(stock, key=self.mean_share)
+        return min(stock, key=lambda name: self.devices.io_time_s(self.outcomes[name][size]))
+
+    def availability(self, name: str) -> str | None:
+        """What gives this architecture on stock Linux, or none."""
+        return stock_linux.availability(name, self.board)
+
+    def worth(self, name: str) -> int | None:
+        """The size worth buying, no larger than the board can spare; none where none is."""
+        size = self.wanted(name)
+        if size is None or self.board is None:
+            return size
+        largest = self.board.largest(list(self.outcomes[name]))
+        return None if largest is None else min(size, largest)
+
+    def wanted(self, name: str) -> int | None:
+        """The size worth buying, whatever the board can spare."""
+        times = {size: self.devices.io_time_s(o) for size, o in self.outcomes[name].items()}
+        return sizing.worth_buying(times, self.devices.io_time_s(self.alone))
+
+    def holds_in(self, name: str) -> dict[str, int]:
+        """In how many combinations of latencies this architecture has the lowest mean share."""
+        corners = self.devices.corners()
+        wins = 0
+        for corner in corners:
+            shares = {other: self.mean_share(other, corner) for other in self.outcomes}
+            wins += shares[name] <= min(shares.values()) + EQUAL
+        return {"combinations": wins, "of": len(corners)}
+
+    def at_size(self, name: str, size: int, crowded: Outcome | None = None) -> dict[str, Any]:
+        """What an architecture costs at one size, and what cheaper choices would cost more.
+
+        ``crowded``: its outcome with what a tier in memory holds beyond the memory it takes.
+        """
+        devices, outcome = self.devices, self.outcomes[name][size]
+        smaller = max((s for s in self.outcomes[name] if s < size), default=None)
+        cheaper = self.outcomes[name][smaller] if smaller else self.alone
+        stock = self.best_stock(size)
+        return {
+            "fast_tier_bytes": size,
+            "io_time_s": devices.io_time(outcome),
+            "io_share": devices.io_share(outcome, self.alone),
+            "slow_bytes": slow_bytes(outcome),
+            **self.strain(outcome),
+            "memory": self._taken(size, crowded),
+            "next_cheaper": {
+                "fast_tier_bytes": smaller or 0,
+                "regret": devices.regret(cheaper, outcome),
+            },
+            "stock_linux": {
+                "architecture": stock,
+                "regret": devices.regret(self.outcomes[stock][size], outcome),
+            },
+        }
+
+    def strain(self, outcome: Outcome) -> dict[str, Any]:
+        """Wear per day, life in years and share of the time busy, of both devices."""
+        devices, result = self.devices, {}
+        for tier in ("fast", "slow"):
+            result[f"wear_{tier}"] = devices.wear(outcome, tier)
+            result[f"life_{tier}_years"] = devices.life_years(outcome, tier)
+            result[f"busy_{tier}"] = devices.busy(outcome, tier)
+        return result
+
+    def _taken(self, size: int, crowded: Outcome | None) -> dict[str, Any] | None:
+        """What a tier in memory takes, and the I/O time if that memory was in use."""
+        if self.board is None:
+            return None
+        taken, all_bytes = self.board.taken_bytes(size), self.board.board_bytes
+        return {
+            "taken_bytes": taken,
+            "share_of_board": all_bytes
+            and {name: value / all_bytes for name, value in taken.items()},
+            "net_bytes": self.board.net_bytes(size),
+            "io_share_in_use": crowded and self.devices.io_share(crowded, self.alone),
+        }
+
+    def candidate(self, name: str) -> dict[str, Any]:
+        """An architecture at every size, at typical latencies."""
+        base = self.devices.io_time_s(self.alone)
+        return {
+            "architecture": name,
+            "mean_io_share": self.mean_share(name),
+            "sizes": [
+                {
+                    "fast_tier_bytes": size,
+                    "io_time_s": self.devices.io_time_s(outcome),
+                    "io_share": self.devices.io_time_s(outcome) / base if base else 1.0,
+                    "slow_bytes": slow_bytes(outcome),
+                    "fast_bytes_written": outcome["fast"]["writes"] * PAGE_BYTES,
+                    "wear_fast": (outcome.get("wear") or {}).get("fast"),
+                }
+                for size, outcome in self.outcomes[name].items()
+            ],
+        }
+
+    def against(self, reference: Reference, name: str) -> dict[str, Any]:
+        """The smallest size whose slow-tier I/O stays at or below the reference from there on."""
+        limit_pages = reference.io_bytes / PAGE_BYTES
+        pages = {size: slow_pages(outcome) for size, outcome in self.outcomes[name].items()}
+        size = 0 if slow_pages(self.alone) <= limit_pages else sizing.reaching(pages, limit_pages)
+        return {
+            "what": reference.what,
+            "io_bytes": reference.io_bytes,
+            "fast_tier_bytes": size,
+            "at": self.at_size(name, size) if size else None,
+            "lowest_io_bytes": min(pages.values(), default=0) * PAGE_BYTES,
+        }

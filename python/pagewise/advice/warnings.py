@@ -1,0 +1,48 @@
+"""What must be said plainly before an advice is followed: each a sentence, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pagewise.advice.costs import Outcome, Range
+from pagewise.advice.memory import SHARE_MAX
+from pagewise.advice.trial import Trial
+from pagewise.units import format_number, format_range, format_share, format_size
+
+
+def warnings(trial: Trial, choices: Mapping[str, int | None]) -> list[str]:
+    """About devices that cannot keep up, and tiers that the board's memory limits.
+
+    ``choices`` are the architectures advised, with their size; none stands for no fast tier.
+    """
+    slow = trial.devices.slow["name"]
+    found = [overload(trial, trial.alone, f"{slow} alone")]
+    for name, size in choices.items():
+        if size is not None:
+            what = f"{slow} behind {name} with {format_size(size)}"
+            found.append(overload(trial, trial.outcomes[name][size], what))
+    found += [limited(trial, name, size) for name, size in choices.items()]
+    return [sentence for sentence in dict.fromkeys(found) if sentence]
+
+
+def overload(trial: Trial, outcome: Outcome, what: str) -> str | None:
+    """That the slow device cannot, or may not, do the recorded traffic in the recorded time."""
+    busy: Range | None = trial.devices.busy(outcome, "slow")
+    if busy is None or busy["high"] < 1:
+        return None
+    times = format_range(busy, lambda value: f"{format_number(value)} times")
+    verb = "cannot" if busy["typical"] >= 1 else "may not"
+    return f"{what} {verb} keep up: its I/O takes {times} the time of the recording"
+
+
+def limited(trial: Trial, name: str, size: int | None) -> str | None:
+    """That a larger tier would be worth its price, and the board cannot spare the memory."""
+    wanted, board = trial.wanted(name), trial.board
+    if board is None or board.board_bytes is None or wanted is None or wanted == size:
+        return None
+    taken = board.taken_bytes(wanted)["typical"]
+    return (
+        f"{name} would be worth {format_size(wanted)}, which takes {format_size(taken)} of "
+        f"{format_size(board.board_bytes)} of memory; no more than {format_share(SHARE_MAX)} of it "
+        "is advised"
+    )
