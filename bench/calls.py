@@ -1,7 +1,8 @@
 """The calls that are measured, each run in a process of its own by measure.py.
 
 Prints one JSON object: CPU seconds of the call alone, of the process before it (interpreter and
-imports), wall seconds, peak bytes of the process, and a short answer to compare.
+imports), wall seconds, peak bytes of the process, its anonymous bytes before the call, and a short
+answer to compare.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from measure import anonymous_bytes
 
 Answer = Callable[[], Any]
 
@@ -89,6 +92,7 @@ def cpu_s() -> float:
 def main() -> None:
     name, arguments = sys.argv[1:]
     call: Answer = globals()[name](*json.loads(arguments))
+    start_anonymous = anonymous_bytes(Path("/proc/self/status"))
     start_cpu_s, start = cpu_s(), time.monotonic()
     answer = call()
     result = {
@@ -96,6 +100,7 @@ def main() -> None:
         "wall_s": time.monotonic() - start,
         "start_cpu_s": start_cpu_s,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "start_anonymous_bytes": start_anonymous,
         "answer": answer,
     }
     # The peer prints lines of its own; ours is the last.

@@ -1,4 +1,8 @@
-"""Eight sizes at once: s3-fifo, and the exact LRU curve of all sizes beside the peer's sweep."""
+"""Many sizes at once: s3-fifo at eight, and LRU at all sizes beside the peer's sweep of eight.
+
+The LRU curve is measured alone, as misses at so many sizes that one pass serves every size, and as
+part of `analyze`, which reads all columns and answers more than that.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import traces
 from measure import Call, Claim, in_turn, ratio_claim
 
 FRAMES = [1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000]
+CURVE = [*FRAMES, *range(10_000, traces.PAGES + 1, 10_000)]
 
 
 def run(rounds: int) -> list[Claim]:
@@ -20,11 +25,16 @@ def run(rounds: int) -> list[Claim]:
     curve = in_turn(
         {
             "peer LRU, 8 sizes": Call("peer_misses", [oracle, "LRU", FRAMES]),
-            "analyze: LRU, all sizes": Call("ours_analyze", [oracle, "oracle"]),
+            "lru, all sizes": Call("ours_misses", [oracle, "oracle", "lru", CURVE]),
+            "analyze": Call("ours_analyze", [oracle, "oracle"]),
         },
         rounds,
     )
+    theirs, alone, analyze = curve.values()
+    is_equal = all(sample.answer[: len(FRAMES)] == theirs[0].answer for sample in alone)
+    same = "same misses at theirs" if is_equal else "OTHER MISSES"
     return [
         ratio_claim("s3-fifo, 8 sizes, cold, CPU s", 15, *sweep.values()),
-        ratio_claim("analyze (exact LRU curve, all sizes), cold, CPU s", 12, *curve.values()),
+        ratio_claim(f"lru, all sizes from one pass, cold, CPU s ({same})", 12, theirs, alone),
+        ratio_claim("analyze (that curve and all else), cold, CPU s", 12, theirs, analyze),
     ]

@@ -43,14 +43,15 @@ fn replay_chunk(
             continue;
         }
         misses += 1;
-        memory.note_miss(page);
-        if policy.miss(page, memory.notes()) {
-            while let Some(victim) = policy.make_room(page, memory.notes()) {
-                memory.free(victim);
-            }
-            policy.insert(page, memory.notes());
-            memory.fill(page);
+        if !policy.miss(page, memory.notes()) {
+            memory.pass_by(page);
+            continue;
         }
+        while let Some(victim) = policy.make_room(page, memory.notes()) {
+            memory.free(victim);
+        }
+        policy.insert(page, memory.notes());
+        memory.fill(page);
     }
     misses
 }
@@ -58,7 +59,7 @@ fn replay_chunk(
 /// Without frames nothing is ever resident, and no policy has anything to decide.
 fn miss_all(requests: &[PageId], memory: &mut Residency) -> u64 {
     for &page in requests {
-        memory.note_miss(page);
+        memory.pass_by(page);
     }
     requests.len() as u64
 }

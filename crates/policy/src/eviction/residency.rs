@@ -61,18 +61,18 @@ impl Residency {
         Notes { bytes: &mut self.bytes }
     }
 
-    /// `page` was requested and is not in memory.
+    /// `page` was requested and stays out of memory.
     #[inline(always)]
-    pub(super) fn note_miss(&mut self, page: PageId) {
+    pub(super) fn pass_by(&mut self, page: PageId) {
         self.bytes[page.index()] |= SEEN;
     }
 
-    /// `page` is in memory from now on.
+    /// `page` was requested and is in memory from now on.
     #[inline(always)]
     pub(super) fn fill(&mut self, page: PageId) {
         assert!(self.resident < self.frames, "the policy makes room before a page enters");
         self.resident += 1;
-        self.bytes[page.index()] |= RESIDENT;
+        self.bytes[page.index()] |= RESIDENT | SEEN;
     }
 
     /// `page` is in memory no longer.
@@ -112,12 +112,13 @@ mod tests {
         memory.notes().set(one, NOTE);
         assert!(!memory.contains(one));
         assert_eq!((memory.pages_seen(), memory.notes().get(other)), (0, 0));
-        memory.note_miss(one);
+        memory.pass_by(other);
+        assert_eq!((memory.pages_seen(), memory.contains(other)), (1, false));
         memory.fill(one);
         memory.notes().set(one, 5);
         assert!(memory.contains(one) && !memory.contains(other));
         memory.free(one);
-        assert_eq!((memory.pages_seen(), memory.notes().get(one)), (1, 5));
+        assert_eq!((memory.pages_seen(), memory.notes().get(one)), (2, 5));
         assert!(!memory.contains(one));
     }
 }
