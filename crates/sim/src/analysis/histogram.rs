@@ -4,25 +4,32 @@ use serde::{Serialize, Serializer};
 
 /// Counts values in buckets that double: one for 0, then one each for 1, 2 to 3, 4 to 7, ... In
 /// JSON a list of [largest value of the bucket, count] up to the last bucket with a count.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Histogram {
-    counts: Vec<u64>,
+    counts: [u64; BUCKETS],
+}
+
+/// One for each number of significant bits.
+const BUCKETS: usize = u64::BITS as usize + 1;
+
+impl Default for Histogram {
+    fn default() -> Histogram {
+        Histogram { counts: [0; BUCKETS] }
+    }
 }
 
 impl Histogram {
     /// Counts `value` `times`.
+    #[inline(always)]
     pub fn add(&mut self, value: u64, times: u64) {
-        let bucket = (u64::BITS - value.leading_zeros()) as usize;
-        if bucket >= self.counts.len() {
-            self.counts.resize(bucket + 1, 0);
-        }
-        self.counts[bucket] += times;
+        self.counts[(u64::BITS - value.leading_zeros()) as usize] += times;
     }
 
     /// (largest value of the bucket, count) of each bucket up to the last with a count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> {
         let largest = |bucket: usize| if bucket == 0 { 0 } else { u64::MAX >> (64 - bucket) };
-        self.counts.iter().enumerate().map(move |(bucket, &count)| (largest(bucket), count))
+        let used = self.counts.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+        self.counts[..used].iter().enumerate().map(move |(bucket, &count)| (largest(bucket), count))
     }
 }
 

@@ -118,7 +118,9 @@ struct Observer {
     swap: Option<(SwapPages, PageClasses)>,
     fault_time: Option<FaultTime>,
     processes: Option<ProcessPages>,
+    /// The accesses of the rows at hand, and with a clock the time of each.
     batch: Vec<PageId>,
+    times_ns: Vec<i64>,
 }
 
 impl Observer {
@@ -133,12 +135,14 @@ impl Observer {
             fault_time: (is_swap && header.has_durations).then(FaultTime::default),
             processes: by_process.then(ProcessPages::default),
             batch: Vec::new(),
+            times_ns: Vec::new(),
         }
     }
 
     fn add(&mut self, rows: &Rows) {
         let events = &rows.events;
         self.batch.clear();
+        self.times_ns.clear();
         for index in 0..events.len() {
             let event = events.get(index);
             if let Some((pages, classes)) = &mut self.swap {
@@ -152,22 +156,21 @@ impl Observer {
             }
             self.batch.push(event.page);
             self.writes += u64::from(event.kind.is_write(event.flags));
-            if let Some(intervals) = &mut self.intervals
-                && let Some(&time_ns) = events.time_ns.get(index)
-            {
-                intervals.add(event.page, time_ns);
-            }
+            self.times_ns.extend(events.time_ns.get(index));
             if let Some(processes) = &mut self.processes {
                 processes.add(event);
             }
         }
-        let bound = self.batch.iter().max().map_or(0, |page| page.index() + 1);
+        let bound = self.batch.iter().fold(0, |bound, page| bound.max(page.index() + 1));
         self.accesses.resize(self.accesses.len().max(bound), 0);
         for page in &self.batch {
             let accesses = &mut self.accesses[page.index()];
             *accesses = accesses.saturating_add(1);
         }
         self.stack.push(&self.batch, bound);
+        if let Some(intervals) = &mut self.intervals {
+            intervals.add(&self.batch, &self.times_ns, bound);
+        }
         if let Some(fault_time) = &mut self.fault_time {
             fault_time.add(rows);
         }

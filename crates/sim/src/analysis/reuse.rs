@@ -50,16 +50,25 @@ pub(super) struct Intervals {
 }
 
 const NEVER: i64 = i64::MIN;
+/// Accesses whose scattered reads are made together, so that the waits for memory overlap.
+const CHUNK: usize = 64;
 
 impl Intervals {
-    pub(super) fn add(&mut self, page: PageId, time_ns: i64) {
-        if page.index() >= self.last_ns.len() {
-            self.last_ns.resize(page.index() + 1, NEVER);
+    /// Adds accesses to `pages`, all numbered below `bound`, and the time of each.
+    pub(super) fn add(&mut self, pages: &[PageId], times_ns: &[i64], bound: usize) {
+        if self.last_ns.len() < bound {
+            self.last_ns.resize(bound, NEVER);
         }
-        let last = std::mem::replace(&mut self.last_ns[page.index()], time_ns);
-        if last != NEVER {
-            // Clocks of merged recordings may step back a little; that is no time at all.
-            self.histogram.add(time_ns.saturating_sub(last).max(0) as u64, 1);
+        for (pages, times_ns) in pages.chunks(CHUNK).zip(times_ns.chunks(CHUNK)) {
+            let read = pages.iter().fold(0, |all, page| all | self.last_ns[page.index()]);
+            std::hint::black_box(read);
+            for (page, &time_ns) in pages.iter().zip(times_ns) {
+                let last = std::mem::replace(&mut self.last_ns[page.index()], time_ns);
+                if last != NEVER {
+                    // Clocks of merged recordings may step back a little; that is no time at all.
+                    self.histogram.add(time_ns.saturating_sub(last).max(0) as u64, 1);
+                }
+            }
         }
     }
 }
@@ -91,9 +100,8 @@ mod tests {
     #[test]
     fn intervals_run_between_accesses_to_a_page() {
         let mut intervals = Intervals::default();
-        for (page, time) in [(0, 5), (1, 6), (0, 13), (1, 7), (0, 12)] {
-            intervals.add(PageId(page), time);
-        }
+        intervals.add(&[0, 1, 0].map(PageId), &[5, 6, 13], 2);
+        intervals.add(&[3, 1, 0].map(PageId), &[7, 7, 12], 4);
         let buckets: Vec<_> = intervals.histogram.buckets().collect();
         assert_eq!(buckets, [(0, 1), (1, 1), (3, 0), (7, 0), (15, 1)]);
     }
