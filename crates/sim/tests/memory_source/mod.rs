@@ -48,7 +48,9 @@ impl MemorySource {
             sources: Vec::new(),
         };
         let event = |(index, &(kind, page)): (usize, &(EventKind, u32))| {
-            let flags = EventFlags::default();
+            // What leaves memory is dirty here, so that it is a write.
+            let is_out = kind == EventKind::SwapOut;
+            let flags = if is_out { EventFlags::DIRTY } else { EventFlags::default() };
             (index as i64 * 1000, Event { kind, flags, page: PageId(page), process: ProcessId(0) })
         };
         let events = events.iter().enumerate().map(event).collect();
