@@ -11,11 +11,18 @@ SOURCES := $(shell find crates python/pagewise devices -type f \
 demo: build
 	.venv/bin/pagewise demo --report report.html
 
+# Tests that cannot run here write a line each; the last line counts them.
+SKIPPED := $(CURDIR)/build/skipped-tests.txt
+test check: export PAGEWISE_SKIPPED := $(SKIPPED)
+
 test: .venv/.test-extras build
+	@mkdir -p build && : > $(SKIPPED)
 	cargo test --release --quiet --workspace
 	$(PYTHON) -m pytest
+	@tools/skipped.sh $(SKIPPED)
 
 check: .venv/.test-extras build
+	@mkdir -p build && : > $(SKIPPED)
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace -- -D warnings
 	$(PYTHON) -m ruff format --check .
@@ -23,6 +30,7 @@ check: .venv/.test-extras build
 	$(PYTHON) -m mypy
 	cargo test --release --quiet --workspace
 	$(PYTHON) -m pytest -m "not slow" -q
+	@tools/skipped.sh $(SKIPPED)
 
 build: .venv/.built
 

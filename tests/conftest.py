@@ -1,5 +1,6 @@
 """A recording small enough to count by hand, as a foreign file and as a trace file of ours."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -36,3 +37,12 @@ def trace(recording: Path) -> Path:
     path = recording.with_suffix(".parquet")
     pw.import_trace(recording, path)
     return path
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Adds each skipped test to the ledger that `make test` counts, as testkit does for Rust."""
+    ledger = os.environ.get("PAGEWISE_SKIPPED")
+    for report in terminalreporter.stats.get("skipped", []) if ledger else []:
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        with open(str(ledger), "a") as file:
+            file.write(f"Python: {report.nodeid}: {str(reason).removeprefix('Skipped: ')}\n")

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from pagewise import _core
+from pagewise.commands import COMMANDS
+from pagewise.studies import STUDIES
+
 ROOT = Path(__file__).resolve().parents[1]
 
 # Who may depend on whom among the crates; dev-dependencies may add testkit.
@@ -157,3 +161,49 @@ def test_dependencies_say_why_they_are_there_and_are_pinned() -> None:
         line = next(line for line in text.splitlines() if requirement in line)
         assert "#" in line, f"no reason given for: {requirement}"
         assert re.search(r"==|<", requirement), f"not pinned: {requirement}"
+
+
+CATALOGS = {
+    "formats": ("docs/formats.md", _core.formats),
+    "policies": ("docs/analyses.md", _core.policies),
+    "architectures": ("docs/architectures.md", _core.architectures),
+    "devices": ("docs/devices.md", _core.devices),
+}
+
+
+@pytest.mark.parametrize("family", CATALOGS)
+def test_every_row_of_a_catalog_is_documented(family: str) -> None:
+    document, rows = CATALOGS[family]
+    text = (ROOT / document).read_text()
+    named = set(re.findall(r"^(?:\| `|- `|## )([\w.-]+)`?", text, re.MULTILINE))
+    absent = {row["name"] for row in json.loads(rows())} - named
+    assert not absent, f"{document} lacks {absent}: add a row `| name |` or a section `## name`"
+
+
+def test_every_option_of_an_architecture_is_documented() -> None:
+    text = (ROOT / "docs" / "architectures.md").read_text()
+    absent = {
+        f"{row['name']}: {option['name']}"
+        for row in json.loads(_core.architectures())
+        for option in row["options"]
+        if f"`{option['name']}" not in text
+    }
+    assert not absent, f"docs/architectures.md lacks the options {sorted(absent)}"
+
+
+def test_every_command_and_study_is_documented() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    text = "\n".join(page.read_text() for page in pages)
+    named = [row.name for row in COMMANDS] + [f"study {row.name}" for row in STUDIES]
+    absent = [
+        name for name in named if f"pagewise {name}" not in text and f"make {name}" not in text
+    ]
+    assert not absent, f"no document shows {absent}: add `pagewise NAME` to README.md or docs/"
+
+
+def test_skipped_tests_are_counted() -> None:
+    for path in files(".rs"):
+        if relative(path) != "crates/testkit/src/skip.rs":
+            assert not re.search(r'println!\("skipp', path.read_text()), (
+                f"{relative(path)}: call testkit::skipped, so that make test counts it"
+            )

@@ -14,7 +14,7 @@ fn shared(name: &str, by_process: bool) -> Option<Analysis> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let path = root.join(name);
     if !path.exists() {
-        eprintln!("skipped: {} is not here", path.display());
+        testkit::skipped(&format!("{} is not on this machine", path.display()));
         return None;
     }
     let mut source = trace::open(&path, &ImportOptions::default()).expect("the recording opens");

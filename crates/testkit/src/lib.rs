@@ -2,4 +2,7 @@
 
 pub mod eviction;
 pub mod generate;
+mod skip;
 pub mod swap;
+
+pub use skip::{LEDGER, skipped};

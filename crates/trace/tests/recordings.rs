@@ -13,7 +13,7 @@ use types::{EventFlags, EventKind, Events, NoProgress};
 fn data(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data").join(name);
     if !path.exists() {
-        eprintln!("skipped: {} is not on this machine", path.display());
+        testkit::skipped(&format!("{} is not on this machine", path.display()));
         return None;
     }
     Some(path)

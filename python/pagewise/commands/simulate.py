@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pagewise import _core, questions
+from pagewise.advice.costs import Devices
 from pagewise.commands.options import (
     As,
     Format,
@@ -21,8 +22,8 @@ from pagewise.commands.options import (
 )
 from pagewise.terminal import facts, figures, show, show_json, watched
 from pagewise.units import (
-    DAYS_PER_YEAR,
     format_count,
+    format_range,
     format_seconds,
     format_share,
     format_size,
@@ -73,7 +74,8 @@ def run(
     """Replay a recording on two tiers of swap and count reads, writes, time and wear.
 
     Counts are pages of 4 KiB. Life is the time until the rated writes are used up if this traffic
-    goes on day and night; the wear of --json is the share of them used per day.
+    goes on day and night, each byte written twice (1 to 5 times) by the device itself; the wear of
+    --json is the share of them used per day, without that.
     """
     source = opened(trace, format, as_, map_)
     with watched("simulating") as progress:
@@ -95,17 +97,20 @@ def run(
         alone = questions.simulate(
             source, architecture="flash", fast_tier=0, fast=fast, slow=slow, progress=progress
         )
-    show(*described(result, alone, parse_size(fast_tier)))
+    devices = Devices(*(json_module.loads(_core.device(name)) for name in (fast, slow)))
+    show(*described(result, alone, parse_size(fast_tier), devices))
 
 
-def described(result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: int) -> list[Any]:
+def described(
+    result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: int, devices: Devices
+) -> list[Any]:
     """The outcome as tables, beside the slow device alone."""
     tiers = [
         [
             tier,
             format_count(result[tier]["reads"]),
             format_count(result[tier]["writes"]),
-            life(result, tier),
+            life(result, tier, devices),
         ]
         for tier in ("fast", "slow")
     ]
@@ -114,7 +119,7 @@ def described(result: dict[str, Any], alone: dict[str, Any], fast_tier_bytes: in
             "slow device alone",
             format_count(alone["slow"]["reads"]),
             format_count(alone["slow"]["writes"]),
-            life(alone, "slow"),
+            life(alone, "slow", devices),
         ]
     )
     return [
@@ -156,12 +161,12 @@ def options(result: dict[str, Any]) -> list[list[str]]:
     return [[name, value, meanings.get(name, "")] for name, value in values.items()]
 
 
-def life(result: dict[str, Any], tier: str) -> str:
-    """Years until the rated writes are used up, before write amplification; or that none knows."""
-    wear = (result.get("wear") or {}).get(tier)
-    if not wear:
-        return "unknown" if wear is None else "nothing written"
-    return format_years(1 / (wear * DAYS_PER_YEAR))
+def life(result: dict[str, Any], tier: str, devices: Devices) -> str:
+    """How long a device lasts at this traffic, as `pagewise advise` counts it."""
+    years = devices.life_years(result, tier)
+    if years is None:
+        return "unknown" if devices.wear(result, tier) is None else "nothing written"
+    return format_range(years, format_years)
 
 
 def beside(seconds: float, alone_seconds: float) -> str:

@@ -15,7 +15,7 @@ fn replay(recording: &str, requests: &[SimulateRequest]) -> Option<Vec<Outcome>>
         .join("../../../shared/data/swap")
         .join(format!("{recording}.pgw.zst"));
     if !path.exists() {
-        println!("skipped: {} is not there", path.display());
+        testkit::skipped(&format!("{} is not on this machine", path.display()));
         return None;
     }
     let mut source = trace::open(&path, &ImportOptions::default()).expect("the recording opens");

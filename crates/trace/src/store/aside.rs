@@ -138,7 +138,7 @@ mod tests {
     fn nothing_has_a_name_meanwhile_where_the_file_system_can() {
         let folder = tempfile::tempdir().unwrap();
         if unnamed(folder.path()).is_err() {
-            eprintln!("skipped: this file system has no files without a name");
+            testkit::skipped("this file system has no files without a name");
             return;
         }
         let aside = with(Aside::create(&folder.path().join("target")).unwrap(), b"half");

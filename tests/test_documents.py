@@ -1,0 +1,77 @@
+"""Every command in a document parses, and those of the README run in its order as they stand."""
+
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from pagewise import cli
+from pagewise.commands import COMMANDS
+from pagewise.grids.spec import parse
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
+LINE = re.compile(r"^ {4}pagewise ((?:.*\\\n)*.+)$", re.MULTILINE)
+SLOW = ("advise", "study", "sweep")
+"""Commands of the tour that take minutes on a busy machine; their own tests run them smaller."""
+
+
+def commands(page: Path) -> Iterator[list[str]]:
+    """The arguments of every pagewise command that stands on a line of its own."""
+    for found in LINE.findall(page.read_text()):
+        words = shlex.split(found.replace("\\\n", " "), comments=True)
+        yield words[: words.index(">")] if ">" in words else words
+
+
+def documented() -> list[tuple[str, list[str]]]:
+    shown = [(page.name, words) for page in PAGES for words in commands(page)]
+    shown += [
+        (f"help of {row.name}", shlex.split(example)[1:])
+        for row in COMMANDS
+        for example in row.examples
+    ]
+    # Forms rather than commands: what stands in capitals is the reader's to fill in.
+    return [(where, words) for where, words in shown if not {"FILE...", "NAME"} & set(words)]
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(documented()) > 30
+
+
+@pytest.mark.parametrize(("where", "words"), documented(), ids=lambda value: " ".join(value)[:60])
+def test_a_documented_command_parses(where: str, words: list[str]) -> None:
+    command = typer.main.get_command(cli.app)
+    with command.make_context("pagewise", list(words)) as context:
+        while isinstance(command, typer.core.TyperGroup):
+            arguments = [*context._protected_args, *context.args]
+            name, inner, rest = command.resolve_command(context, arguments)
+            assert inner is not None, f"{where}: no command {name}"
+            context, command = inner.make_context(name, rest, parent=context), inner
+
+
+def test_the_grid_of_the_document_is_one() -> None:
+    text = (ROOT / "docs" / "sweep.md").read_text()
+    block = re.search(r"(?:^    .*\n|^\n)+", text[text.index("    traces =") :], re.MULTILINE)
+    assert block and len(parse(tomllib.loads(textwrap.dedent(block[0])))) > 1
+
+
+@pytest.mark.slow
+def test_the_tour_of_the_readme_runs(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    made = {"results.parquet", "advice.json"}
+    for words in commands(ROOT / "README.md"):
+        if words[0] in SLOW:
+            continue
+        given = [word for word in words if word not in made]
+        run = subprocess.run(
+            [sys.executable, "-m", "pagewise", *given], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert run.returncode == 0, (words, run.stderr)
+        assert run.stdout

@@ -1,0 +1,9 @@
+#!/bin/sh
+# Says how many tests were skipped, and why: the last lines of `make test` and `make check`.
+# Usage: tools/skipped.sh LEDGER, the file that tests add a line to when they skip.
+set -eu
+ledger=$1
+[ -s "$ledger" ] || { echo "no test was skipped"; exit 0; }
+sort "$ledger"
+echo "skipped: $(grep -c '^Rust: ' "$ledger" || true) Rust tests, \
+$(grep -c '^Python: ' "$ledger" || true) Python tests"
