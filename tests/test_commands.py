@@ -222,4 +222,11 @@ def test_report_and_demo(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         status, output, diagnostics = ran("demo", *arguments, capsys=capsys)
         assert (status, diagnostics) == (0, "")
     assert "used once" in output and "adaptive" in output and "take" in output
+    assert str(demo) in output.replace("\n", "")
     assert demo.stat().st_size > 500_000
+    # A report of its own is replaced, as above; anything else is not.
+    before = page.read_bytes()
+    arguments = ["--recordings", trace.parent, "--report", page]
+    status, _, diagnostics = ran("demo", *arguments, capsys=capsys)
+    assert status == 2 and "demo did not make it" in diagnostics
+    assert page.read_bytes() == before

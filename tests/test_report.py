@@ -10,8 +10,10 @@ from report_results import EVIL, everything
 
 import pagewise as pw
 from pagewise.errors import UnreadableInput, UsageError
+from pagewise.report.inputs import gather
 from pagewise.report.panels import PANELS
 from pagewise.report.style import COLORS, styles
+from pagewise.report.verdict import verdict
 
 BYTES_MAX = 3 * 2**20
 
@@ -123,3 +125,45 @@ def test_no_report_replaces_what_it_is_made_from_or_what_is_no_file(tmp_path: Pa
     with pytest.raises(pw.UsageError, match="is not a regular file"):
         pw.report([result], tmp_path, force=True)
     assert result.read_text() == "{}"
+
+
+KINDS = {result["schema"].split(".")[1].split("/")[0]: result for result in everything()}
+
+
+@pytest.mark.parametrize(
+    ("kinds", "evidence"),
+    [
+        (["analyze", "sweep"], ["skew", "skew", "architectures"]),
+        (["analyze"], ["skew", "skew", "reuse"]),
+        (["analyze", "advice"], ["skew", "skew", "advice"]),
+        (["sweep", "misses", "study"], ["architectures", "reuse", "papers"]),
+        (["misses"], ["reuse"]),
+        (["study"], ["papers"]),
+    ],
+)
+def test_the_verdict_has_three_findings_as_far_as_the_inputs_reach(
+    kinds: list[str], evidence: list[str]
+) -> None:
+    inputs = gather([KINDS[kind] for kind in kinds])
+    shown = {panel.identifier for make in PANELS if (panel := make(inputs))}
+    findings = verdict(inputs, shown).findings
+    assert [finding.evidence for finding in findings] == evidence
+    for finding in findings:
+        assert finding.figure and finding.statement.endswith(".") and finding.interval
+
+
+def test_without_advice_the_cells_say_what_needs_the_least_io_time() -> None:
+    finding = verdict(gather([KINDS["sweep"]]), {"architectures"}).findings[0]
+    # By the made-up gain the last architecture at the largest size is the best.
+    assert finding.figure == "adaptive, 1 GiB"
+    assert "50.0 % of the slow device alone" in finding.statement
+
+
+def test_wear_is_told_per_year_everywhere() -> None:
+    inputs = gather([KINDS["sweep"]])
+    panel = next(panel for make in PANELS if (panel := make(inputs)))
+    table = panel.tables[0]
+    names = [column.name for column in table.columns]
+    assert "wear_slow_per_year" in names and "wear_slow" not in names
+    row = dict(zip(names, table.rows[0], strict=True))
+    assert row["wear_slow_per_year"] == pytest.approx(1e-5 * 365)

@@ -162,7 +162,7 @@ def _notes(trial: Trial, chosen: str) -> Iterator[str]:
         ratio = format_range(trial.board.compression, lambda value: f"{value:g} to 1")
         yield f"compression {ratio}: {trial.board.source}"
     if trial.devices.life_years(trial.alone, "slow"):
-        factor = format_range(WRITE_AMPLIFICATION, lambda value: f"{value:g} times")
+        factor = format_range(WRITE_AMPLIFICATION, lambda value: f"{value:g}")
         yield (
             "life: if this traffic goes on day and night, over the range of the rating and "
             f"of an assumed write amplification of {factor}"

@@ -12,7 +12,7 @@ from pagewise.commands.options import Force, tell_losses
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
-from pagewise.terminal import facts, figures, show, watched
+from pagewise.terminal import facts, figures, say, show, watched
 from pagewise.units import format_range, format_seconds, format_share, format_size
 
 EXAMPLES = ("pagewise demo --report report.html",)
@@ -80,12 +80,15 @@ def run(
                 fast=fast,
                 slow=slow,
                 reference=str(reference) if reference.exists() else None,
+                memory=memory_of(folder, paths[0]),
                 progress=progress,
             )
     results = [*analyses.values(), {"schema": "pagewise.sweep/1", "cells": cells}, advice]
     written = write_report(results, report, title=TITLE, command=command_line(), force=True)
     for name, analysis in analyses.items():
         tell_losses(analysis, name)
+    for sentence in advice["warnings"]:
+        say(f"warning: {sentence}")
     show(
         *answers(analyses, cells, advice),
         f"The report, to be opened in a browser: {Path(written['path']).resolve()}",
@@ -99,6 +102,14 @@ def is_own(report: Path) -> bool:
     with open(report, encoding="utf-8", errors="replace") as file:
         head = file.read(HEAD)
     return '<meta name="generator" content="pagewise' in head and f"<title>{TITLE}</title>" in head
+
+
+def memory_of(folder: Path, recording: Path) -> int | None:
+    """The memory in bytes that the recorded programs had, where the log of the run says it."""
+    from pagewise.studies import visits
+
+    log = folder / f"{recording_name(str(recording))}.visits.json"
+    return visits.read(log).limit_mb * 10**6 if log.exists() else None
 
 
 def size(path: Path) -> int:
@@ -225,7 +236,9 @@ def taken(advice: dict[str, Any]) -> list[tuple[str, str]]:
         ]
         if memory := today["memory"]:
             taken = format_range(memory["taken_bytes"], format_size)
-            lines.insert(3, ("memory that takes", f"up to {taken}"))
+            share = memory["share_of_board"]
+            of_all = f", {format_range(share, format_share)} of all" if share else ""
+            lines.insert(3, ("which takes", f"up to {taken} of memory{of_all}"))
     if reference is not None:
         size = reference["fast_tier_bytes"]
         goal = f"the {format_size(reference['io_bytes'])} of I/O without swap"

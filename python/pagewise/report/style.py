@@ -15,8 +15,16 @@ COLORS = 8
 SYMBOLS = ("circle", "triangle", "rect", "diamond")
 DASHES: tuple[tuple[int, ...], ...] = ((), (7, 4), (2, 3), (9, 3, 2, 3), (14, 4))
 
-ARCHITECTURES = ("adaptive", "hierarchical", "hybrid", "nvm-cache", "priority", "clairvoyant")
-"""These have their colours by name, so that they are the same in every report."""
+ARCHITECTURES = (
+    "adaptive",
+    "hierarchical",
+    "hybrid",
+    "nvm-cache",
+    "priority",
+    "clairvoyant",
+    "hybrid-clock",
+)
+"""These have their colours by name, so that they are the same in every chart and report."""
 
 
 class SeriesStyle(TypedDict):

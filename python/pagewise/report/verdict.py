@@ -96,9 +96,8 @@ def advised(advice: Result, evidence: str) -> Finding:
     today = advice.get("today")
     if today and today["architecture"] != name:
         text += (
-            f" Stock Linux today: {today['architecture']} by {today['by']} with "
-            f"{format_size(today['fast_tier_bytes'])}, "
-            f"{format_share(today['io_share']['typical'])}."
+            f" Stock Linux today comes to {format_share(today['io_share']['typical'])} with "
+            f"{format_size(today['fast_tier_bytes'])} ({today['architecture']}, by {today['by']})."
         )
     return Finding(
         f"{name}, {format_size(worth['fast_tier_bytes'])}",

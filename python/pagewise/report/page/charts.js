@@ -15,7 +15,7 @@ function format(value, unit, isShort) {
   if (value === null || value === undefined || value === "-") return "unknown";
   if (unit === "text" || typeof value === "string") return String(value);
   if (unit === "share") return trimmed(value * 100, isShort ? 1 : 2) + " %";
-  if (unit === "bytes") return scaled(value, 1024, UNITS, isShort ? "" : " ");
+  if (unit === "bytes") return scaled(value, 1024, UNITS, "\u00a0");
   if (unit === "seconds" && value > 0 && value < 1)
     return value < 1e-6 ? trimmed(value * 1e9, 0) + " ns" : value < 1e-3 ? trimmed(value * 1e6, 1) + " us" : trimmed(value * 1e3, 1) + " ms";
   if (unit === "seconds") return value >= 600 ? trimmed(value / 60, 1) + " min" : trimmed(value, 3) + " s";

@@ -37,7 +37,7 @@ def panel(inputs: Inputs) -> Panel | None:
     ]
     notes = list(
         dict.fromkeys(
-            note
+            f"{note[:1].upper()}{note[1:]}."
             for advice in inputs.advice
             for note in (*(advice.get("warnings") or ()), *advice["notes"])
         )
@@ -81,9 +81,9 @@ def sentence(advice: Result) -> str:
         )
         if today := advice.get("today"):
             text += (
-                f" On stock Linux today: {today['architecture']} by {today['by']} with "
-                f"{format_size(today['fast_tier_bytes'])}, "
-                f"{format_share(today['io_share']['typical'])}."
+                f" Stock Linux today comes to {format_share(today['io_share']['typical'])} with "
+                f"{format_size(today['fast_tier_bytes'])} ({today['architecture']}, by "
+                f"{today['by']})."
             )
     if reference is None:
         return text
