@@ -119,5 +119,9 @@ def test_tables_download_and_views_switch(browser: "sync_api.Browser", report: P
     page.locator("#architectures select").select_option("1")
     page.emulate_media(media="print")
     assert page.locator("nav").is_hidden()
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.locator(".verdict details:not([open])").count() == 0
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator(".verdict details[open]").count() == 0
     assert opened.complaints == []
     opened.context.close()

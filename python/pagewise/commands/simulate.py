@@ -133,8 +133,8 @@ def described(
                     "promotions, demotions",
                     f"{format_count(result['promotions'])}, {format_count(result['demotions'])}",
                 ),
-                ("I/O time", beside(result["io_time_s"], alone["io_time_s"])),
-                ("stall time", beside(result["stall_time_s"], alone["stall_time_s"])),
+                ("I/O time", beside(result, alone, "io_time_s")),
+                ("stall time", beside(result, alone, "stall_time_s")),
                 *[("note", note) for note in result.get("notes", [])],
             ]
         ),
@@ -169,7 +169,8 @@ def life(result: dict[str, Any], tier: str, devices: Devices) -> str:
     return format_range(years, format_years)
 
 
-def beside(seconds: float, alone_seconds: float) -> str:
-    """A time, and what share it is of the slow device's alone."""
-    share = seconds / alone_seconds if alone_seconds else None
-    return f"{format_seconds(seconds)}, {format_share(share)} of the slow device alone"
+def beside(result: dict[str, Any], alone: dict[str, Any], name: str) -> str:
+    """A time with its range over the devices' latencies, and its share of the slow device's."""
+    times = {"typical": result[name], **result["ranges"][name]}
+    share = result[name] / alone[name] if alone[name] else None
+    return f"{format_range(times, format_seconds)}, {format_share(share)} of the slow device alone"

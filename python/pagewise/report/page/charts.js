@@ -4,6 +4,7 @@
 "use strict";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+const printing = matchMedia("print");
 
 /** Reads an embedded JSON block. */
 function embedded(id) {
@@ -193,6 +194,7 @@ function options(spec, styles, view, off) {
       ? [
           {
             type: "slider",
+            show: !printing.matches,
             height: 4,
             bottom: 8,
             borderColor: "transparent",
@@ -328,9 +330,16 @@ const groups = Array.from(document.querySelectorAll(".chart-group"), (element) =
 const redraw = () => groups.forEach((group) => group.show(group.view));
 window.addEventListener("resize", () => groups.forEach((group) => group.resize()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-matchMedia("print").addEventListener("change", () => {
+printing.addEventListener("change", () => {
   groups.forEach((group) => group.resize());
   redraw();
+});
+// Paper unfolds nothing: settings and their undo are printed open, and folded again afterwards.
+window.addEventListener("beforeprint", () => {
+  for (const folded of document.querySelectorAll(".verdict details:not([open])")) {
+    folded.open = true;
+    window.addEventListener("afterprint", () => (folded.open = false), { once: true });
+  }
 });
 for (const button of document.querySelectorAll("button[data-table]"))
   button.addEventListener("click", () => downloadTable(button));
