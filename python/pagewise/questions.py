@@ -15,7 +15,7 @@ from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
 
-REPLAY_OPTIONS = ("readahead", "clean_evictions")
+REPLAY_OPTIONS = ("readahead", "clean_evictions", "ranges")
 """Options of the replay itself, the same for every architecture."""
 
 
@@ -102,11 +102,14 @@ def simulate(
     ``architecture``: a name of ``pagewise list architectures``. ``fast_tier``: a size
     (``"256MiB"`` or bytes; 0 is accepted). ``fast`` and ``slow``: names of ``pagewise devices``, or
     READ/WRITE times (``"90/40us"``). ``option``: the choices the papers leave open, by name; and
-    for every architecture ``readahead`` (off, recorded) and ``clean_evictions`` (none, inferred).
+    for every architecture ``readahead`` (off, recorded), ``clean_evictions`` (none, inferred) and
+    ``ranges``: where decisions depend on latencies, ``yes`` (default) replays them over the
+    devices' ranges too, which takes three times as long, ``no`` leaves ``ranges`` null.
     ``profile``: ``"faithful"`` or ``"practical"``.
     Fields: ``fast`` {reads, writes, bytes_written}, ``slow`` {reads, writes}, ``promotions``,
     ``demotions``, ``io_time_s``, ``stall_time_s``, ``wear`` {fast, slow} per day,
-    null when unknown.
+    null when unknown; ``pagewise`` and ``build`` (version and hash of the sources),
+    ``trace_sha256``.
     """
     fast_tier_bytes = parse_size(fast_tier)
     if 0 < fast_tier_bytes < PAGE_BYTES:
@@ -115,7 +118,8 @@ def simulate(
             hint="give a unit, as in 256MiB, or 0 for none",
         )
     options = {name: option_text(value) for name, value in (option or {}).items()}
-    replay = {name: options.pop(name) for name in REPLAY_OPTIONS if name in options}
+    replay = {"ranges": "yes"}
+    replay |= {name: options.pop(name) for name in REPLAY_OPTIONS if name in options}
     request = {
         "architecture": architecture,
         "fast_tier_bytes": fast_tier_bytes,
@@ -127,7 +131,13 @@ def simulate(
     }
     source = read(trace)
     text = _core.simulate(*source.arguments(), json.dumps(request), progress=progress)
-    return {**result_of("simulate", text), "trace": source.path}
+    return {
+        **result_of("simulate", text),
+        "trace": source.path,
+        "trace_sha256": source.sha256(),
+        "pagewise": _core.version(),
+        "build": _core.build(),
+    }
 
 
 def option_text(value: object) -> str:

@@ -46,6 +46,15 @@ class Trace:
         result: dict[str, Any] = self.info()["header"]
         return result
 
+    def sha256(self) -> str | None:
+        """sha256 of the recording's bytes; None where they cannot be read twice, as of a pipe."""
+        import hashlib
+
+        if not os.path.isfile(self.path):
+            return None
+        with open(self.path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
     def info(self, *, progress: Progress | None = None) -> dict[str, Any]:
         """What is inside, what is absent or lost, and which analyses that rules out."""
         result: dict[str, Any] = json.loads(_core.info(*self.arguments(), progress=progress))

@@ -27,6 +27,9 @@ struct Wanted {
     readahead: Option<String>,
     #[serde(default)]
     clean_evictions: Option<String>,
+    /// Whether an architecture that decides by latency is replayed over the range: yes or no.
+    #[serde(default)]
+    ranges: Option<String>,
 }
 
 impl Wanted {
@@ -42,6 +45,14 @@ impl Wanted {
         if let Some(clean_evictions) = self.clean_evictions {
             request.clean_evictions = clean_evictions.parse()?;
         }
+        request.replays_range = match self.ranges.as_deref() {
+            None | Some("no") => false,
+            Some("yes") => true,
+            Some(text) => {
+                let why = format!("ranges cannot be '{text}'; it is yes or no");
+                return Err(sim::Error::usage(why));
+            }
+        };
         Ok(request)
     }
 }
@@ -122,6 +133,7 @@ pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<String> {
         "slow": request.slow,
         "readahead": request.readahead.name(),
         "clean_evictions": request.clean_evictions.name(),
+        "ranges": if request.replays_range { "yes" } else { "no" },
     })
     .to_string())
 }
@@ -144,6 +156,8 @@ pub fn architectures() -> String {
         json!({
             "name": row.name,
             "summary": row.summary,
+            "role": row.role.name(),
+            "decides_by_latency": row.decides_by_latency,
             "options": options.collect::<Vec<_>>(),
             "profiles": profiles.collect::<Vec<_>>(),
         })
@@ -162,6 +176,18 @@ pub fn devices() -> String {
 pub fn device(py: Python<'_>, text: &str) -> PyResult<String> {
     let device = resolve_device(text).map_err(|error| error.raise(py))?;
     Ok(json!(device).to_string())
+}
+
+/// Fast devices for every latency ratio over which a conclusion must hold, as READ/WRITE times, for a
+/// slow device by name, READ/WRITE times or path of its file: a JSON list of texts.
+#[pyfunction]
+pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<String> {
+    let slow = resolve_device(slow).map_err(|error| error.raise(py))?;
+    let texts = sim::devices::latency_ratios().into_iter().map(|ratio| {
+        let fast = slow.faster_by(ratio);
+        format!("{}/{}ns", fast.read.typical_ns, fast.write.typical_ns)
+    });
+    Ok(Value::from(texts.collect::<Vec<_>>()).to_string())
 }
 
 /// The device of this name, READ/WRITE times, or file: the simulator itself reads no files.

@@ -105,7 +105,28 @@ pub struct Device {
     pub compression: Option<Figure>,
 }
 
+impl Latency {
+    fn at(&self, figure: fn(&Latency) -> u64) -> Latency {
+        Latency { typical_ns: figure(self), ..self.clone() }
+    }
+
+    fn has_range(&self) -> bool {
+        self.low_ns != self.typical_ns || self.high_ns != self.typical_ns
+    }
+}
+
 impl Device {
+    /// The same device, with another figure of each latency's range as the typical one.
+    #[must_use]
+    pub fn at(&self, figure: fn(&Latency) -> u64) -> Device {
+        Device { read: self.read.at(figure), write: self.write.at(figure), ..self.clone() }
+    }
+
+    /// Whether low, typical and high latencies differ.
+    pub fn has_range(&self) -> bool {
+        self.read.has_range() || self.write.has_range()
+    }
+
     /// The device that `text` names: one of `names()`, a pair `READ/WRITE` such as `90/40us` or
     /// `4us/1.5ms` (units ns, us, ms, s; the read takes the write's unit where it has none). A
     /// device file is the caller's to read: `from_toml`.

@@ -9,9 +9,9 @@ use types::{Event, EventFlags, EventKind};
 /// Pages out and in.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SwapTraffic {
-    /// Pages written to swap, each time.
+    /// Pages that left memory, each time, anonymous or of a file, modified or not.
     pub outs: u64,
-    /// Faults that brought a page back.
+    /// Faults and reads that brought a page back.
     pub ins: u64,
     /// Pages by how often they went out; pages that never did are in the bucket of 0.
     pub outs_per_page: Histogram,
@@ -72,13 +72,13 @@ struct SwapPage {
 impl SwapPages {
     pub(super) fn add(&mut self, event: Event) {
         match event.kind {
-            EventKind::SwapOut => {
+            EventKind::SwapOut | EventKind::Evict => {
                 let page = self.page(event);
                 let was_out = std::mem::replace(&mut page.is_out, true);
                 page.outs += 1;
                 self.unread_outs += u64::from(was_out);
             }
-            EventKind::SwapIn => {
+            EventKind::SwapIn | EventKind::Request => {
                 let page = self.page(event);
                 page.is_out = false;
                 page.ins += 1;
@@ -172,6 +172,15 @@ mod tests {
         let buckets: Vec<_> = traffic.outs_per_page.buckets().collect();
         assert_eq!(buckets, [(0, 1), (1, 1), (3, 2)]);
         assert_eq!(traffic.device_reads, None);
+    }
+
+    #[test]
+    fn file_pages_go_out_and_in_like_anonymous_ones() {
+        use EventKind::{Evict, Request, SwapIn, SwapOut};
+        let file = follow(&[(Request, 0), (Evict, 0), (Request, 0), (Evict, 1)]);
+        let anonymous = follow(&[(SwapIn, 0), (SwapOut, 0), (SwapIn, 0), (SwapOut, 1)]);
+        assert_eq!(file.traffic(), anonymous.traffic());
+        assert_eq!((file.traffic().outs, file.traffic().ins), (2, 2));
     }
 
     #[test]

@@ -2,12 +2,14 @@
 //! (`policy::placement::Adaptive`); docs/architectures.md says how and what it reaches.
 
 use super::options::{OptionSpec, Profile, Settings, Values};
-use super::{Architecture, Rules};
+use super::{Architecture, Role, Rules};
 use policy::placement::{Adaptive, AdaptiveLatencies, AdaptiveOptions};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "adaptive",
     summary: "ours: learns what pages do next and holds in the fast tier what saves most time",
+    role: Role::System,
+    decides_by_latency: true,
     options: &[
         OptionSpec {
             name: "victims_in_memory",

@@ -47,6 +47,13 @@ fn is_anonymous(kind: EventKind) -> bool {
     matches!(kind, EventKind::SwapOut | EventKind::SwapIn)
 }
 
+/// Whether the event is a swap-in, or one by the mapping of block traces. A request for a file page
+/// is none: the page cache drops file pages, and recordings say so by an eviction.
+#[inline(always)]
+pub(super) fn is_swap_in(kind: EventKind) -> bool {
+    matches!(kind, EventKind::SwapIn | EventKind::Read)
+}
+
 /// Events whose pages are looked at together before they are replayed one by one.
 const CHUNK: usize = 64;
 
@@ -129,7 +136,7 @@ impl<P: Placement> Driver<P> {
             // Whoever wrote it did so before the recording began.
             state = self.adopt(page, process, kind).with(PageState::SLOW);
             self.residency.set_state(page, state);
-        } else if self.rules.infers_clean && state.has(PageState::IN_MEMORY) {
+        } else if self.rules.infers_clean && is_swap_in(kind) && state.has(PageState::IN_MEMORY) {
             self.infer_page_out(page, process, kind);
             state = self.residency.state(page);
         } else if !state.has_copy() {

@@ -1,14 +1,16 @@
 //! `hierarchical`: the fast tier as a cache in front of the slow one (specs S1.3, baseline H).
 
-use super::Architecture;
 use super::options::{
     ADMIT_CLEAN_OFF, INSERTED_BIT, OptionSpec, Profile, Settings, Values, YES_NO,
 };
+use super::{Architecture, Role};
 use policy::placement::{Hierarchical, HierarchicalOptions, Replacement};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "hierarchical",
     summary: "fast tier as a cache: every written page enters it, reads from the slow tier fill it",
+    role: Role::System,
+    decides_by_latency: false,
     options: &[
         OptionSpec {
             name: "eviction",

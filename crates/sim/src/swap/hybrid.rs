@@ -4,13 +4,15 @@ use super::options::{
     BIT, FLASH_COPY_ON_PROMOTION, INSERTED_BIT, OptionSpec, Profile, SLOT_ON_SWAPIN, Settings,
     Values,
 };
-use super::{Architecture, Rules};
+use super::{Architecture, Role, Rules};
 use policy::placement::{Hybrid, HybridOptions, PromoteAt};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "hybrid",
     summary: "two equal devices: first page-out to the slow one, promotion by access bit, CLOCK \
               demotion",
+    role: Role::System,
+    decides_by_latency: false,
     options: &[
         OptionSpec {
             name: "entry_bit",

@@ -4,12 +4,14 @@ use super::options::{
     ADMIT_CLEAN_OFF, FLASH_COPY_ON_PROMOTION, INSERTED_BIT, OptionSpec, Profile, SLOT_ON_SWAPIN,
     Settings, Values,
 };
-use super::{Architecture, Rules};
+use super::{Architecture, Role, Rules};
 use policy::placement::{HybridClock, HybridClockOptions, Reinsertion};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "hybrid-clock",
     summary: "two equal devices, no filter: page-outs go to the fast one, CLOCK demotes",
+    role: Role::System,
+    decides_by_latency: false,
     options: &[
         OptionSpec {
             name: "clock_reinsert",

@@ -23,6 +23,8 @@ pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};
 pub use tally::Counts;
 
+use tally::Tally;
+
 use crate::error::Error;
 use driver::{Cell, Driver, Rules};
 use options::Effective;
@@ -32,12 +34,38 @@ use rayon::prelude::*;
 use std::collections::BTreeMap;
 use types::{Bytes, Cancelled, Events, Nanos, Progress};
 
+/// What an architecture is there for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// What the others are compared with: the slow device alone.
+    Baseline,
+    /// A system one can have.
+    System,
+    /// What no system can go below; nobody can have it.
+    Bound,
+}
+
+impl Role {
+    /// Its name in Python and in lists.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Baseline => "baseline",
+            Role::System => "system",
+            Role::Bound => "bound",
+        }
+    }
+}
+
 /// One row of the catalog.
 pub struct Architecture {
     /// Name on the command line, in Python and in results.
     pub name: &'static str,
     /// What it does, in a line.
     pub summary: &'static str,
+    /// What it is there for.
+    pub role: Role,
+    /// Whether its decisions, and so its counts, depend on the latencies of the devices.
+    pub decides_by_latency: bool,
     /// What may be set.
     pub options: &'static [OptionSpec],
     /// Options under one name.
@@ -128,7 +156,8 @@ pub fn simulate_many(
     progress: &dyn Progress,
 ) -> Vec<Result<Outcome, Error>> {
     let mut runs: Vec<Result<Run, Error>> = requests.iter().map(Run::start).collect();
-    let mut cells: Vec<&mut Run> = runs.iter_mut().filter_map(|run| run.as_mut().ok()).collect();
+    let mut cells: Vec<&mut Box<dyn Cell>> =
+        runs.iter_mut().flatten().flat_map(|run| &mut run.cells).collect();
     let duration = match replay(source, &mut cells, progress) {
         Ok(duration) => duration,
         Err(error) => return share_failure(error, runs),
@@ -137,7 +166,9 @@ pub fn simulate_many(
     let at_end = AtEnd { progress, events: source.header().events };
     let finish = |(run, request): (Result<Run, Error>, &SimulateRequest)| {
         let run = run?;
-        Ok(Outcome::new(request, run.options, run.cell.finish(&at_end)?, &facts))
+        let tallies = run.cells.into_par_iter().map(|cell| cell.finish(&at_end));
+        let tallies: Vec<Tally> = tallies.collect::<Result<_, Error>>()?;
+        Ok(Outcome::new(request, run.options, &tallies, run.has_range, &facts))
     };
     runs.into_par_iter().zip(requests.par_iter()).map(finish).collect()
 }
@@ -166,7 +197,11 @@ impl Progress for AtEnd<'_> {
 
 struct Run {
     options: BTreeMap<&'static str, String>,
-    cell: Box<dyn Cell>,
+    /// With typical latencies; then, where that makes a difference and was asked for, with low and
+    /// with high ones.
+    cells: Vec<Box<dyn Cell>>,
+    /// The counts are known over the whole range of latencies.
+    has_range: bool,
 }
 
 impl Run {
@@ -179,15 +214,24 @@ impl Run {
             request.profile.as_deref(),
             &request.options,
         )?;
-        let cell = (architecture.build)(&Setup { request, options: &options });
-        Ok(Run { options: options.into_values(), cell })
+        let build =
+            |request: &SimulateRequest| (architecture.build)(&Setup { request, options: &options });
+        let mut cells = vec![build(request)];
+        let depends = architecture.decides_by_latency
+            && (request.fast.has_range() || request.slow.has_range());
+        if depends && request.replays_range {
+            cells.push(build(&request.at(|latency| latency.low_ns)));
+            cells.push(build(&request.at(|latency| latency.high_ns)));
+        }
+        let has_range = !depends || request.replays_range;
+        Ok(Run { options: options.into_values(), cells, has_range })
     }
 }
 
 /// Feeds every batch to every cell. Returns the time from the first event to the last.
 fn replay(
     source: &mut dyn trace::Source,
-    cells: &mut [&mut Run],
+    cells: &mut [&mut Box<dyn Cell>],
     progress: &dyn Progress,
 ) -> Result<Option<Nanos>, Error> {
     let total = source.header().events;
@@ -196,9 +240,9 @@ fn replay(
     let (mut first, mut last) = (None, None);
     while source.next_batch(&mut events)? {
         if let [only] = cells {
-            only.cell.replay(&events);
+            only.replay(&events);
         } else {
-            cells.par_iter_mut().for_each(|run| run.cell.replay(&events));
+            cells.par_iter_mut().for_each(|cell| cell.replay(&events));
         }
         first = first.or(events.time_ns.first().copied());
         last = events.time_ns.last().copied().or(last);

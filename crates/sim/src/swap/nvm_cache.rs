@@ -1,8 +1,8 @@
 //! `nvm-cache`: a small cache between memory and storage that takes pages from their second eviction
 //! on (specs S0.4).
 
-use super::Architecture;
 use super::options::{OptionSpec, Profile, Settings, Values, YES_NO};
+use super::{Architecture, Role};
 use policy::placement::{NvmCache, NvmCacheOptions, RequestTime};
 
 const REQUEST_TIME: Values = Values::Words(&[
@@ -14,6 +14,8 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "nvm-cache",
     summary: "cache that admits from the second eviction on and drops the page requested longest \
               ago",
+    role: Role::System,
+    decides_by_latency: false,
     options: &[
         OptionSpec {
             name: "admit_clean",

@@ -99,8 +99,9 @@ pub struct Outcome {
     pub stall_time_s: f64,
     /// Wear of both devices.
     pub wear: Wear,
-    /// Times over the range of the devices' latencies.
-    pub ranges: Ranges,
+    /// Times over the range of the devices' latencies; absent where the counts depend on them and
+    /// were not replayed over the range.
+    pub ranges: Option<Ranges>,
     /// Operations by process, for processes that did any.
     pub processes: Vec<ProcessCounts>,
     /// What the reader must know beside the numbers.
@@ -145,35 +146,57 @@ impl Operations {
         .sum()
     }
 
-    fn range(&self, request: &SimulateRequest) -> TimeRange {
+    /// Everything that was counted.
+    fn all(tally: &Tally) -> Operations {
+        let total = tally.total();
+        Operations {
+            fast_reads: total.fast_reads,
+            fast_writes: total.fast_writes,
+            slow_reads: total.slow_reads,
+            slow_writes: total.slow_writes,
+        }
+    }
+
+    /// What page faults waited for.
+    fn stalling(tally: &Tally) -> Operations {
+        let total = tally.total();
+        Operations {
+            fast_reads: total.fast_reads,
+            fast_writes: tally.fast_writes_stalling,
+            slow_reads: total.slow_reads - tally.readahead_reads,
+            slow_writes: tally.slow_writes_stalling,
+        }
+    }
+}
+
+impl TimeRange {
+    /// The times of `operations` in the runs with low and with high latencies.
+    fn new(
+        request: &SimulateRequest,
+        [low, high]: [&Tally; 2],
+        operations: fn(&Tally) -> Operations,
+    ) -> TimeRange {
         TimeRange {
-            low: seconds(self.time_ns(request, |latency| latency.low_ns)),
-            high: seconds(self.time_ns(request, |latency| latency.high_ns)),
+            low: seconds(operations(low).time_ns(request, |latency| latency.low_ns)),
+            high: seconds(operations(high).time_ns(request, |latency| latency.high_ns)),
         }
     }
 }
 
 impl Outcome {
-    /// Puts a run's counts beside its inputs.
+    /// Puts a run's counts beside its inputs. `tallies`: those with typical latencies, then, if they
+    /// differ, those with low and those with high ones.
     pub(super) fn new(
         request: &SimulateRequest,
         options: BTreeMap<&'static str, String>,
-        tally: Tally,
+        tallies: &[Tally],
+        has_range: bool,
         facts: &TraceFacts<'_>,
     ) -> Outcome {
+        let tally = &tallies[0];
+        let ends = [tallies.get(1).unwrap_or(tally), tallies.get(2).unwrap_or(tally)];
         let total = tally.total();
-        let all = Operations {
-            fast_reads: total.fast_reads,
-            fast_writes: total.fast_writes,
-            slow_reads: total.slow_reads,
-            slow_writes: total.slow_writes,
-        };
-        let stalling = Operations {
-            fast_reads: total.fast_reads,
-            fast_writes: tally.fast_writes_stalling,
-            slow_reads: total.slow_reads - tally.readahead_reads,
-            slow_writes: tally.slow_writes_stalling,
-        };
+        let (all, stalling) = (Operations::all(tally), Operations::stalling(tally));
         Outcome {
             schema: SCHEMA,
             architecture: request.architecture.clone(),
@@ -198,9 +221,12 @@ impl Outcome {
                 ),
                 slow: wear_per_day(&request.slow, None, total.slow_writes, facts),
             },
-            ranges: Ranges { io_time_s: all.range(request), stall_time_s: stalling.range(request) },
-            processes: process_counts(&tally, facts.header),
-            notes: notes(&options, &tally, facts.header),
+            ranges: has_range.then(|| Ranges {
+                io_time_s: TimeRange::new(request, ends, Operations::all),
+                stall_time_s: TimeRange::new(request, ends, Operations::stalling),
+            }),
+            processes: process_counts(tally, facts.header),
+            notes: notes(&options, tally, facts.header),
             options,
         }
     }

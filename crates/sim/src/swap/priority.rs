@@ -1,12 +1,14 @@
 //! `priority`: what stock Linux does with two swap areas of different priority.
 
 use super::options::{Profile, SLOT_ON_SWAPIN, Settings};
-use super::{Architecture, Rules};
+use super::{Architecture, Role, Rules};
 use policy::placement::Priority;
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "priority",
     summary: "stock Linux with two areas: fast until full, then slow, no demotion",
+    role: Role::System,
+    decides_by_latency: false,
     options: &[SLOT_ON_SWAPIN],
     profiles: &[
         Profile { name: "faithful", settings: Settings::Fixed(&[]) },

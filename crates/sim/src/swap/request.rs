@@ -1,6 +1,6 @@
 //! What a caller asks of the simulator.
 
-use crate::devices::Device;
+use crate::devices::{Device, Latency};
 use crate::error::Error;
 use std::collections::BTreeMap;
 
@@ -89,6 +89,9 @@ pub struct SimulateRequest {
     pub readahead: Readahead,
     /// How dropped clean pages are treated.
     pub clean_evictions: CleanEvictions,
+    /// An architecture that decides by latency is also replayed with all latencies low and all high,
+    /// which makes the run three times as long. Without that its ranges are absent.
+    pub replays_range: bool,
 }
 
 impl SimulateRequest {
@@ -108,6 +111,12 @@ impl SimulateRequest {
             profile: None,
             readahead: Readahead::default(),
             clean_evictions: CleanEvictions::default(),
+            replays_range: false,
         }
+    }
+
+    /// The same on devices for which another figure of the latency range is the typical one.
+    pub(super) fn at(&self, figure: fn(&Latency) -> u64) -> SimulateRequest {
+        SimulateRequest { fast: self.fast.at(figure), slow: self.slow.at(figure), ..self.clone() }
     }
 }

@@ -4,7 +4,7 @@
 use crate::against_naive::{an_event, chosen_options};
 use crate::support::{operations, request, run, script};
 use proptest::prelude::*;
-use sim::swap::{CATALOG, CleanEvictions, SimulateRequest, simulate};
+use sim::swap::{CATALOG, CleanEvictions, Role, SimulateRequest, simulate};
 use types::{Cancelled, Event, EventFlags, EventKind, NoProgress, PageId, ProcessId, Progress};
 
 /// Fewer pages than the generator of the differential test makes: the optimum looks at every
@@ -44,7 +44,7 @@ proptest! {
         let optimum = run(&exact(&bounded), &events).io_time_s;
         prop_assert!(bound <= optimum, "bound {} above optimum {}", bound, optimum);
         for (index, architecture) in CATALOG.iter().enumerate() {
-            if architecture.name == "clairvoyant" {
+            if architecture.role == Role::Bound {
                 continue;
             }
             let options = chosen_options(index, &choices);
@@ -92,7 +92,7 @@ fn the_bound_is_close_to_the_optimum() {
             flash += time(&request("flash", 0, ""));
             best += CATALOG
                 .iter()
-                .filter(|row| row.name != "clairvoyant")
+                .filter(|row| row.role != Role::Bound)
                 .map(|row| time(&request(row.name, capacity, "")))
                 .fold(f64::INFINITY, f64::min);
             optimum += time(&exact(&bounded));

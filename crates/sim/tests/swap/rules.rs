@@ -2,7 +2,8 @@
 
 use crate::support::{Recorded, operations, request, run, script};
 use sim::ErrorKind;
-use sim::swap::{CATALOG, Readahead, simulate_many};
+use sim::devices::Device;
+use sim::swap::{CATALOG, Readahead, Role, simulate_many};
 use trace::TraceKind;
 use types::{Event, EventFlags, EventKind, NoProgress, PageId, ProcessId};
 
@@ -183,4 +184,49 @@ fn the_documentation_has_every_option_with_its_default_and_values() {
             assert!(section.contains(&row), "docs/architectures.md lacks:\n{row}");
         }
     }
+}
+
+#[test]
+fn only_a_swap_in_that_follows_a_swap_in_implies_a_clean_page_out() {
+    let mut request = request("nvm-cache", 1, "");
+    request.clean_evictions = sim::swap::CleanEvictions::Inferred;
+    let fast_writes = |kind| {
+        let events = vec![event(kind, 0, 0); 3];
+        run(&request, &events).fast.writes
+    };
+    // Two page-outs between three swap-ins: the second one admits the page.
+    assert_eq!(fast_writes(EventKind::SwapIn), 1);
+    assert_eq!(fast_writes(EventKind::Read), 1, "a read of a block trace is a swap-in");
+    assert_eq!(fast_writes(EventKind::Request), 0);
+}
+
+#[test]
+fn ranges_are_those_of_the_runs_with_low_and_high_latencies() {
+    let events = alternating();
+    for architecture in CATALOG {
+        let mut typical = request(architecture.name, 12, "");
+        typical.slow = Device::resolve("emmc-5.1").unwrap();
+        typical.fast = Device::resolve("zram-lz4").unwrap();
+        let has_ranges = run(&typical, &events).ranges.is_some();
+        assert_eq!(has_ranges, !architecture.decides_by_latency, "{}", architecture.name);
+
+        typical.replays_range = true;
+        let outcome = run(&typical, &events);
+        let ranges = outcome.ranges.expect("they were asked for");
+        let mut low = typical.clone();
+        low.fast = typical.fast.at(|latency| latency.low_ns);
+        low.slow = typical.slow.at(|latency| latency.low_ns);
+        let low = run(&low, &events);
+        assert_eq!(ranges.io_time_s.low, low.io_time_s, "{}", architecture.name);
+        assert_eq!(ranges.stall_time_s.low, low.stall_time_s, "{}", architecture.name);
+        assert!(ranges.io_time_s.low < outcome.io_time_s);
+        assert!(outcome.io_time_s < ranges.io_time_s.high);
+    }
+}
+
+#[test]
+fn the_catalog_has_one_baseline_and_bounds_stand_last() {
+    let roles: Vec<Role> = CATALOG.iter().map(|architecture| architecture.role).collect();
+    assert_eq!(roles.iter().filter(|role| **role == Role::Baseline).count(), 1);
+    assert!(roles.is_sorted_by_key(|role| *role == Role::Bound));
 }

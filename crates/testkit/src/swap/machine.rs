@@ -126,12 +126,11 @@ impl Machine {
         }
     }
 
-    /// A page comes back to memory.
-    pub fn page_in(&mut self, page: u32, process: u32, is_file: bool) {
+    /// A page comes back to memory; `infers_clean`: if it is there already, it left clean before.
+    pub fn page_in(&mut self, page: u32, process: u32, is_file: bool, infers_clean: bool) {
         if !self.pages.contains_key(&page) {
             self.create(page, process, is_file, true);
         } else {
-            let infers_clean = self.replay.infers_clean;
             let state = self.page(page);
             let has_copy = state.fast_copy || state.slow_copy;
             if infers_clean && state.is_in_memory {

@@ -44,9 +44,10 @@ pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
         let is_dirty = event.flags.contains(EventFlags::DIRTY);
         match event.kind {
             EventKind::SwapOut => machine.page_out(page, process, is_dirty, false),
-            EventKind::SwapIn => machine.page_in(page, process, false),
+            EventKind::SwapIn => machine.page_in(page, process, false, replay.infers_clean),
             EventKind::Evict => machine.page_out(page, process, is_dirty, true),
-            EventKind::Request | EventKind::Read => machine.page_in(page, process, true),
+            EventKind::Request => machine.page_in(page, process, true, false),
+            EventKind::Read => machine.page_in(page, process, true, replay.infers_clean),
             EventKind::Write => machine.page_out(page, process, true, true),
             EventKind::Exit => machine.exit(process),
             EventKind::DeviceRead => {

@@ -18,7 +18,7 @@ mod story;
 use super::driver::Cell;
 use super::options::{OptionSpec, Profile, Settings, Values};
 use super::tally::Tally;
-use super::{Architecture, Rules};
+use super::{Architecture, Role, Rules};
 use crate::error::Error;
 use relaxation::Costs;
 use story::Story;
@@ -27,6 +27,8 @@ use types::{Events, Progress};
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "clairvoyant",
     summary: "offline bound: no placement that keeps to the rules takes less time",
+    role: Role::Bound,
+    decides_by_latency: true,
     options: &[OptionSpec {
         name: "method",
         default: "bound",

@@ -50,10 +50,9 @@ impl Story {
             match event.kind {
                 EventKind::SwapOut => self.out(page, process, is_dirty, true),
                 EventKind::SwapIn => self.read(page, process, true, infers_clean),
+                EventKind::Request => self.read(page, process, false, false),
                 EventKind::Evict => self.out(page, process, is_dirty, false),
-                EventKind::Request | EventKind::Read => {
-                    self.read(page, process, false, infers_clean);
-                }
+                EventKind::Read => self.read(page, process, false, infers_clean),
                 EventKind::Write => self.out(page, process, true, false),
                 EventKind::Exit => self.end(process),
                 EventKind::DeviceRead => {
