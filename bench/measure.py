@@ -88,6 +88,7 @@ class Watch(threading.Thread):
         self.peak_bytes = 0
 
     def run(self) -> None:
+        """Looks until `is_over`."""
         while not self.is_over.wait(LOOK_EVERY_S):
             self.peak_bytes = max(self.peak_bytes, anonymous_bytes(self.status))
 

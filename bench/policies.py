@@ -35,7 +35,8 @@ def without_files(theirs: list[Sample], ours: list[Sample]) -> str:
         return f"{our:.0f} beside {their:.0f}, {their / our:.1f}x"
 
     process = beside(lambda sample: sample.peak_anonymous_bytes)
-    return f"anonymous memory {process}; added by the call {beside(lambda sample: sample.added_bytes)}"
+    added = beside(lambda sample: sample.added_bytes)
+    return f"anonymous memory {process}; added by the call {added}"
 
 
 def run(rounds: int) -> list[Claim]:
