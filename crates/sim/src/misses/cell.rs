@@ -2,6 +2,7 @@
 
 use super::CountMisses;
 use super::arc_counter::ArcCounter;
+use super::clock_counter::ClockCounter;
 use super::lirs_counter::LirsCounter;
 use super::lru_counter::LruCounter;
 use super::timeline;
@@ -112,6 +113,7 @@ fn own_counter(policy: &str, frames: u32) -> Option<Box<dyn CountMisses>> {
     let is_for_timeline = (1..=timeline::FRAMES_MAX).contains(&frames);
     match policy {
         "lru" => Some(Box::new(LruCounter::new(frames))),
+        "clock" if frames >= ClockCounter::FRAMES_MIN => Some(Box::new(ClockCounter::new(frames))),
         "arc" if is_for_timeline => Some(Box::new(ArcCounter::new(frames))),
         "lirs" if is_for_timeline => Some(Box::new(LirsCounter::new(frames))),
         _ => None,

@@ -2,6 +2,7 @@
 //! with many sizes, numbers of pages and lengths of the ring.
 
 use super::arc_counter::ArcCounter;
+use super::clock_counter::ClockCounter;
 use super::lirs_counter::LirsCounter;
 use super::{CountMisses, lru_counter::LruCounter};
 use policy::eviction::{self, Residency};
@@ -10,8 +11,9 @@ use types::PageId;
 
 type Build = fn(frames: u32) -> Box<dyn CountMisses>;
 
-const COUNTERS: [(&str, Build); 5] = [
+const COUNTERS: [(&str, Build); 6] = [
     ("lru", |frames| Box::new(LruCounter::new(frames))),
+    ("clock", |frames| Box::new(ClockCounter::new(frames))),
     ("arc", |frames| Box::new(ArcCounter::new(frames))),
     ("lirs", |frames| Box::new(LirsCounter::new(frames))),
     // Ticks begin anew again and again.
@@ -71,7 +73,7 @@ fn counters_equal_policies_in_tiny_memories() {
 fn counters_equal_policies_with_several_cold_frames() {
     for pages in [300, 1500, 9000, 25_000] {
         let requests = zipf(60_000, pages);
-        for frames in [199, 200, 250, 1000, 3000] {
+        for frames in [199, 200, 250, 1000, 3000, 6000] {
             check(&requests, frames, 777);
         }
     }

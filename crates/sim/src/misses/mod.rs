@@ -6,6 +6,7 @@
 
 mod arc_counter;
 mod cell;
+mod clock_counter;
 mod counts;
 #[cfg(test)]
 mod differential;
