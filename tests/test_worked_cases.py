@@ -11,7 +11,7 @@ import pagewise as pw
 FOLDER = Path(__file__).parent.parent / "examples" / "worked-cases"
 
 # `#   OPTION=VALUE ...  slow READS / WRITES  fast READS / WRITES`
-CASE = re.compile(r"^#\s+((?:\w+=\w+ )+) slow (\d+) / (\d+)  fast (\d+) / (\d+)$")
+CASE = re.compile(r"^#\s+((?:\w+=\w+ )+) +slow (\d+) / (\d+)  fast (\d+) / (\d+)$")
 
 
 def cases() -> list[Any]:
