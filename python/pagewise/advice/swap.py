@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pagewise import _core, questions
+from pagewise import _core, catalog, questions
 from pagewise.advice import memory as memories
 from pagewise.advice import reference as references
 from pagewise.advice import stock_linux
@@ -30,9 +30,6 @@ from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, format_range, parse_size
 
 SCHEMA = "pagewise.advice/1"
-BOUNDS = ("clairvoyant",)
-"""Architectures that know the future: nobody can take them."""
-ALONE = "flash"
 PARTS = 1000
 """Parts of a cell that progress counts."""
 
@@ -47,7 +44,7 @@ class Question:
 
     def described(self, duration_s: float | None) -> Devices:
         """Both devices with all their figures."""
-        request = json.dumps(self.request(ALONE, 0))
+        request = json.dumps(self.request(catalog.baseline(), 0))
         described = json.loads(_core.describe_request(request))
         return Devices(described["fast"], described["slow"], duration_s)
 
@@ -179,10 +176,9 @@ def _tried(
     progress: Progress | None,
 ) -> Trial:
     """Every architecture at every size, and the slow device alone."""
-    known = [row["name"] for row in json.loads(_core.architectures())]
-    names = [name for name in known if name not in (*BOUNDS, ALONE)]
+    names = catalog.systems()
     cells = list(itertools.product(names, sizes))
-    alone, *found = question.outcomes([(ALONE, 0), *cells], progress)
+    alone, *found = question.outcomes([(catalog.baseline(), 0), *cells], progress)
     outcomes: dict[str, dict[int, Outcome]] = {name: {} for name in names}
     for (name, size), outcome in zip(cells, found, strict=True):
         outcomes[name][size] = outcome

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pagewise import catalog
 from pagewise.commands.options import Force, tell_losses
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress, import_trace, read
@@ -22,8 +23,6 @@ PATTERNS = ("*.parquet", "*.pgw.zst")
 TITLE = "Where should swapped pages go?"
 HEAD = 4096
 """Characters of a report that hold its title and what made it."""
-ALONE = "flash"
-BOUND = "clairvoyant"
 REFERENCE = "kill700b.visits.json"
 """The same programs in the same memory without swap: what swap I/O should come down to."""
 
@@ -160,9 +159,9 @@ def simulated(
 
 def sizes_mib(architecture: str) -> tuple[int, ...]:
     """Sizes at which an architecture is replayed; the bound is slow, and shown at few."""
-    if architecture == ALONE:
+    if architecture == catalog.baseline():
         return (0,)
-    return SHOWN_MIB if architecture == BOUND else SIZES_MIB
+    return SHOWN_MIB if architecture in catalog.bounds() else SIZES_MIB
 
 
 def answers(
@@ -191,15 +190,17 @@ def answers(
 def costs(name: str, cells: list[dict[str, Any]]) -> Any:
     """I/O time of every architecture as a share of the slow device's alone."""
     own = [cell for cell in cells if cell["trace"] == name]
-    alone = next(cell["io_time_s"] for cell in own if cell["architecture"] == ALONE)
+    alone = next(cell["io_time_s"] for cell in own if cell["architecture"] == catalog.baseline())
     by_cell = {
         (cell["architecture"], cell["fast_tier_bytes"] >> 20): cell["io_time_s"] for cell in own
     }
-    names = dict.fromkeys(cell["architecture"] for cell in own if cell["architecture"] != ALONE)
+    names = dict.fromkeys(
+        cell["architecture"] for cell in own if cell["architecture"] != catalog.baseline()
+    )
     return figures(
         [f"{name}: I/O time", *(f"{size} MiB" for size in SHOWN_MIB)],
         [
-            [ALONE, *[format_seconds(alone)] * len(SHOWN_MIB)],
+            [catalog.baseline(), *[format_seconds(alone)] * len(SHOWN_MIB)],
             *(
                 [
                     architecture,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise import _core, questions
+from pagewise import _core, catalog, questions
 from pagewise.advice.costs import Devices
 from pagewise.commands.options import (
     As,
@@ -95,7 +95,12 @@ def run(
         return
     with watched("flash only") as progress:
         alone = questions.simulate(
-            source, architecture="flash", fast_tier=0, fast=fast, slow=slow, progress=progress
+            source,
+            architecture=catalog.baseline(),
+            fast_tier=0,
+            fast=fast,
+            slow=slow,
+            progress=progress,
         )
     devices = Devices(*(json_module.loads(_core.device(name)) for name in (fast, slow)))
     show(*described(result, alone, parse_size(fast_tier), devices))
@@ -171,6 +176,7 @@ def life(result: dict[str, Any], tier: str, devices: Devices) -> str:
 
 def beside(result: dict[str, Any], alone: dict[str, Any], name: str) -> str:
     """A time with its range over the devices' latencies, and its share of the slow device's."""
-    times = {"typical": result[name], **result["ranges"][name]}
+    alike = {"low": result[name], "high": result[name]}
+    times = {"typical": result[name], **(result["ranges"] or {name: alike})[name]}
     share = result[name] / alone[name] if alone[name] else None
     return f"{format_range(times, format_seconds)}, {format_share(share)} of the slow device alone"

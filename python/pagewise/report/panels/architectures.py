@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from pagewise import catalog
 from pagewise.report.cells import (
     COLUMNS,
     Setting,
@@ -72,7 +73,7 @@ def lines(cells: list[Result], measure: Measure) -> list[Series]:
     sizes = sorted({cell["fast_tier_bytes"] for cell in cells})
     series = []
     for name, points in by_label.items():
-        if name == "flash":
+        if name == catalog.baseline():
             level = next(iter(points.values()))
             series.append(Series(name, [(size, level) for size in sizes], is_reference=True))
         else:
@@ -83,7 +84,7 @@ def lines(cells: list[Result], measure: Measure) -> list[Series]:
 def finding(by_setting: dict[Setting, list[Result]]) -> str:
     """The best architecture of the first setting, at the size in the middle of the range."""
     setting, cells = next(iter(by_setting.items()))
-    contenders = [cell for cell in cells if cell["architecture"] not in ("flash", "clairvoyant")]
+    contenders = [cell for cell in cells if cell["architecture"] in catalog.systems()]
     sizes = sorted({cell["fast_tier_bytes"] for cell in contenders})
     if not sizes:
         return f"On {setting} only the slow device alone was simulated."
@@ -97,9 +98,9 @@ def finding(by_setting: dict[Setting, list[Result]]) -> str:
         f"With {format_size(size)} of fast tier on {setting}, "
         f"{label(best)} needs the least I/O time"
     )
-    flash = next((cell for cell in cells if cell["architecture"] == "flash"), None)
-    if flash and flash["io_time_s"]:
-        share = format_share(best["io_time_s"] / flash["io_time_s"])
+    alone = next((c for c in cells if c["architecture"] == catalog.baseline()), None)
+    if alone and alone["io_time_s"]:
+        share = format_share(best["io_time_s"] / alone["io_time_s"])
         text += f", {share} of the slow device alone"
     if len(ranked) > 1 and best["io_time_s"]:
         more = format_share(ranked[1]["io_time_s"] / best["io_time_s"] - 1)

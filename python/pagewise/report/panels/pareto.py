@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pagewise import catalog
 from pagewise.report.cells import label, settings, sorted_cells, yearly_wear
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, Unit, View
@@ -12,7 +13,7 @@ from pagewise.units import format_size
 
 def panel(inputs: Inputs) -> Panel | None:
     """A scatter of time against wear; the table holds the points that no other beats in both."""
-    cells = [cell for cell in inputs.cells if cell["architecture"] != "clairvoyant"]
+    cells = [cell for cell in inputs.cells if cell["architecture"] not in catalog.bounds()]
     if len(cells) < 2:
         return None
     is_worn = all(yearly_wear(cell) is not None for cell in cells)
@@ -73,7 +74,7 @@ def points(cells: list[Result], is_worn: bool) -> list[Series]:
             name,
             [(cost(cell, is_worn), cell["io_time_s"]) for cell in group],
             [f"fast tier {format_size(cell['fast_tier_bytes'])}" for cell in group],
-            is_reference=name == "flash",
+            is_reference=name == catalog.baseline(),
         )
         for name, group in by_label.items()
     ]

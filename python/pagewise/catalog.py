@@ -1,0 +1,34 @@
+"""What the catalog of swap architectures says about each row, to tell them apart."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+from pagewise import _core
+
+
+@cache
+def _rows() -> tuple[dict[str, Any], ...]:
+    return tuple(json.loads(_core.architectures()))
+
+
+def _with_role(role: str) -> tuple[str, ...]:
+    return tuple(row["name"] for row in _rows() if row["role"] == role)
+
+
+def baseline() -> str:
+    """The architecture that all others are compared with: the slow device alone."""
+    (name,) = _with_role("baseline")
+    return name
+
+
+def systems() -> tuple[str, ...]:
+    """The architectures one can have."""
+    return _with_role("system")
+
+
+def bounds() -> tuple[str, ...]:
+    """What no architecture can go below, because it knows the future; nobody can have it."""
+    return _with_role("bound")
