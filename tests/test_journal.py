@@ -63,6 +63,17 @@ def test_a_second_run_of_the_same_results_is_kept_out(tmp_path: Path):
         other.join()
 
 
+def test_two_runs_into_one_object_store_keep_each_others_cells():
+    pytest.importorskip("fsspec", reason="fsspec comes with pagewise[ray]")
+    address = "memory://grids/shared.parquet.journal"
+    one, other = RemoteJournal(address), RemoteJournal(address)
+    one.append({"a": "{}"})
+    other.append({"b": "{}"})
+    assert RemoteJournal(address).finished == {"a": "{}", "b": "{}"}
+    one.remove()
+    assert RemoteJournal(address).finished == {}
+
+
 def test_an_object_store_keeps_one_object_per_append():
     fsspec = pytest.importorskip("fsspec", reason="fsspec comes with pagewise[ray]")
     address = "memory://grids/results.parquet.journal"

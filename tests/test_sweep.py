@@ -103,6 +103,22 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path):
     assert output.read_text() == "my thesis"
 
 
+@pytest.mark.parametrize("name", ["results.parquet", "results.parquet.journal"])
+def test_what_is_no_file_is_not_replaced(tmp_path: Path, name: str):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(UsageError, match="not a regular file"):
+        sweep(SPEC, tmp_path / "results.parquet")
+    assert (tmp_path / name).is_fifo()
+
+
+def test_a_changed_simulator_answers_nothing_from_old_results(tmp_path: Path, monkeypatch):
+    output = tmp_path / "results.parquet"
+    first = sweep(SPEC, output)
+    monkeypatch.setattr("pagewise.grids.run.this_build", lambda: "0.1.0, build of tomorrow")
+    again = sweep(SPEC, output)
+    assert (again["kept"], again["computed"]) == (0, first["cells"])
+
+
 def test_traces_of_the_same_content_share_their_runs_and_have_rows_of_their_own(tmp_path: Path):
     twins = [{**SMALL, "name": name, "memory_mib": 24} for name in ("one", "other")]
     output = tmp_path / "results.parquet"

@@ -77,12 +77,46 @@ def test_a_missing_or_broken_file_is_told_apart(tmp_path: Path):
         load(broken)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"architecture": [{"name": "flash", "options": "x"}]},
+        {"architecture": ["flash"]},
+        {"device": ["4/5us"]},
+        {"scenario": [1]},
+    ],
+)
+def test_what_should_be_a_table_is_told(change: dict):
+    spec = {
+        "traces": ["t.parquet"],
+        "sizes": ["0"],
+        "device": [{"fast": "4/5us", "slow": "90/40us"}],
+        "architecture": [{"name": "flash"}],
+    }
+    with pytest.raises(UsageError, match="is no table"):
+        parse({**spec, **change})
+
+
+def test_ratios_stand_for_nine_fast_devices():
+    grid = parse(
+        {
+            "traces": ["t.parquet"],
+            "sizes": ["1MiB"],
+            "device": [{"fast": "ratios", "slow": "90/40us"}],
+            "architecture": [{"name": "flash"}],
+        }
+    )
+    fast = [request.fast for request in grid.requests]
+    assert len(fast) == 9
+    assert (fast[0], fast[-1]) == ("18000/18000ns", "1800/14400ns")
+
+
 def test_a_key_changes_with_every_input_and_with_nothing_else():
     inputs = {
         "trace_sha256": "00",
         "effective": {"architecture": "flash", "options": {"a": "1", "b": "2"}},
         "seed": None,
-        "version": "0.1.0",
+        "build": "0.1.0, build 00",
         "schema": "pagewise.sweep/1",
     }
     key = cell_key(**inputs)
@@ -92,7 +126,7 @@ def test_a_key_changes_with_every_input_and_with_nothing_else():
         {"trace_sha256": "01"},
         {"effective": {"architecture": "flash", "options": {"a": "1", "b": "3"}}},
         {"seed": 0},
-        {"version": "0.2.0"},
+        {"build": "0.1.0, build 01"},
         {"schema": "pagewise.sweep/2"},
     ]
     keys = {cell_key(**{**inputs, **change}) for change in changed}

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pagewise.errors import Missing, UnreadableInput, UnwritableOutput
+from pagewise.errors import Missing, UnreadableInput, UnwritableOutput, UsageError
 
 FILE = "file://"
 
@@ -53,6 +53,12 @@ def fetch(address: str, destination: Path) -> None:
         aside.unlink(missing_ok=True)
         raise UnreadableInput(f"{address}: {error}", path=address) from error
     aside.replace(destination)
+
+
+def refuse_special(path: Path) -> None:
+    """An error if there is something at the path that is no file: a pipe, a folder, a device."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is not a regular file", path=str(path))
 
 
 def exists(address: str) -> bool:

@@ -25,7 +25,7 @@ mod _core {
     use super::recordings::{column, events, formats, import_trace, info, kinds, slice_trace};
     #[pymodule_export]
     use super::simulations::{
-        architectures, describe_request, device, devices, simulate, simulate_many,
+        architectures, describe_request, device, devices, latency_ratios, simulate, simulate_many,
     };
     #[pymodule_export]
     use super::studies::{write_scenario, write_without_singles};
@@ -36,5 +36,11 @@ mod _core {
     #[pyfunction]
     fn version() -> &'static str {
         env!("CARGO_PKG_VERSION")
+    }
+
+    /// Identifies the sources that this module was built from.
+    #[pyfunction]
+    fn build() -> &'static str {
+        env!("PAGEWISE_BUILD")
     }
 }

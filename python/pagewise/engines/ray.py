@@ -12,12 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pagewise import _core
 from pagewise.engines import MILLICELLS, Report
 from pagewise.errors import Missing, PagewiseError
 from pagewise.grids import cells
 from pagewise.grids.cells import CellResult, Task
-from pagewise.grids.key import file_digest
+from pagewise.grids.key import file_digest, this_build
 from pagewise.grids.traces import materialize
 from pagewise.recording import Progress
 
@@ -49,7 +48,7 @@ class RayEngine:
     ) -> None:
         """Runs ``tasks`` and reports each as it ends; workers have folders of their own."""
         remote = self.ray.remote(max_retries=RETRIES, num_cpus=1)(run_remotely)
-        waiting = {remote.remote(task, _core.version()): task for task in tasks}
+        waiting = {remote.remote(task, this_build()): task for task in tasks}
         total = MILLICELLS * sum(len(task.cells) for task in tasks)
         done = 0
         try:
@@ -74,15 +73,18 @@ class RayEngine:
         try:
             results: list[CellResult] = self.ray.get(reference)
         except self.ray.exceptions.RayError as error:
-            reason = str(error).strip().splitlines()[-1]
-            return [CellResult(error=f"lost its worker: {reason}")] * len(task.cells)
+            # The last line is the exception inside the worker, or why there is no worker.
+            is_inside = isinstance(error, self.ray.exceptions.RayTaskError)
+            what = "failed in its worker" if is_inside else "lost its worker"
+            reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
+            return [CellResult(error=f"{what}: {reason}")] * len(task.cells)
         return results
 
 
-def run_remotely(task: Task, version: str) -> list[CellResult]:
-    """One task, in a worker of the cluster."""
-    if _core.version() != version:
-        error = f"the worker has pagewise {_core.version()}, the caller {version}"
+def run_remotely(task: Task, build: str) -> list[CellResult]:
+    """One task, in a worker of the cluster, whose pagewise must be that of the caller."""
+    if this_build() != build:
+        error = f"the worker has pagewise {this_build()}, the caller {build}"
         return [CellResult(error=error)] * len(task.cells)
     # Traces stay on the node between tasks, by the user whose file they are.
     folder = Path(tempfile.gettempdir()) / f"pagewise-traces-{os.getuid()}" / task.trace_sha256

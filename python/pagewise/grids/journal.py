@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -107,21 +108,28 @@ class LocalJournal(_Closing):
 
 
 class RemoteJournal(_Closing):
-    """A journal in an object store: one object per append, numbered."""
+    """A journal in an object store: one object per append, numbered, with a name of the run's own.
+
+    Object stores have no locks. Two runs of one grid at the same time both do all the work; neither
+    overwrites what the other has finished, and both write the same results.
+    """
 
     def __init__(self, address: str) -> None:
         self.files, self.folder = filesystem(address)
         self.finished: dict[str, str] = {}
+        self.run = secrets.token_hex(8)
         self.parts = 0
-        if self.files.exists(self.folder):
-            for part in sorted(self.files.ls(self.folder, detail=False)):
+        try:
+            for part in self.files.ls(self.folder, detail=False):
                 self.finished.update(decode(self.files.cat_file(part))[0])
-                self.parts = int(str(part).rsplit("/", 1)[-1]) + 1
+        except FileNotFoundError:
+            # There is none, or another run has just written its results and removed it.
+            pass
 
     def append(self, cells: Mapping[str, str]) -> None:
         """Makes the cells durable before it returns."""
         self.files.makedirs(self.folder, exist_ok=True)
-        self.files.pipe_file(f"{self.folder}/{self.parts:08}", encode(cells))
+        self.files.pipe_file(f"{self.folder}/{self.run}-{self.parts:08}", encode(cells))
         self.parts += 1
         self.finished.update(cells)
 

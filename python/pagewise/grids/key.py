@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pagewise import _core
+
 
 def canonical(value: object) -> str:
     """JSON with one spelling per value: sorted names, no spaces, ASCII."""
@@ -25,18 +27,24 @@ def file_digest(path: str | Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def this_build() -> str:
+    """Version of the simulator in use, and a hash of the sources it was built from."""
+    return f"{_core.version()}, build {_core.build()}"
+
+
 def cell_key(
-    *, trace_sha256: str, effective: Mapping[str, Any], seed: int | None, version: str, schema: str
+    *, trace_sha256: str, effective: Mapping[str, Any], seed: int | None, build: str, schema: str
 ) -> str:
     """The key of one cell.
 
     ``effective`` is the request as the simulator understood it: architecture, every option with its
-    value, the size, and the figures of both devices.
+    value, the size, and the figures of both devices. ``build`` (`this_build`) stands for the
+    simulator: results of another one are not taken for its own.
     """
     return digest(
         {
             "schema": schema,
-            "pagewise": version,
+            "pagewise": build,
             "trace_sha256": trace_sha256,
             "request": effective,
             "seed": seed,

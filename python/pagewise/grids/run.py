@@ -13,12 +13,12 @@ from pagewise.engines import engine_named
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 from pagewise.grids import results as table
 from pagewise.grids.cells import Cell, CellResult, split
-from pagewise.grids.journal import Journal, open_journal
-from pagewise.grids.key import cell_key
+from pagewise.grids.journal import SUFFIX, Journal, open_journal
+from pagewise.grids.key import cell_key, this_build
 from pagewise.grids.spec import SCHEMA, Grid, Request, TraceSource, load, parse
 from pagewise.grids.traces import content_digest, materialize
 from pagewise.recording import Progress
-from pagewise.storage import exists
+from pagewise.storage import exists, is_remote, local_path, refuse_special
 
 
 def sweep(
@@ -42,6 +42,7 @@ def sweep(
     """
     grid = spec if isinstance(spec, Grid) else _grid(spec)
     output = str(output)
+    _refuse_special(output)
     runner = engine_named(engine, address=address, jobs=jobs)
     with open_journal(output) as journal, tempfile.TemporaryDirectory(prefix="pagewise-") as folder:
         cells, outcomes = _cells(grid, Path(folder))
@@ -71,6 +72,13 @@ def sweep(
     }
 
 
+def _refuse_special(output: str) -> None:
+    """Neither the results nor their journal may take the place of what is no file."""
+    if not is_remote(output):
+        for path in (local_path(output), local_path(output) + SUFFIX):
+            refuse_special(Path(path))
+
+
 def _grid(spec: str | Path | Mapping[str, Any]) -> Grid:
     return parse(spec) if isinstance(spec, Mapping) else load(spec)
 
@@ -80,7 +88,6 @@ def _cells(grid: Grid, folder: Path) -> tuple[list[Cell], dict[str, CellResult]]
 
     Two traces of the same content have cells of the same key, which run once.
     """
-    version = _core.version()
     understood = [_understood(request) for request in grid.requests]
     cells: list[Cell] = []
     failures: dict[str, CellResult] = {}
@@ -91,7 +98,7 @@ def _cells(grid: Grid, folder: Path) -> tuple[list[Cell], dict[str, CellResult]]
                 trace_sha256=sha256 or f"unreadable: {trace}",
                 effective=effective,
                 seed=trace.seed,
-                version=version,
+                build=this_build(),
                 schema=SCHEMA,
             )
             cells.append(Cell(key, trace, sha256, request))

@@ -11,7 +11,7 @@
     memory_mib = 600
 
     [[device]]                        # names of `pagewise devices`, or READ/WRITE times
-    fast = "4/5us"
+    fast = "4/5us"                    # or "ratios": nine devices, each so many times quicker
     slow = "ufs-3.1"
 
     [[architecture]]                  # of `pagewise list architectures`
@@ -24,12 +24,14 @@ A list of option values means one architecture for each. Paths count from the sp
 from __future__ import annotations
 
 import itertools
+import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pagewise import _core
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.storage import is_remote
 from pagewise.units import parse_size
@@ -38,7 +40,9 @@ SCHEMA = "pagewise.sweep/1"
 TOP_KEYS = {"schema", "traces", "sizes", "seeds", "scenario", "device", "architecture"}
 ARCHITECTURE_KEYS = {"name", "profile", "options"}
 DEVICE_KEYS = {"fast", "slow"}
-OF_THE_REPLAY = ("readahead", "clean_evictions")
+RATIOS = "ratios"
+"""Stands for fast devices at every ratio of latencies over which a conclusion must hold."""
+OF_THE_REPLAY = ("readahead", "clean_evictions", "ranges")
 """Options that every architecture takes, because they belong to the replay of the trace."""
 
 
@@ -114,23 +118,21 @@ def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
     for scenario in _list(spec, "scenario", default=[]):
         traces += [_scenario(scenario, seed) for seed in seeds]
     sizes = [parse_size(size) for size in _list(spec, "sizes")]
-    devices = _list(spec, "device")
-    for device in devices:
-        _known(device, DEVICE_KEYS, "[[device]]")
+    devices = [pair for device in _list(spec, "device") for pair in _devices(device)]
     architectures = _list(spec, "architecture")
     requests = [
         Request(
             architecture=_text(architecture, "name", "[[architecture]]"),
             fast_tier_bytes=size,
-            fast=_text(device, "fast", "[[device]]"),
-            slow=_text(device, "slow", "[[device]]"),
+            fast=fast,
+            slow=slow,
             options=options,
             profile=architecture.get("profile"),
         )
         for architecture in architectures
         for options in _options(architecture)
         for size in sizes
-        for device in devices
+        for fast, slow in devices
     ]
     if not traces:
         raise UsageError("the spec names neither traces nor scenarios")
@@ -144,16 +146,26 @@ def _trace(address: str, folder: Path) -> TraceSource:
 
 
 def _scenario(parameters: Mapping[str, Any], seed: int) -> TraceSource:
-    given = dict(parameters)
+    given = dict(_table(parameters, "[[scenario]]"))
     name = str(given.pop("name", "scenario"))
     given["seed"] = seed
     return TraceSource(name=name, scenario=tuple(sorted(given.items())), seed=seed)
 
 
+def _devices(device: object) -> list[tuple[str, str]]:
+    """The pairs of one ``[[device]]``: fast, slow."""
+    _known(device, DEVICE_KEYS, "[[device]]")
+    table = _table(device, "[[device]]")
+    fast, slow = (_text(table, name, "[[device]]") for name in ("fast", "slow"))
+    if fast != RATIOS:
+        return [(fast, slow)]
+    return [(times, slow) for times in json.loads(_core.latency_ratios(slow))]
+
+
 def _options(architecture: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], ...]]:
     """Every combination of the option values of one ``[[architecture]]``."""
     _known(architecture, ARCHITECTURE_KEYS, "[[architecture]]")
-    options = architecture.get("options", {})
+    options = _table(architecture.get("options", {}), "options of [[architecture]]")
     names = sorted(options)
     choices = [
         value if isinstance(value, list) else [value] for value in (options[name] for name in names)
@@ -182,8 +194,16 @@ def _text(table: Mapping[str, Any], name: str, where: str) -> str:
     return str(table[name])
 
 
-def _known(table: Mapping[str, Any], names: set[str], where: str) -> None:
-    unknown = sorted(set(table) - names)
+def _table(value: object, where: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise UsageError(
+            f"{where}: {value!r} is no table", hint="a table is { name = value } or a [[section]]"
+        )
+    return value
+
+
+def _known(table: object, names: set[str], where: str) -> None:
+    unknown = sorted(set(_table(table, where)) - names)
     if unknown:
         raise UsageError(
             f"{where} has unknown entries: {', '.join(unknown)}",

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from statistics import fmean
 
+from pagewise import catalog
 from pagewise.report.cells import label, settings
 from pagewise.report.inputs import Inputs, Result, recording_name
 from pagewise.report.model import Finding, Settings, Verdict
 from pagewise.report.panels.reuse import halving, lru_points
 from pagewise.units import format_range, format_share, format_size, format_years
 
-ALONE = "flash"
-BOUNDS = ("clairvoyant",)
 OFFLINE = ("opt",)
 AS_LOW = 0.1
 """A size whose I/O time is this little above the lowest counts as low as it."""
@@ -132,8 +131,10 @@ def simulated(inputs: Inputs) -> Finding | None:
 
 def least(setting: str, cells: list[Result]) -> tuple[str, Result, float] | None:
     """The cell with the least I/O time, and its share of the slow device's alone, if both are."""
-    alone = next((cell["io_time_s"] for cell in cells if cell["architecture"] == ALONE), None)
-    contenders = [cell for cell in cells if cell["architecture"] not in (ALONE, *BOUNDS)]
+    alone = next(
+        (cell["io_time_s"] for cell in cells if cell["architecture"] == catalog.baseline()), None
+    )
+    contenders = [cell for cell in cells if cell["architecture"] in catalog.systems()]
     if not alone or not contenders:
         return None
     # Among sizes that need about as little, the smallest.
