@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use arrow::array::{
-    ArrayRef, DictionaryArray, Int8Array, Int64Array, StringArray, UInt8Array, UInt32Array,
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int8Array, Int64Array, RecordBatch, RecordBatchReader, StringArray,
+    UInt8Array, UInt32Array,
 };
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use arrow::error::ArrowError;
-use arrow::record_batch::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use trace::Source;
 use types::{EventKind, Events};
 

@@ -7,15 +7,16 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray,
-};
-use arrow::datatypes::{DataType, Field, Float64Type, Int64Type, Schema};
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::column::reader::ColumnReader;
+use parquet::column::writer::ColumnWriter;
+use parquet::data_type::ByteArray;
+use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{Type, TypePtr};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, ErrorKind};
@@ -57,32 +58,111 @@ pub struct Table {
     pub columns: Vec<Column>,
 }
 
+impl Values {
+    /// Rows of the column.
+    pub fn len(&self) -> usize {
+        match self {
+            Values::Text(values) => values.len(),
+            Values::Integer(values) => values.len(),
+            Values::Number(values) => values.len(),
+            Values::Flag(values) => values.len(),
+        }
+    }
+
+    /// Whether the column has no row.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    const fn stored_as(&self) -> (Physical, Option<LogicalType>) {
+        match self {
+            Values::Text(_) => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            Values::Integer(_) => (Physical::INT64, None),
+            Values::Number(_) => (Physical::DOUBLE, None),
+            Values::Flag(_) => (Physical::BOOLEAN, None),
+        }
+    }
+}
+
 /// Writes `table` to `path`, which must not matter yet: callers write aside and rename.
 ///
 /// # Errors
 /// Columns of different length, or what the operating system refuses.
 pub fn write(path: &Path, table: &Table) -> Result<(), Error> {
-    let usage =
-        |error: &dyn std::fmt::Display| Error::new(ErrorKind::Usage, path, error.to_string());
-    let io = |error: &dyn std::fmt::Display| Error::new(ErrorKind::Io, path, error.to_string());
-    let batch = to_batch(table).map_err(|error| usage(&error))?;
+    let rows = table.columns.first().map_or(0, |column| column.values.len());
+    if let Some(column) = table.columns.iter().find(|column| column.values.len() != rows) {
+        let length = column.values.len();
+        let message = format!("column {} has {length} rows, the first has {rows}", column.name);
+        return Err(Error::new(ErrorKind::Usage, path, message));
+    }
+    let file =
+        File::create(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))?;
+    put(file, table).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))
+}
+
+fn put(file: File, table: &Table) -> Result<(), ParquetError> {
     let metadata = table
         .metadata
         .iter()
         .map(|(name, value)| KeyValue::new(name.clone(), value.clone()))
         .collect();
-    let level = ZstdLevel::try_new(3).expect("3 is a zstd level");
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(level))
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_created_by(format!("pagewise {}", env!("CARGO_PKG_VERSION")))
         .set_key_value_metadata(Some(metadata))
         .build();
-    let file = File::create(path).map_err(|error| io(&error))?;
-    let mut writer =
-        ArrowWriter::try_new(file, batch.schema(), Some(properties)).map_err(|error| io(&error))?;
-    writer.write(&batch).map_err(|error| io(&error))?;
-    writer.close().map_err(|error| io(&error))?;
-    Ok(())
+    let mut writer = SerializedFileWriter::new(file, schema(table)?, Arc::new(properties))?;
+    let mut group = writer.next_row_group()?;
+    for column in &table.columns {
+        let mut chunk = group.next_column()?.expect("the schema has this column");
+        put_values(chunk.untyped(), &column.values)?;
+        chunk.close()?;
+    }
+    group.close()?;
+    writer.close().map(drop)
+}
+
+fn schema(table: &Table) -> Result<TypePtr, ParquetError> {
+    let field = |column: &Column| {
+        let (physical, logical) = column.values.stored_as();
+        Type::primitive_type_builder(&column.name, physical)
+            .with_repetition(Repetition::OPTIONAL)
+            .with_logical_type(logical)
+            .build()
+            .map(Arc::new)
+    };
+    let fields = table.columns.iter().map(field).collect::<Result<_, _>>()?;
+    Type::group_type_builder("pagewise").with_fields(fields).build().map(Arc::new)
+}
+
+fn put_values(writer: &mut ColumnWriter, values: &Values) -> Result<(), ParquetError> {
+    match (writer, values) {
+        (ColumnWriter::ByteArrayColumnWriter(writer), Values::Text(values)) => {
+            let present: Vec<ByteArray> =
+                values.iter().flatten().map(|text| text.as_str().into()).collect();
+            writer.write_batch(&present, Some(&levels(values)), None)
+        }
+        (ColumnWriter::Int64ColumnWriter(writer), Values::Integer(values)) => {
+            writer.write_batch(&present(values), Some(&levels(values)), None)
+        }
+        (ColumnWriter::DoubleColumnWriter(writer), Values::Number(values)) => {
+            writer.write_batch(&present(values), Some(&levels(values)), None)
+        }
+        (ColumnWriter::BoolColumnWriter(writer), Values::Flag(values)) => {
+            writer.write_batch(&present(values), Some(&levels(values)), None)
+        }
+        _ => unreachable!("the schema was made from the values"),
+    }
+    .map(drop)
+}
+
+fn present<T: Copy>(values: &[Option<T>]) -> Vec<T> {
+    values.iter().flatten().copied().collect()
+}
+
+/// Parquet's definition levels: 1 where there is a value.
+fn levels<T>(values: &[Option<T>]) -> Vec<i16> {
+    values.iter().map(|value| i16::from(value.is_some())).collect()
 }
 
 /// Reads the table that `write` wrote to `path`.
@@ -90,75 +170,94 @@ pub fn write(path: &Path, table: &Table) -> Result<(), Error> {
 /// # Errors
 /// What is missing, damaged or of a column type that tables do not have.
 pub fn read(path: &Path) -> Result<Table, Error> {
-    let corrupt =
-        |error: &dyn std::fmt::Display| Error::new(ErrorKind::Corrupt, path, error.to_string());
     let file =
         File::open(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))?;
-    let builder =
-        ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| corrupt(&error))?;
-    let metadata = builder
-        .metadata()
-        .file_metadata()
+    take(file).map_err(|error| Error::new(ErrorKind::Corrupt, path, error.to_string()))
+}
+
+fn take(file: File) -> Result<Table, ParquetError> {
+    let file = SerializedFileReader::new(file)?;
+    let about = file.metadata().file_metadata();
+    let metadata = about
         .key_value_metadata()
         .into_iter()
         .flatten()
         .filter(|entry| entry.key != ARROW_SCHEMA)
         .map(|entry| (entry.key.clone(), entry.value.clone().unwrap_or_default()))
         .collect();
-    let schema = builder.schema().clone();
     // A file of another kind, such as a long trace, is refused before it is read.
-    if let Some(field) = schema.fields().iter().find(|field| !is_value(field.data_type())) {
-        return Err(corrupt(&format!("column {} is {}", field.name(), field.data_type())));
+    let fields = about.schema().get_fields();
+    let mut columns =
+        fields.iter().map(|field| empty_column(field)).collect::<Result<Vec<_>, _>>()?;
+    for index in 0..file.num_row_groups() {
+        let group = file.get_row_group(index)?;
+        for (index, column) in columns.iter_mut().enumerate() {
+            take_values(group.as_ref(), index, &mut column.values)?;
+        }
     }
-    let reader = builder.build().map_err(|error| corrupt(&error))?;
-    let batches: Vec<RecordBatch> =
-        reader.collect::<Result<_, _>>().map_err(|error| corrupt(&error))?;
-    let batch =
-        arrow::compute::concat_batches(&schema, &batches).map_err(|error| corrupt(&error))?;
-    let columns = schema
-        .fields()
-        .iter()
-        .zip(batch.columns())
-        .map(|(field, array)| {
-            let values = from_array(array).ok_or_else(|| {
-                corrupt(&format!("column {} is {}", field.name(), field.data_type()))
-            })?;
-            Ok(Column { name: field.name().clone(), values })
-        })
-        .collect::<Result<_, Error>>()?;
     Ok(Table { metadata, columns })
 }
 
-fn to_batch(table: &Table) -> Result<RecordBatch, arrow::error::ArrowError> {
-    let mut fields = Vec::new();
-    let mut arrays: Vec<ArrayRef> = Vec::new();
-    for column in &table.columns {
-        let array: ArrayRef = match &column.values {
-            Values::Text(values) => Arc::new(StringArray::from_iter(values)),
-            Values::Integer(values) => Arc::new(Int64Array::from_iter(values)),
-            Values::Number(values) => Arc::new(Float64Array::from_iter(values)),
-            Values::Flag(values) => Arc::new(BooleanArray::from_iter(values)),
-        };
-        fields.push(Field::new(&column.name, array.data_type().clone(), true));
-        arrays.push(array);
+fn empty_column(field: &Type) -> Result<Column, ParquetError> {
+    let info = field.get_basic_info();
+    let foreign = || ParquetError::General(format!("column {} is of no such type", field.name()));
+    if !field.is_primitive() || !info.has_repetition() || info.repetition() != Repetition::OPTIONAL {
+        return Err(foreign());
     }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
+    let found = (field.get_physical_type(), info.logical_type_ref().cloned());
+    let kinds = [
+        Values::Text(Vec::new()),
+        Values::Integer(Vec::new()),
+        Values::Number(Vec::new()),
+        Values::Flag(Vec::new()),
+    ];
+    let values = kinds.into_iter().find(|kind| kind.stored_as() == found).ok_or_else(foreign)?;
+    Ok(Column { name: field.name().to_owned(), values })
 }
 
-fn is_value(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::Int64 | DataType::Float64 | DataType::Boolean)
+/// Appends what the column at `index` holds in one row group.
+fn take_values(
+    group: &dyn RowGroupReader,
+    index: usize,
+    values: &mut Values,
+) -> Result<(), ParquetError> {
+    let rows = usize::try_from(group.metadata().num_rows())
+        .map_err(|_| ParquetError::General("a negative number of rows".to_owned()))?;
+    let mut levels = Vec::new();
+    match (group.get_column_reader(index)?, values) {
+        (ColumnReader::ByteArrayColumnReader(mut reader), Values::Text(values)) => {
+            let mut present = Vec::new();
+            reader.read_records(rows, Some(&mut levels), None, &mut present)?;
+            let texts = present
+                .iter()
+                .map(|text| text.as_utf8().map(str::to_owned))
+                .collect::<Result<Vec<_>, _>>()?;
+            values.extend(with_gaps(&levels, texts));
+        }
+        (ColumnReader::Int64ColumnReader(mut reader), Values::Integer(values)) => {
+            let mut present = Vec::new();
+            reader.read_records(rows, Some(&mut levels), None, &mut present)?;
+            values.extend(with_gaps(&levels, present));
+        }
+        (ColumnReader::DoubleColumnReader(mut reader), Values::Number(values)) => {
+            let mut present = Vec::new();
+            reader.read_records(rows, Some(&mut levels), None, &mut present)?;
+            values.extend(with_gaps(&levels, present));
+        }
+        (ColumnReader::BoolColumnReader(mut reader), Values::Flag(values)) => {
+            let mut present = Vec::new();
+            reader.read_records(rows, Some(&mut levels), None, &mut present)?;
+            values.extend(with_gaps(&levels, present));
+        }
+        _ => unreachable!("the column was made from the schema"),
+    }
+    Ok(())
 }
 
-fn from_array(array: &ArrayRef) -> Option<Values> {
-    Some(match array.data_type() {
-        DataType::Utf8 => Values::Text(
-            array.as_string::<i32>().iter().map(|value| value.map(str::to_owned)).collect(),
-        ),
-        DataType::Int64 => Values::Integer(array.as_primitive::<Int64Type>().iter().collect()),
-        DataType::Float64 => Values::Number(array.as_primitive::<Float64Type>().iter().collect()),
-        DataType::Boolean => Values::Flag(array.as_boolean().iter().collect()),
-        _ => return None,
-    })
+/// The values with a gap at each level 0.
+fn with_gaps<T>(levels: &[i16], present: Vec<T>) -> impl Iterator<Item = Option<T>> {
+    let mut present = present.into_iter();
+    levels.iter().map(move |&level| if level == 0 { None } else { present.next() })
 }
 
 #[cfg(test)]
