@@ -9,22 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
+from pagewise import catalog
+
 COLORS = 8
 """Number of colours in the page's style sheet, ``--series-0`` and on."""
 
 SYMBOLS = ("circle", "triangle", "rect", "diamond")
 DASHES: tuple[tuple[int, ...], ...] = ((), (7, 4), (2, 3), (9, 3, 2, 3), (14, 4))
-
-ARCHITECTURES = (
-    "adaptive",
-    "hierarchical",
-    "hybrid",
-    "nvm-cache",
-    "priority",
-    "clairvoyant",
-    "hybrid-clock",
-)
-"""These have their colours by name, so that they are the same in every chart and report."""
 
 
 class SeriesStyle(TypedDict):
@@ -38,11 +29,12 @@ class SeriesStyle(TypedDict):
 def styles(names: Iterable[str]) -> dict[str, SeriesStyle]:
     """A style for each name of one group of charts.
 
-    An architecture has the same rank wherever it appears; a variant of it (other options) and every
-    other name take the free ranks in order of appearance.
+    An architecture has its rank of the catalog wherever it appears; a variant of it (other options)
+    and every other name take the free ranks in order of appearance.
     """
     given = list(dict.fromkeys(names))
-    ranks = {name: ARCHITECTURES.index(name) for name in given if name in ARCHITECTURES}
+    ranked = (*catalog.systems(), *catalog.bounds())
+    ranks = {name: ranked.index(name) for name in given if name in ranked}
     free = iter(rank for rank in range(len(given) + COLORS) if rank not in ranks.values())
     for name in given:
         rank = ranks.get(name)
