@@ -6,7 +6,7 @@
 //! and a ghost forgotten are a boundary moved to the next bit, without a look at any page.
 
 use super::CountMisses;
-use super::timeline::{TICK_FIRST, Timeline};
+use super::timeline::{CHUNK, TICK_FIRST, Timeline};
 use types::PageId;
 
 /// Counts the misses of an ARC memory of fixed size, at least one frame.
@@ -23,9 +23,6 @@ pub(super) struct ArcCounter {
 const AGAIN: usize = 0;
 /// Pages seen once (T1 and B1).
 const ONCE: usize = 1;
-
-/// Accesses whose stamps are read ahead.
-const CHUNK: usize = 64;
 
 /// Residents and ghosts of one list, the latter older.
 #[derive(Clone, Copy)]
@@ -61,20 +58,23 @@ impl ArcCounter {
     #[inline(always)]
     fn access(&mut self, page: PageId) {
         let stamp = self.pages.stamp(page);
-        let list = &mut self.lists[stamp.kind()];
-        if stamp.tick() >= list.boundary {
-            list.residents -= 1;
+        let list = stamp.kind();
+        if stamp.tick() >= self.lists[list].boundary {
+            // Arithmetic: which of the lists is hit cannot be foreseen.
+            let from_once = u32::from(list == ONCE);
+            self.lists[ONCE].residents -= from_once;
+            self.lists[AGAIN].residents += from_once;
             self.pages.take(stamp);
-            self.place::<AGAIN>(page);
+            self.pages.place(page, AGAIN);
             return;
         }
         self.misses += 1;
-        if stamp.tick() >= list.first {
-            self.adapt(stamp.kind());
-            self.lists[stamp.kind()].ghosts -= 1;
+        if stamp.tick() >= self.lists[list].first {
+            self.adapt(list);
+            self.lists[list].ghosts -= 1;
             self.pages.take(stamp);
             if self.is_full() {
-                self.replace(stamp.kind() == AGAIN);
+                self.replace(list == AGAIN);
             }
             self.place::<AGAIN>(page);
         } else {

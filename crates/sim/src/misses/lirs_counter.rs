@@ -6,7 +6,7 @@
 //! boundary for each; pruning the stack and evicting move a boundary and look at no page.
 
 use super::CountMisses;
-use super::timeline::{TICK_FIRST, Timeline};
+use super::timeline::{CHUNK, TICK_FIRST, Timeline};
 use types::PageId;
 
 /// Counts the misses of a LIRS memory of fixed size, at least one frame.
@@ -39,8 +39,6 @@ const TRIAL: usize = 1;
 /// Cold pages that were hot, placed when they ceased to be: in no stack.
 const DEMOTED: usize = 2;
 
-/// Accesses whose stamps are read ahead.
-const CHUNK: usize = 64;
 /// Placements of an access: of its page, and of one that it demotes.
 const PLACEMENTS_MAX: usize = 2;
 

@@ -14,6 +14,8 @@ use types::PageId;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp(u32);
 
+/// Accesses whose stamps are best read ahead together.
+pub(super) const CHUNK: usize = 128;
 /// The first tick of a placement.
 pub(super) const TICK_FIRST: u32 = 2;
 /// Memories of up to this many frames can be counted with a timeline: their lists, of up to twice
