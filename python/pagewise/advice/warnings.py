@@ -42,7 +42,7 @@ def limited(trial: Trial, name: str, size: int | None) -> str | None:
         return None
     taken = board.taken_bytes(wanted)["typical"]
     return (
-        f"{name} would be worth {format_size(wanted)}, which takes {format_size(taken)} of "
-        f"{format_size(board.board_bytes)} of memory; no more than {format_share(SHARE_MAX)} of it "
-        "is advised"
+        f"a fast tier of {format_size(wanted)} would be worth it for {name}, but takes "
+        f"{format_size(taken)} of memory; of the board's {format_size(board.board_bytes)} no more "
+        f"than {format_share(SHARE_MAX)} is advised"
     )
