@@ -108,8 +108,8 @@ def simulate(
     ``profile``: ``"faithful"`` or ``"practical"``.
     Fields: ``fast`` {reads, writes, bytes_written}, ``slow`` {reads, writes}, ``promotions``,
     ``demotions``, ``io_time_s``, ``stall_time_s``, ``wear`` {fast, slow} per day,
-    null when unknown; ``pagewise`` and ``build`` (version and hash of the sources),
-    ``trace_sha256``.
+    null when unknown; ``pagewise`` and ``build`` (version and hash of the sources). ``--json`` adds
+    ``trace_sha256``, which is `Trace.sha256` and takes another reading of the file.
     """
     fast_tier_bytes = parse_size(fast_tier)
     if 0 < fast_tier_bytes < PAGE_BYTES:
@@ -134,7 +134,6 @@ def simulate(
     return {
         **result_of("simulate", text),
         "trace": source.path,
-        "trace_sha256": source.sha256(),
         "pagewise": _core.version(),
         "build": _core.build(),
     }

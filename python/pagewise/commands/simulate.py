@@ -91,7 +91,7 @@ def run(
         )
     tell_losses(result)
     if json:
-        show_json(result)
+        show_json({**result, "trace_sha256": source.sha256()})
         return
     with watched("flash only") as progress:
         alone = questions.simulate(
