@@ -16,13 +16,16 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
             default: "drop",
             meaning: "what becomes of a modified victim whose page is in memory",
             values: Values::Words(&[
-                ("drop", "its frame is freed unwritten; the page is written when it leaves memory"),
+                (
+                    "drop",
+                    "its frame is freed unwritten; it is written late unless a page-out overwrites it",
+                ),
                 ("write", "it is written to the slow tier, as every other architecture does"),
             ]),
         },
         OptionSpec {
             name: "wear_price",
-            default: "0.2",
+            default: "none",
             meaning: "what a write to the fast tier is deemed to cost beside its time",
             values: Values::WordOrNumber(("none", "nothing"), "as a multiple of a slow read"),
         },

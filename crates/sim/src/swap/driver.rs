@@ -33,8 +33,8 @@ pub struct Rules {
     pub infers_clean: bool,
     /// A page that enters the fast tier keeps its valid copy on the slow tier.
     pub keeps_slow_copy: bool,
-    /// A victim that is in memory gives up its frame unwritten; without a copy left, the page is
-    /// written when it leaves memory.
+    /// A victim that is in memory gives up its frame unwritten. Unless a page-out overwrites the page
+    /// first, it is charged with the write later: when it is read again, or ends, or the trace does.
     pub drops_victims_in_memory: bool,
     /// What a swap-in does to the page's copies.
     pub slot_on_swapin: SlotOnSwapIn,
@@ -207,6 +207,12 @@ impl<P: Placement> Driver<P> {
         u64::from(must_write)
     }
 
+    /// Whether a page of which nothing more is heard is charged with the write it was spared: its frame
+    /// was taken while it was in memory, and it may have left memory unmodified since.
+    fn is_written_late(&self, state: PageState) -> bool {
+        self.rules.drops_victims_in_memory && state.has(PageState::IN_MEMORY) && !state.has_copy()
+    }
+
     fn adopt(&mut self, page: PageId, process: ProcessId, kind: EventKind) -> PageState {
         self.residency.adopt(page, process, is_anonymous(kind));
         let known = PageState::KNOWN;
@@ -237,6 +243,7 @@ impl<P: Placement> Driver<P> {
     fn exit(&mut self, process: ProcessId) {
         while let Some((page, state)) = self.residency.orphan_one(process) {
             self.used -= u64::from(state.has(PageState::FAST));
+            self.tally.of(process).slow_writes += u64::from(self.is_written_late(state));
             self.placement.forget(page);
         }
     }
@@ -259,7 +266,13 @@ impl<P: Placement + Send> Cell for Driver<P> {
         }
     }
 
-    fn finish(self: Box<Self>, _progress: &dyn Progress) -> Result<Tally, Error> {
+    fn finish(mut self: Box<Self>, _progress: &dyn Progress) -> Result<Tally, Error> {
+        for (state, owner) in self.residency.iter() {
+            let (writes, is_fast) =
+                (u64::from(self.is_written_late(state)), state.has(PageState::FAST));
+            self.tally.of(owner).slow_writes += writes;
+            self.tally.fast_only_pages += u64::from(is_fast && !state.has(PageState::SLOW));
+        }
         Ok(self.tally)
     }
 }

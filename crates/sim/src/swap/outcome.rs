@@ -93,6 +93,9 @@ pub struct Outcome {
     pub promotions: u64,
     /// Pages that lost their frame in the fast tier to another page.
     pub demotions: u64,
+    /// Pages whose only copy the fast tier holds when the trace ends. Taking the tier out would write
+    /// each to the slow one; no count or time here has those writes.
+    pub fast_only_pages: u64,
     /// Counts times latencies over both devices.
     pub io_time_s: f64,
     /// The part between a swap-in and its completion: its read and the writes it forced.
@@ -210,6 +213,7 @@ impl Outcome {
             slow: tier_counts(total.slow_reads, total.slow_writes),
             promotions: total.promotions,
             demotions: total.demotions,
+            fast_only_pages: tally.fast_only_pages,
             io_time_s: seconds(all.time_ns(request, |latency| latency.typical_ns)),
             stall_time_s: seconds(stalling.time_ns(request, |latency| latency.typical_ns)),
             wear: Wear {

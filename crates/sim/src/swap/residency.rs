@@ -97,6 +97,11 @@ impl Residency {
         self.owner[page.index()]
     }
 
+    /// What is true of every page, and its owner, as `owner` has it.
+    pub fn iter(&self) -> impl Iterator<Item = (PageState, ProcessId)> + '_ {
+        self.state.iter().copied().zip(self.owner.iter().copied())
+    }
+
     /// `page` comes into being for `process`; an anonymous page ends with it.
     pub fn adopt(&mut self, page: PageId, process: ProcessId, is_anonymous: bool) {
         self.owner[page.index()] = process;

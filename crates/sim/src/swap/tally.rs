@@ -42,6 +42,8 @@ pub struct Tally {
     pub fast_writes_stalling: u64,
     /// Slow writes done while a page fault waited.
     pub slow_writes_stalling: u64,
+    /// Pages whose only copy the fast tier holds when the trace ends: slow writes still to be done.
+    pub fast_only_pages: u64,
     /// Page-outs of unmodified pages.
     pub clean_page_outs: u64,
     /// What the reader of the result must know.

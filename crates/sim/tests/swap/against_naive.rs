@@ -3,14 +3,13 @@
 
 use crate::support::{request, run};
 use proptest::prelude::*;
-use sim::swap::{CATALOG, CleanEvictions, Outcome, Readahead, Values};
-use std::collections::BTreeMap;
-use testkit::swap::{Counts, Replay, replay};
-use types::{Event, EventFlags, EventKind, PageId, ProcessId};
+use sim::swap::{CATALOG, CleanEvictions, Outcome, Readahead, SimulateRequest, Values};
+use testkit::generate::SplitMix;
+use testkit::swap::{Counts, Latencies, Replay, replay};
+use types::{Event, EventFlags, EventKind, PAGE_BYTES, PageId, ProcessId};
 
-/// Held to the contract of placements and to bounds instead: their decisions are a computation, and a
-/// second writing of it would not be simpler than the first.
-const WITHOUT_NAIVE_MODEL: [&str; 2] = ["adaptive", "clairvoyant"];
+/// A bound, held to placements and to the exact optimum instead.
+const WITHOUT_NAIVE_MODEL: [&str; 1] = ["clairvoyant"];
 
 const ANONYMOUS_PAGES: u32 = 10;
 const FILE_PAGES: u32 = 4;
@@ -64,6 +63,30 @@ fn by_process(outcome: &Outcome) -> Vec<Counts> {
     counts.collect()
 }
 
+/// Those of the devices in `support::request`.
+const LATENCIES: Latencies =
+    Latencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 };
+
+/// The naive model's replay of what `request` asks for, with the options in effect.
+fn naive(request: &SimulateRequest, outcome: &Outcome, events: &[Event]) -> testkit::swap::Outcome {
+    let options = outcome.options.iter().map(|(name, value)| ((*name).into(), value.clone()));
+    let as_asked = Replay {
+        architecture: request.architecture.clone(),
+        options: options.collect(),
+        capacity: (request.fast_bytes / PAGE_BYTES) as usize,
+        counts_readahead: request.readahead == Readahead::Recorded,
+        infers_clean: request.clean_evictions == CleanEvictions::Inferred,
+        latencies: LATENCIES,
+    };
+    replay(&as_asked, events)
+}
+
+/// By process, for processes that did anything.
+fn expected_counts(expected: &testkit::swap::Outcome) -> Vec<Counts> {
+    let quiet = Counts::default();
+    expected.processes.values().filter(|counts| **counts != quiet).copied().collect()
+}
+
 fn with_naive_model() -> Vec<usize> {
     (0..CATALOG.len())
         .filter(|index| !WITHOUT_NAIVE_MODEL.contains(&CATALOG[*index].name))
@@ -93,17 +116,8 @@ proptest! {
             if infers_clean { CleanEvictions::Inferred } else { CleanEvictions::None };
         let outcome = run(&request, &events);
 
-        let options: BTreeMap<String, String> =
-            outcome.options.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
-        let capacity = capacity as usize;
-        let expected = replay(
-            &Replay { architecture: name.into(), options, capacity, counts_readahead, infers_clean },
-            &events,
-        );
-        let quiet = Counts::default();
-        let expected_counts: Vec<Counts> =
-            expected.processes.values().filter(|counts| **counts != quiet).copied().collect();
-        prop_assert_eq!(by_process(&outcome), expected_counts, "{}", name);
+        let expected = naive(&request, &outcome, &events);
+        prop_assert_eq!(by_process(&outcome), expected_counts(&expected), "{}", name);
 
         let demand = outcome.slow.reads - if counts_readahead {
             events.iter().filter(|event| event.kind == EventKind::DeviceRead).count() as u64
@@ -111,5 +125,59 @@ proptest! {
         let stall_us = 90 * demand + 40 * expected.slow_writes_stalling
             + 4 * outcome.fast.reads + 5 * expected.fast_writes_stalling;
         prop_assert_eq!(outcome.stall_time_s, stall_us as f64 * 1e3 / 1e9);
+    }
+}
+
+/// Applications that come and go with their pages, some of which are used once, over file pages and an
+/// end of a process now and then: long enough that frequencies, ages and the price all move.
+fn a_phone(seed: u64, length: usize) -> Vec<Event> {
+    const APPLICATIONS: u64 = 6;
+    const PAGES_EACH: u64 = 60;
+    let mut random = SplitMix(seed);
+    let mut events = Vec::new();
+    let mut fresh = (APPLICATIONS * PAGES_EACH) as u32;
+    while events.len() < length {
+        let process = random.below(APPLICATIONS).min(random.below(APPLICATIONS));
+        let owner = ProcessId(process as u32);
+        let mut push = |kind, page: u32, is_dirty: bool| {
+            let flags = if is_dirty { EventFlags::DIRTY } else { EventFlags::default() };
+            events.push(Event { kind, flags, page: PageId(page), process: owner });
+        };
+        for number in 0..PAGES_EACH {
+            let page = (process * PAGES_EACH + number) as u32;
+            let is_file = number % 7 == 0;
+            match random.below(10) {
+                0 => {
+                    push(EventKind::SwapOut, fresh, true);
+                    fresh += 1;
+                }
+                1..6 if is_file => push(EventKind::Request, page, false),
+                1..6 => push(EventKind::SwapIn, page, false),
+                choice if is_file => push(EventKind::Evict, page, choice < 8),
+                choice => push(EventKind::SwapOut, page, choice < 9),
+            }
+        }
+        if random.below(40) == 0 {
+            push(EventKind::Exit, 0, false);
+        }
+    }
+    events
+}
+
+#[test]
+fn adaptive_decides_as_its_naive_model_on_long_traces() {
+    for seed in 0..24u64 {
+        let events = a_phone(seed, 12_000);
+        let drops = ["drop", "write"][seed as usize % 2];
+        let wear_price = ["none", "0.1"][seed as usize / 2 % 2];
+        let options = format!("victims_in_memory={drops} wear_price={wear_price}");
+        let mut request = request("adaptive", [40, 90, 150, 280][seed as usize / 4 % 4], &options);
+        if seed % 3 == 0 {
+            request.clean_evictions = CleanEvictions::Inferred;
+        }
+        let outcome = run(&request, &events);
+        assert!(outcome.demotions > 0 && outcome.fast.reads > 0, "seed {seed} tests nothing");
+        let expected = naive(&request, &outcome, &events);
+        assert_eq!(by_process(&outcome), expected_counts(&expected), "seed {seed}, {options}");
     }
 }

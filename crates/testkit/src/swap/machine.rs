@@ -1,5 +1,6 @@
 //! Pages, their copies, and what moving them costs; the same for every architecture.
 
+use super::adaptive::Adaptive;
 use super::{Outcome, Replay};
 use std::collections::BTreeMap;
 
@@ -51,11 +52,20 @@ pub(super) struct Machine {
     pub requests: u64,
     pub swap_ins: u64,
     pub outcome: Outcome,
+    pub adaptive: Adaptive,
 }
 
 impl Machine {
     pub fn new(replay: Replay) -> Machine {
+        let drops = replay.options.get("victims_in_memory").is_some_and(|value| value == "drop");
+        let mut latencies = replay.latencies;
+        if let Some(Ok(wear_price)) =
+            replay.options.get("wear_price").map(|text| text.parse::<f64>())
+        {
+            latencies.fast_write += wear_price * latencies.slow_read;
+        }
         Machine {
+            adaptive: Adaptive::new(replay.capacity, latencies, drops),
             replay,
             pages: BTreeMap::new(),
             fast: Vec::new(),
@@ -120,9 +130,16 @@ impl Machine {
             if must_write {
                 self.page(page).slow_copy = false;
             }
-        } else if must_write {
-            self.account(process).slow_writes += 1;
-            self.page(page).slow_copy = true;
+        } else {
+            if was_fast {
+                self.fast.retain(|&other| other != page);
+                self.page(page).fast_copy = false;
+                self.account(process).demotions += 1;
+            }
+            if must_write {
+                self.account(process).slow_writes += 1;
+                self.page(page).slow_copy = true;
+            }
         }
     }
 
@@ -166,10 +183,12 @@ impl Machine {
     fn enter_fast(&mut self, page: u32, is_in_fault: bool) {
         if self.fast.len() == self.replay.capacity {
             let victim = self.take_victim();
+            let drops = self.drops_victims_in_memory();
             let state = self.page(victim);
             state.fast_copy = false;
-            let (owner, must_write) = (state.owner, !state.slow_copy);
-            state.slow_copy = true;
+            let is_dropped = drops && state.is_in_memory;
+            let (owner, must_write) = (state.owner, !state.slow_copy && !is_dropped);
+            state.slow_copy |= must_write;
             self.account(owner).demotions += 1;
             if must_write {
                 self.account(owner).slow_writes += 1;
@@ -195,9 +214,30 @@ impl Machine {
             .map(|(number, _)| *number)
             .collect();
         for page in gone {
+            self.charge_late_write(page);
+            self.adaptive.dropped(page);
             self.pages.remove(&page);
             self.fast.retain(|&other| other != page);
             self.seen.retain(|&other| other != page);
+        }
+    }
+
+    /// The trace ends.
+    pub fn end(&mut self) {
+        let pages: Vec<u32> = self.pages.keys().copied().collect();
+        pages.into_iter().for_each(|page| self.charge_late_write(page));
+    }
+
+    fn drops_victims_in_memory(&self) -> bool {
+        self.option_is("victims_in_memory", "drop")
+    }
+
+    /// A page whose only copy was dropped while it was in memory may have left it unmodified since.
+    fn charge_late_write(&mut self, page: u32) {
+        let drops = self.drops_victims_in_memory();
+        let Page { owner, is_in_memory, fast_copy, slow_copy, .. } = *self.page(page);
+        if drops && is_in_memory && !fast_copy && !slow_copy {
+            self.account(owner).slow_writes += 1;
         }
     }
 }

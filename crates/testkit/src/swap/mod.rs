@@ -1,9 +1,11 @@
 //! The swap architectures in the obvious way: hash maps, vectors searched from one end to the other,
 //! and the words of the specification sheets (S0.4, S1.3). The oracle of the fast simulator.
 
+mod adaptive;
 mod machine;
 mod rules;
 
+pub use adaptive::Latencies;
 pub use machine::Counts;
 
 use machine::Machine;
@@ -23,6 +25,8 @@ pub struct Replay {
     pub counts_readahead: bool,
     /// A swap-in after a swap-in implies a clean page-out between them.
     pub infers_clean: bool,
+    /// What operations cost; only `adaptive` looks at it.
+    pub latencies: Latencies,
 }
 
 /// What a replay counts.
@@ -58,5 +62,6 @@ pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
             EventKind::DeviceWrite => {}
         }
     }
+    machine.end();
     machine.outcome
 }

@@ -34,6 +34,8 @@ impl Machine {
                 state.fast_copy || state.is_due || state.is_away
             }
             "nvm-cache" => self.nvm_cache_evicts(page, must_write),
+            "adaptive" if must_write => self.adaptive.written(page),
+            "adaptive" => is_fast,
             other => panic!("no naive model of {other}"),
         }
     }
@@ -91,6 +93,7 @@ impl Machine {
                 }
                 !moves
             }
+            "adaptive" => self.adaptive.read(page),
             other => panic!("{other} has no fast tier"),
         }
     }
@@ -116,6 +119,7 @@ impl Machine {
                 self.request(page);
                 false
             }
+            "adaptive" => self.adaptive.read(page),
             other => panic!("no naive model of {other}"),
         }
     }
@@ -143,6 +147,11 @@ impl Machine {
                 if self.option_is("remember_victims", "yes") {
                     self.remember(victim);
                 }
+                victim
+            }
+            "adaptive" => {
+                let victim = self.adaptive.take_victim();
+                self.fast.retain(|&other| other != victim);
                 victim
             }
             _ => loop {

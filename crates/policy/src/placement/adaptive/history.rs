@@ -1,27 +1,23 @@
 //! What happens to pages next, by their class and age, learned from a sample of them.
 
+use super::ages::{AgeLog, BINS, Entry, EventNumber, bin};
 use types::PageId;
 
-/// Age bins per doubling of the age, as a power of two.
-const BINS_PER_OCTAVE_LOG2: u32 = 2;
-/// Ages up to 2^24 events have bins of their own; older pages share the last.
-pub(super) const BINS: usize = (25 << BINS_PER_OCTAVE_LOG2) as usize;
 /// Reads since the last page-out that are told apart: 0, 1, 2, 3 and more.
 pub(super) const READS: usize = 4;
-/// Pasts that are told apart; see `Past`.
+/// Pasts that are told apart; see `past`.
 pub(super) const PASTS: usize = 5;
 /// Classes: reads since the last page-out, and what went before it.
 pub(super) const CLASSES: usize = READS * PASTS;
 /// One page in this many feeds the frequencies.
-const SAMPLING: u64 = 8;
+const SAMPLING: usize = 4;
 /// What remains of the frequencies at each revaluation.
 const FADING: f64 = 0.98;
+/// Birth of pages that nobody waits for.
+const UNBORN: EventNumber = 0;
 
-const NONE: u32 = u32::MAX;
-
-/// What went before a page's last page-out, as a small number: the page was never written while it
-/// was known, or this was its first page-out, or it came back 0, 1, 2 and more times between the
-/// last two page-outs.
+/// What went before a page's last page-out: the page was never written while it was known, or this was
+/// its first page-out, or it came back 0, 1, 2 and more times between the last two page-outs.
 mod past {
     pub(super) const NEVER_WRITTEN: u8 = 0;
     pub(super) const FIRST: u8 = 1;
@@ -29,28 +25,66 @@ mod past {
     pub(super) const RETURNED_MOST: u8 = 2;
 }
 
-/// One page's recent history.
-#[derive(Clone, Copy, Debug)]
-struct Memory {
-    /// Number of the page's last event.
-    born: u32,
-    /// Place in the list of sampled pages; `NONE` outside.
-    sample: u32,
-    is_known: bool,
-    reads: u8,
-    past: u8,
-    /// First age bin the page has not been counted in yet.
-    next_bin: u8,
-}
+/// What happened to a page lately, as a number below `CLASSES`: reads * PASTS + past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Class(u8);
 
-const UNKNOWN: Memory = Memory {
-    born: 0,
-    sample: NONE,
-    is_known: false,
-    reads: 0,
-    past: past::NEVER_WRITTEN,
-    next_bin: 0,
-};
+impl Class {
+    const UNKNOWN: Class = Class(u8::MAX);
+
+    /// The class of this number.
+    pub fn of(number: usize) -> Class {
+        Class(number as u8)
+    }
+
+    #[inline(always)]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    fn reads(self) -> u8 {
+        self.0 / PASTS as u8
+    }
+
+    fn past(self) -> u8 {
+        self.0 % PASTS as u8
+    }
+
+    /// The class after a read.
+    #[inline]
+    pub fn after_read(self) -> Class {
+        if self == Class::UNKNOWN {
+            return Class(PASTS as u8 + past::NEVER_WRITTEN);
+        }
+        let is_last = usize::from(self.0) >= (READS - 1) * PASTS;
+        if is_last { self } else { Class(self.0 + PASTS as u8) }
+    }
+
+    /// The class after a page-out that writes.
+    #[inline]
+    pub fn after_write(self) -> Class {
+        if self == Class::UNKNOWN || self.past() == past::NEVER_WRITTEN {
+            return Class(past::FIRST);
+        }
+        Class(past::RETURNED_0 + self.reads().min(past::RETURNED_MOST))
+    }
+
+    /// Whether pages of the class came back between their last two page-outs.
+    pub fn has_returned(self) -> bool {
+        self.past() > past::RETURNED_0
+    }
+
+    /// Whether pages of the class are in memory: their last event was a read. Page-outs that write
+    /// nothing pass unseen, so some of them have left it.
+    pub fn is_in_memory(self) -> bool {
+        self.reads() > 0
+    }
+
+    /// Whether pages of the class were never written while they were known.
+    pub fn is_never_written(self) -> bool {
+        self.past() == past::NEVER_WRITTEN
+    }
+}
 
 /// How pages of one class left one age bin. Fractions, because old observations fade.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,121 +99,102 @@ pub(super) struct Frequencies {
     pub dropped: f64,
 }
 
-/// Class and age of a page: where its values are found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct State {
-    pub class: usize,
-    pub bin: usize,
-}
-
-/// Memories of all pages, frequencies from a sample of them.
+/// Classes of all pages, frequencies from a sample of them.
 #[derive(Clone, Debug)]
 pub(super) struct History {
-    now: u64,
-    memories: Vec<Memory>,
-    sampled: Vec<PageId>,
+    now: EventNumber,
+    /// When the logs were last aged.
+    settled: EventNumber,
+    classes: Vec<Class>,
+    /// By number of the sampled page: its last event, `UNBORN` for a page that is not known.
+    births: Vec<EventNumber>,
+    /// Sampled pages by class.
+    logs: Vec<AgeLog>,
     frequencies: Vec<Frequencies>,
-    /// Changes of `entered` from one bin to the next since the last settlement; one extra bin per
-    /// class, so that a span of bins costs two additions.
-    entered_changes: Vec<f64>,
 }
 
 impl Default for History {
     fn default() -> History {
         History {
             now: 0,
-            memories: Vec::new(),
-            sampled: Vec::new(),
+            settled: 0,
+            classes: Vec::new(),
+            births: Vec::new(),
+            logs: vec![AgeLog::default(); CLASSES],
             frequencies: vec![Frequencies::default(); CLASSES * BINS],
-            entered_changes: vec![0.0; CLASSES * (BINS + 1)],
         }
     }
 }
 
 impl History {
     pub fn grow(&mut self, pages: usize) {
-        if self.memories.len() < pages {
-            self.memories.resize(pages, UNKNOWN);
+        if self.classes.len() < pages {
+            self.classes.resize(pages, Class::UNKNOWN);
+            self.births.resize(pages.div_ceil(SAMPLING), UNBORN);
         }
     }
 
+    /// Reads what is kept about pages that are about to be named.
+    #[inline(always)]
+    pub fn read_ahead(&self, pages: &[PageId]) {
+        let read = pages.iter().fold(0, |read, page| read | self.classes[page.index()].0);
+        std::hint::black_box(read);
+    }
+
     /// Number of the current event.
-    pub fn now(&self) -> u64 {
+    #[inline(always)]
+    pub fn now(&self) -> EventNumber {
         self.now
     }
 
     /// The next event begins; returns its number.
-    pub fn tick(&mut self) -> u64 {
-        self.now += 1;
+    #[inline(always)]
+    pub fn tick(&mut self) -> EventNumber {
+        // 0 is no event's number.
+        self.now = self.now.wrapping_add(1).max(1);
         self.now
     }
 
-    /// Class and age of `page`.
-    #[inline]
-    pub fn state(&self, page: PageId) -> State {
-        let memory = &self.memories[page.index()];
-        State { class: class(memory), bin: bin(self.age(memory)) }
-    }
-
     /// The frequencies of `class`, by age bin.
-    pub fn frequencies(&self, class: usize) -> &[Frequencies] {
-        &self.frequencies[class * BINS..(class + 1) * BINS]
+    pub fn frequencies(&self, class: Class) -> &[Frequencies] {
+        &self.frequencies[class.index() * BINS..(class.index() + 1) * BINS]
     }
 
-    /// `page` is written somewhere.
-    pub fn written(&mut self, page: PageId) {
-        let is_new = self.meet(page);
-        if !is_new {
-            self.count(page, |frequencies| frequencies.written += 1.0);
-        }
-        let memory = &mut self.memories[page.index()];
-        memory.past = if is_new || memory.past == past::NEVER_WRITTEN {
-            past::FIRST
-        } else {
-            past::RETURNED_0 + memory.reads.min(past::RETURNED_MOST)
-        };
-        memory.reads = 0;
-        self.restart(page);
+    /// `page` is written somewhere. Returns its class from now on.
+    #[inline]
+    pub fn written(&mut self, page: PageId) -> Class {
+        let next = self.classes[page.index()].after_write();
+        self.change(page, next, |frequencies| &mut frequencies.written)
     }
 
-    /// `page` is read from somewhere.
-    pub fn read(&mut self, page: PageId) {
-        if !self.meet(page) {
-            self.count(page, |frequencies| frequencies.read += 1.0);
-        }
-        let memory = &mut self.memories[page.index()];
-        memory.reads = (memory.reads + 1).min(READS as u8 - 1);
-        self.restart(page);
+    /// `page` is read from somewhere. Returns its class from now on.
+    #[inline]
+    pub fn read(&mut self, page: PageId) -> Class {
+        let next = self.classes[page.index()].after_read();
+        self.change(page, next, |frequencies| &mut frequencies.read)
     }
 
     /// `page` ceases to exist.
     pub fn dropped(&mut self, page: PageId) {
-        self.count(page, |frequencies| frequencies.dropped += 1.0);
-        let memory = std::mem::replace(&mut self.memories[page.index()], UNKNOWN);
-        if memory.sample != NONE {
-            self.sampled.swap_remove(memory.sample as usize);
-            if let Some(moved) = self.sampled.get(memory.sample as usize) {
-                self.memories[moved.index()].sample = memory.sample;
-            }
+        if let Some(sampled) = sampled(page) {
+            self.count(page, sampled, |frequencies| &mut frequencies.dropped);
+            self.births[sampled] = UNBORN;
         }
+        self.classes[page.index()] = Class::UNKNOWN;
     }
 
     /// Counts the sampled pages that are still waiting for their next event, so that long waits weigh
     /// before they end.
     pub fn settle(&mut self) {
-        for index in 0..self.sampled.len() {
-            let page = self.sampled[index];
-            let bin = bin(self.age(&self.memories[page.index()]));
-            self.count_entered(page, bin);
-        }
-        for class in 0..CLASSES {
-            let changes = &mut self.entered_changes[class * (BINS + 1)..(class + 1) * (BINS + 1)];
-            let mut entered = 0.0;
-            for (bin, change) in changes[..BINS].iter().enumerate() {
-                entered += change;
-                self.frequencies[class * BINS + bin].entered += entered;
-            }
-            changes.fill(0.0);
+        let settled = std::mem::replace(&mut self.settled, self.now);
+        for (log, frequencies) in self.logs.iter_mut().zip(self.frequencies.chunks_mut(BINS)) {
+            let (now, births) = (self.now, &self.births);
+            log.age(now, |entry, bin| {
+                if births[entry.page.index() / SAMPLING] == entry.born {
+                    let counted = bin_then(entry.born, settled, now);
+                    frequencies[counted + 1..bin + 1].iter_mut().for_each(|bin| bin.entered += 1.0);
+                }
+            });
         }
     }
 
@@ -193,100 +208,68 @@ impl History {
         }
     }
 
-    /// Makes `page` known; true if it was not.
-    fn meet(&mut self, page: PageId) -> bool {
-        let memory = &mut self.memories[page.index()];
-        let is_new = !memory.is_known;
-        if is_new {
-            memory.is_known = true;
-            if hash(page).is_multiple_of(SAMPLING) {
-                memory.sample = self.sampled.len() as u32;
-                self.sampled.push(page);
-            }
+    /// The page's age starts again, in its `next` class; a sampled page counts as having left the last.
+    #[inline(always)]
+    fn change(
+        &mut self,
+        page: PageId,
+        next: Class,
+        field: impl Fn(&mut Frequencies) -> &mut f64,
+    ) -> Class {
+        if let Some(sampled) = sampled(page) {
+            self.count(page, sampled, field);
+            self.births[sampled] = self.now;
+            self.frequencies[next.index() * BINS].entered += 1.0;
+            let births = &self.births;
+            self.logs[next.index()].push(Entry { page, born: self.now }, |entry| {
+                births[entry.page.index() / SAMPLING] == entry.born
+            });
         }
-        is_new
+        self.classes[page.index()] = next;
+        next
     }
 
-    fn age(&self, memory: &Memory) -> u32 {
-        // Wraps after 2^32 events without one of the page: an age of zero once in a lifetime.
-        (self.now as u32).wrapping_sub(memory.born)
-    }
-
-    /// The page changed its class: its age starts again.
-    fn restart(&mut self, page: PageId) {
-        let memory = &mut self.memories[page.index()];
-        memory.born = self.now as u32;
-        memory.next_bin = 0;
-    }
-
-    /// Counts what happens to `page` now, if it is in the sample.
-    fn count(&mut self, page: PageId, add: impl Fn(&mut Frequencies)) {
-        let memory = &self.memories[page.index()];
-        if memory.sample == NONE {
+    /// Counts what ends the wait of a sampled page, and the bins it reached since the last settlement.
+    fn count(
+        &mut self,
+        page: PageId,
+        sampled: usize,
+        field: impl Fn(&mut Frequencies) -> &mut f64,
+    ) {
+        let born = self.births[sampled];
+        if born == UNBORN {
             return;
         }
-        let (class, bin) = (class(memory), bin(self.age(memory)));
-        self.count_entered(page, bin);
-        add(&mut self.frequencies[class * BINS + bin]);
-    }
-
-    /// Counts `page` in every bin up to `bin` that it was not counted in yet.
-    fn count_entered(&mut self, page: PageId, bin: usize) {
-        let memory = &mut self.memories[page.index()];
-        let first = memory.next_bin as usize;
-        if bin >= first {
-            let changes = class(memory) * (BINS + 1);
-            self.entered_changes[changes + first] += 1.0;
-            self.entered_changes[changes + bin + 1] -= 1.0;
-            memory.next_bin = bin as u8 + 1;
+        let class = self.classes[page.index()].index();
+        let counted = bin_then(born, self.settled, self.now);
+        let reached = bin(self.now.wrapping_sub(born));
+        let frequencies = &mut self.frequencies[class * BINS..(class + 1) * BINS];
+        for frequencies in &mut frequencies[counted + 1..reached + 1] {
+            frequencies.entered += 1.0;
         }
+        *field(&mut frequencies[reached]) += 1.0;
     }
 }
 
-#[inline]
-fn class(memory: &Memory) -> usize {
-    memory.reads as usize * PASTS + memory.past as usize
+/// The bin at event `then` of a page born at `born`: the youngest if that was later.
+fn bin_then(born: EventNumber, then: EventNumber, now: EventNumber) -> usize {
+    let is_older = now.wrapping_sub(born) > now.wrapping_sub(then);
+    if is_older { bin(then.wrapping_sub(born)) } else { 0 }
 }
 
-/// Whether pages of `class` came back between their last two page-outs.
-pub(super) fn has_returned(class: usize) -> bool {
-    class % PASTS > past::RETURNED_0 as usize
+/// The number of `page` among the sampled ones: one page of each group of neighbours, which one is
+/// drawn from the group's number, so that neither a stride nor a run of pages escapes or fills the sample.
+#[inline(always)]
+fn sampled(page: PageId) -> Option<usize> {
+    let group = page.index() / SAMPLING;
+    let drawn = mix(group as u64) % SAMPLING as u64;
+    (page.index() % SAMPLING == drawn as usize).then_some(group)
 }
 
-/// Whether pages of `class` are in memory: their last event was a read.
-pub(super) fn is_in_memory(class: usize) -> bool {
-    class >= PASTS
-}
-
-/// Whether pages of `class` were never written while they were known.
-pub(super) fn is_never_written(class: usize) -> bool {
-    class % PASTS == past::NEVER_WRITTEN as usize
-}
-
-/// The class a page of `class` has after a read.
-pub(super) fn class_after_read(class: usize) -> usize {
-    (class / PASTS + 1).min(READS - 1) * PASTS + class % PASTS
-}
-
-/// The bin of an age: one per event at first, then four per doubling.
-#[inline]
-fn bin(age: u32) -> usize {
-    if age < 2 << BINS_PER_OCTAVE_LOG2 {
-        return age as usize;
-    }
-    let octave = age.ilog2() - BINS_PER_OCTAVE_LOG2;
-    (((octave << BINS_PER_OCTAVE_LOG2) + (age >> octave)) as usize).min(BINS - 1)
-}
-
-/// How many events wide a bin is.
-pub(super) fn bin_width(bin: usize) -> f64 {
-    let bins_per_octave = 1 << BINS_PER_OCTAVE_LOG2;
-    if bin < 2 * bins_per_octave { 1.0 } else { (1u64 << (bin / bins_per_octave - 1)) as f64 }
-}
-
-/// Spreads page numbers, so that the sample does not follow their order (splitmix64's finaliser).
-fn hash(page: PageId) -> u64 {
-    let mut mixed = u64::from(page.0).wrapping_add(0x9E37_79B9_7F4A_7C15);
+/// Spreads numbers (splitmix64's finaliser).
+#[inline(always)]
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
@@ -297,42 +280,36 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_follow_each_other_and_are_as_wide_as_they_say() {
-        let (mut previous, mut width) = (0, 0u64);
-        for age in 0..1u32 << 20 {
-            let current = bin(age);
-            assert!(current == previous || current == previous + 1, "age {age}");
-            if current == previous {
-                width += 1;
-            } else {
-                assert_eq!(bin_width(previous), width as f64, "bin {previous}");
-                (previous, width) = (current, 1);
-            }
+    fn one_page_of_every_group_is_sampled() {
+        for group in 0..1000 {
+            let pages = (group * SAMPLING..(group + 1) * SAMPLING).map(|page| PageId(page as u32));
+            let numbers: Vec<usize> = pages.filter_map(sampled).collect();
+            assert_eq!(numbers, [group]);
         }
-        assert_eq!(bin(u32::MAX), BINS - 1);
     }
 
     #[test]
     fn a_sampled_page_is_counted_once_in_every_bin_it_reaches() {
-        let page = (0..100).map(PageId).find(|page| hash(*page).is_multiple_of(SAMPLING));
-        let page = page.expect("one page in eight is sampled");
+        let page = (0..SAMPLING as u32).map(PageId).find(|page| sampled(*page).is_some());
+        let page = page.expect("one page of a group is sampled");
         let mut history = History::default();
         history.grow(page.index() + 1);
         history.tick();
-        history.written(page);
+        let class = history.written(page);
         for _ in 0..100 {
             history.tick();
-            history.settle();
+            if history.now() % 7 == 0 {
+                history.settle();
+            }
         }
-        let class = history.state(page).class;
-        history.read(page);
+        assert_eq!(history.read(page), class.after_read());
         history.settle();
         let reached = bin(100);
         for (bin, frequencies) in history.frequencies(class).iter().enumerate() {
             assert_eq!(frequencies.entered, f64::from(u8::from(bin <= reached)), "bin {bin}");
             assert_eq!(frequencies.read, f64::from(u8::from(bin == reached)), "bin {bin}");
         }
-        assert_eq!(history.state(page), State { class: class_after_read(class), bin: 0 });
+        assert_eq!(history.frequencies(class.after_read())[0].entered, 1.0);
     }
 
     #[test]
@@ -340,20 +317,19 @@ mod tests {
         let mut history = History::default();
         history.grow(1);
         let page = PageId(0);
-        history.read(page);
-        assert!(is_never_written(history.state(page).class));
-        history.written(page);
-        assert_eq!(history.state(page).class, past::FIRST as usize);
+        assert!(history.read(page).is_never_written());
+        assert_eq!(history.written(page), Class(past::FIRST));
         for reads in 0..4 {
-            for _ in 0..reads {
-                history.read(page);
+            for read in 1..=reads {
+                let class = history.read(page);
+                assert_eq!(class.reads(), read);
+                assert!(class.is_in_memory());
             }
-            history.written(page);
-            let class = history.state(page).class;
-            assert_eq!(class, past::RETURNED_0 as usize + reads.min(2));
-            assert_eq!(has_returned(class), reads > 0);
+            let class = history.written(page);
+            assert_eq!(class, Class(past::RETURNED_0 + reads.min(2)));
+            assert_eq!(class.has_returned(), reads > 0);
         }
         history.dropped(page);
-        assert_eq!(history.state(page).class, past::NEVER_WRITTEN as usize);
+        assert!(history.read(page).is_never_written());
     }
 }

@@ -9,13 +9,14 @@
 //! entry causes. Nothing here is tuned to a trace: with a large fast tier the price falls and
 //! everything enters; with a small one only pages with evidence of a return do.
 
-mod candidates;
+mod ages;
 mod history;
+mod residents;
 mod valuation;
 
 use super::{PageIn, PageOut, Placement, Tier};
-use candidates::Candidates;
-use history::History;
+use history::{Class, History};
+use residents::{Copy, Residents};
 use types::PageId;
 use valuation::{Latencies, Terms, Valuation};
 
@@ -24,7 +25,7 @@ pub use valuation::Latencies as AdaptiveLatencies;
 /// Chance of a read per age bin that a page without evidence is credited with while it stays.
 const PRIOR_READ_KEEP: f64 = 1.0 / 32.0;
 /// The same for a page that wants to enter: entering needs more evidence than staying.
-const PRIOR_READ_ENTER: f64 = 0.015;
+const PRIOR_READ_ENTER: f64 = 0.022;
 /// Factor on the price of a frame at each revaluation.
 const PRICE_STEP: f64 = 1.25;
 /// The price of a frame stays within this factor of a slow read per fast tier of events.
@@ -33,6 +34,8 @@ const PRICE_RANGE: f64 = 1e3;
 const REVALUATIONS_PER_TIER: u64 = 16;
 /// ... but not more often than this many events.
 const EVENTS_BETWEEN_REVALUATIONS_MIN: u64 = 1024;
+/// Residents are aged this often from one revaluation to the next.
+const AGEINGS_PER_REVALUATION: u64 = 4;
 
 /// How the last admissions since the price was set went.
 #[derive(Clone, Copy, Debug, Default)]
@@ -50,8 +53,8 @@ pub struct AdaptiveOptions {
     pub capacity: u64,
     /// What operations cost.
     pub latencies: Latencies,
-    /// The driver takes a frame from a page that is in memory without writing its data; such a page is
-    /// written when it leaves memory.
+    /// The driver takes a frame from a page that is in memory without writing its data; unless a
+    /// page-out overwrites it, such a page is written late.
     pub drops_in_memory: bool,
 }
 
@@ -62,18 +65,21 @@ pub struct Adaptive {
     latencies: Latencies,
     drops_in_memory: bool,
     history: History,
-    candidates: Candidates,
+    residents: Residents,
     /// Values of pages that are in the fast tier.
     keep: Valuation,
     /// Values of pages that want to enter it.
     enter: Valuation,
     price: f64,
     demand: Demand,
-    next_revaluation: u64,
+    /// Events until the next ageing.
+    events_left: u64,
+    /// Ageings until the next revaluation.
+    ageings_left: u64,
     /// The page whose frame the last admission took, until the driver asks for it.
     chosen: Option<PageId>,
-    /// The page being admitted leaves a valid copy on the slow tier.
-    admitted_is_clean: bool,
+    /// What the page being admitted is.
+    admitted: (Class, Copy),
 }
 
 impl Adaptive {
@@ -85,38 +91,51 @@ impl Adaptive {
             latencies,
             drops_in_memory,
             history: History::default(),
-            candidates: Candidates::default(),
+            residents: Residents::default(),
             keep: Valuation::default(),
             enter: Valuation::default(),
             price: 0.5 * latencies.slow_read / capacity.max(1) as f64,
             demand: Demand::default(),
-            next_revaluation: 0,
+            events_left: 0,
+            ageings_left: 0,
             chosen: None,
-            admitted_is_clean: false,
+            admitted: (Class::of(0), Copy::Clean),
         };
-        adaptive.revalue();
+        adaptive.age(true);
         adaptive
     }
 
-    fn has_room(&self) -> bool {
-        self.candidates.len() < self.capacity
-    }
-
-    /// Time passes by one event.
-    fn tick(&mut self) {
-        if self.history.tick() >= self.next_revaluation {
-            self.revalue();
+    /// Time passes by one event, before which a frame was free or not.
+    #[inline(always)]
+    fn tick(&mut self, has_room: bool) {
+        self.history.tick();
+        self.events_left -= 1;
+        if self.events_left == 0 {
+            self.age(has_room);
         }
     }
 
+    /// Brings the residents' ages up to date, and now and then their values.
+    #[cold]
+    #[inline(never)]
+    fn age(&mut self, has_room: bool) {
+        let between_revaluations =
+            (self.capacity / REVALUATIONS_PER_TIER).max(EVENTS_BETWEEN_REVALUATIONS_MIN);
+        self.events_left = between_revaluations / AGEINGS_PER_REVALUATION;
+        if self.ageings_left == 0 {
+            self.ageings_left = AGEINGS_PER_REVALUATION;
+            self.revalue(has_room);
+        }
+        self.ageings_left -= 1;
+        self.residents.age(self.history.now());
+    }
+
     /// Sets the price of a frame by the demand since the last time, and all values by the price.
-    fn revalue(&mut self) {
-        let interval = (self.capacity / REVALUATIONS_PER_TIER).max(EVENTS_BETWEEN_REVALUATIONS_MIN);
-        self.next_revaluation = self.history.now() + interval;
+    fn revalue(&mut self, has_room: bool) {
         self.history.settle();
         if self.demand.contested > self.demand.idle {
             self.price *= PRICE_STEP;
-        } else if self.demand.idle > 0 || self.has_room() {
+        } else if self.demand.idle > 0 || has_room {
             self.price /= PRICE_STEP;
         }
         self.demand = Demand::default();
@@ -130,25 +149,19 @@ impl Adaptive {
         };
         self.enter.compute(&self.history, terms(PRIOR_READ_ENTER));
         self.keep.compute(&self.history, terms(PRIOR_READ_KEEP));
+        let keep = &self.keep;
+        self.residents.set_worths(|class, copy, bin| keep.worth(class, copy, bin));
         self.history.fade();
     }
 
-    /// Whether there is a frame for a page whose entry is worth `gain` nanoseconds: a free one, or
-    /// that of a resident worth less, which becomes the chosen victim.
-    fn finds_frame(&mut self, gain: f64) -> bool {
-        if self.has_room() {
-            return true;
-        }
-        if gain <= 0.0 || self.capacity == 0 {
+    /// Whether a page whose entry is worth `gain` nanoseconds gets a frame although none is free: that
+    /// of a resident worth less, which becomes the chosen victim.
+    fn takes_frame(&mut self, gain: f64) -> bool {
+        if gain <= 0.0 {
             self.demand.idle += 1;
             return false;
         }
-        let (history, keep) = (&self.history, &self.keep);
-        let worth = |page, is_clean| {
-            let state = history.state(page);
-            if is_clean { keep.clean(state) } else { keep.dirty(state) - keep.given_up(state) }
-        };
-        let Some(cheapest) = self.candidates.cheapest(worth) else { return false };
+        let Some(cheapest) = self.residents.cheapest() else { return false };
         if cheapest.worth <= 0.0 {
             self.demand.idle += 1;
         } else if gain > cheapest.worth {
@@ -165,69 +178,74 @@ impl Adaptive {
 impl Placement for Adaptive {
     fn grow(&mut self, pages: usize) {
         self.history.grow(pages);
-        self.candidates.grow(pages);
+        self.residents.grow(pages);
+    }
+
+    #[inline(always)]
+    fn read_ahead(&self, pages: &[PageId]) {
+        self.history.read_ahead(pages);
+        self.residents.read_ahead(pages);
     }
 
     /// A clean page-out moves nothing and says nothing about the page's return, so it passes unseen.
+    /// Until its next event such a page is taken for being in memory.
     fn place_out(&mut self, out: PageOut) -> Tier {
         if !out.must_write {
             return if out.is_resident { Tier::Fast } else { Tier::Slow };
         }
-        self.tick();
-        self.history.written(out.page);
-        let state = self.history.state(out.page);
+        self.tick(out.has_room);
+        let class = self.history.written(out.page);
         // What writing to the fast tier saves against writing to the slow one.
         let saved = self.latencies.slow_write - self.latencies.fast_write;
         if out.is_resident {
-            if self.has_room() || self.keep.dirty(state) + saved >= 0.0 {
-                self.candidates.set_clean(out.page, false);
+            if out.has_room || self.keep.of_young(class, Copy::Dirty) + saved >= 0.0 {
+                self.residents.put(out.page, class, Copy::Dirty, self.history.now());
                 return Tier::Fast;
             }
-            self.candidates.remove(out.page);
+            self.residents.remove(out.page);
             return Tier::Slow;
         }
-        let gain = self.enter.dirty(state) + saved;
-        if self.finds_frame(gain) {
-            self.admitted_is_clean = false;
-            return Tier::Fast;
-        }
-        Tier::Slow
+        self.admitted = (class, Copy::Dirty);
+        let gain = self.enter.of_young(class, Copy::Dirty) + saved;
+        if out.has_room || self.takes_frame(gain) { Tier::Fast } else { Tier::Slow }
     }
 
     fn place_in(&mut self, read: PageIn) -> Tier {
-        self.tick();
-        self.history.read(read.page);
+        self.tick(read.has_room);
+        let class = self.history.read(read.page);
         if read.from == Tier::Fast {
+            let copy = self.residents.copy(read.page);
+            self.residents.put(read.page, class, copy, self.history.now());
             return Tier::Fast;
         }
-        let state = self.history.state(read.page);
-        let value = if self.has_room() {
-            self.keep.clean_in_free_frame(state)
+        self.admitted = (class, Copy::Clean);
+        let value = if read.has_room {
+            self.keep.of_young_in_free_frame(class)
         } else {
-            self.enter.clean(state)
+            self.enter.of_young(class, Copy::Clean)
         };
         let gain = value - self.latencies.fast_write;
-        if gain > 0.0 && self.finds_frame(gain) {
-            self.admitted_is_clean = true;
-            return Tier::Fast;
+        // Without gain a page is not filled in, which says nothing about the demand for frames.
+        if gain > 0.0 && (read.has_room || self.takes_frame(gain)) {
+            Tier::Fast
+        } else {
+            Tier::Slow
         }
-        Tier::Slow
     }
 
     fn victim(&mut self) -> PageId {
         let victim = self.chosen.take().expect("an admission into a full tier chose a victim");
-        self.candidates.remove(victim);
+        self.residents.remove(victim);
         victim
     }
 
     fn insert(&mut self, page: PageId) {
-        self.candidates.insert(page, self.admitted_is_clean);
+        let (class, copy) = self.admitted;
+        self.residents.put(page, class, copy, self.history.now());
     }
 
     fn forget(&mut self, page: PageId) {
         self.history.dropped(page);
-        if self.candidates.contains(page) {
-            self.candidates.remove(page);
-        }
+        self.residents.remove(page);
     }
 }

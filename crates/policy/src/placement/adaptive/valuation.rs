@@ -1,9 +1,8 @@
 //! What holding a page's copy in the fast tier is worth, by class and age.
 
-use super::history::{
-    BINS, CLASSES, Frequencies, History, State, bin_width, class_after_read, has_returned,
-    is_in_memory, is_never_written,
-};
+use super::ages::{BINS, bin_width};
+use super::history::{CLASSES, Class, Frequencies, History};
+use super::residents::Copy;
 
 /// Weight of the prior, in sampled pages per age bin.
 const PRIOR_WEIGHT: f64 = 4.0;
@@ -13,8 +12,9 @@ const PRIOR_DROPPED: f64 = 1.0 / 32.0;
 const RETURNED_FACTOR: f64 = 2.0;
 /// How fast the prior of never-written pages follows what was seen at younger ages.
 const EXTRAPOLATION: f64 = 0.125;
-/// Classes follow each other at most three reads far and then repeat, so values settle in few rounds.
-const ROUNDS: usize = 4;
+/// Classes follow each other at most three reads far and then repeat, and values start from the last
+/// ones, so they settle in few rounds.
+const ROUNDS: usize = 2;
 
 /// What one operation on one page costs, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,8 @@ pub struct Latencies {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     pub latencies: Latencies,
-    /// A page in memory gives up its frame unwritten; it is written when it leaves memory.
+    /// A page in memory gives up its frame unwritten, and is written late unless a page-out overwrites
+    /// its copy first.
     pub drops_in_memory: bool,
     /// Nanoseconds per frame and event.
     pub price: f64,
@@ -44,6 +45,7 @@ pub(super) struct Terms {
 /// Chances of what matters to a page within one age bin; the rest of the pages end there.
 struct Chances {
     read: f64,
+    dropped: f64,
     stays: f64,
 }
 
@@ -55,20 +57,26 @@ impl Chances {
         let written = (seen.written / pages).min(1.0 - read);
         let dropped =
             ((seen.dropped + PRIOR_WEIGHT * PRIOR_DROPPED) / pages).min(1.0 - read - written);
-        Chances { read, stays: 1.0 - read - written - dropped }
+        Chances { read, dropped, stays: 1.0 - read - written - dropped }
     }
 }
 
-/// Values in nanoseconds, relative to the page being on the slow tier only. A clean copy is worth at
-/// least 0, because it may be dropped. A dirty one is worth at least what giving it up costs: a slow
-/// write, or, while the page is in memory, the chance that it leaves memory unmodified and must then be
-/// written for want of a copy.
+/// Values of one class and age bin, in nanoseconds, relative to the page being on the slow tier only.
+#[derive(Clone, Copy, Debug, Default)]
+struct Value {
+    /// Of a copy that the slow tier does not have; at least `given_up`.
+    dirty: f64,
+    /// Of a copy that the slow tier has too; at least 0, because it may be dropped.
+    clean: f64,
+    /// Of the page when its only copy, in the fast tier, is given up: minus a slow write, or, while the
+    /// page is in memory, minus the chance that the write must be made up for. Never above 0.
+    given_up: f64,
+}
+
+/// Values by class and age bin.
 #[derive(Clone, Debug)]
 pub(super) struct Valuation {
-    dirty: Vec<f64>,
-    clean: Vec<f64>,
-    /// Of a dirty copy that is given up, never above 0.
-    given_up: Vec<f64>,
+    values: Vec<Value>,
     /// Of a clean copy at age 0 whose frame costs nothing.
     clean_in_free_frame: [f64; CLASSES],
 }
@@ -76,42 +84,41 @@ pub(super) struct Valuation {
 impl Default for Valuation {
     fn default() -> Valuation {
         Valuation {
-            dirty: vec![0.0; CLASSES * BINS],
-            clean: vec![0.0; CLASSES * BINS],
-            given_up: vec![0.0; CLASSES * BINS],
+            values: vec![Value::default(); CLASSES * BINS],
             clean_in_free_frame: [0.0; CLASSES],
         }
     }
 }
 
 impl Valuation {
-    /// Value of a copy that the slow tier does not have.
+    /// What a copy is worth to a page that has just come to be of `class`.
     #[inline]
-    pub fn dirty(&self, state: State) -> f64 {
-        self.dirty[state.class * BINS + state.bin]
+    pub fn of_young(&self, class: Class, copy: Copy) -> f64 {
+        let value = &self.values[class.index() * BINS];
+        match copy {
+            Copy::Dirty => value.dirty,
+            Copy::Clean => value.clean,
+        }
     }
 
-    /// Value of a copy that the slow tier has too.
-    #[inline]
-    pub fn clean(&self, state: State) -> f64 {
-        self.clean[state.class * BINS + state.bin]
+    /// What giving a copy up would lose, the writes that it forces included. Never below 0.
+    pub fn worth(&self, class: Class, copy: Copy, bin: usize) -> f64 {
+        let value = &self.values[class.index() * BINS + bin];
+        match copy {
+            Copy::Dirty => value.dirty - value.given_up,
+            Copy::Clean => value.clean,
+        }
     }
 
-    /// Value of a page whose only copy, a dirty one in the fast tier, is given up.
-    #[inline]
-    pub fn given_up(&self, state: State) -> f64 {
-        self.given_up[state.class * BINS + state.bin]
-    }
-
-    /// Value of a clean copy whose frame nobody else wants.
-    pub fn clean_in_free_frame(&self, state: State) -> f64 {
-        self.clean_in_free_frame[state.class]
+    /// Value of a clean copy whose frame nobody else wants, to a page that has just been read.
+    pub fn of_young_in_free_frame(&self, class: Class) -> f64 {
+        self.clean_in_free_frame[class.index()]
     }
 
     /// Values under these terms.
     pub fn compute(&mut self, history: &History, terms: Terms) {
         for _ in 0..ROUNDS {
-            for class in (0..CLASSES).rev() {
+            for class in (0..CLASSES).rev().map(Class::of) {
                 self.compute_class(class, history.frequencies(class), terms);
             }
         }
@@ -119,48 +126,48 @@ impl Valuation {
 
     /// Backward over the ages: a page is read, or ends, or lives on to the next bin, where its copy
     /// is kept if that is worth more than giving it up.
-    fn compute_class(&mut self, class: usize, seen: &[Frequencies], terms: Terms) {
+    fn compute_class(&mut self, class: Class, seen: &[Frequencies], terms: Terms) {
         let Latencies { slow_read, slow_write, fast_read, fast_write } = terms.latencies;
-        let next = class_after_read(class) * BINS;
+        let next = self.values[class.after_read().index() * BINS];
+        let next_free = self.clean_in_free_frame[class.after_read().index()];
         // After the read a page on the slow tier could be filled in; that much is not lost.
-        let refill = (self.clean[next] - fast_write).max(0.0);
+        let refill = (next.clean - fast_write).max(0.0);
         let saved = slow_read - fast_read;
-        let after_read_dirty = saved + self.dirty[next] - refill;
-        let after_read_clean = saved + self.clean[next] - refill;
-        let next_free = self.clean_in_free_frame[class_after_read(class)];
+        let after_read_dirty = saved + next.dirty - refill;
+        let after_read_clean = saved + next.clean - refill;
         let after_read_free = saved + next_free - (next_free - fast_write).max(0.0);
 
         let priors = prior_reads(class, seen, terms.prior_read);
-        let drops = terms.drops_in_memory && is_in_memory(class);
-        let mut given_up = if drops { 0.0 } else { -slow_write };
-        let (mut dirty, mut clean, mut free) = (given_up, 0.0f64, 0.0);
+        let drops = terms.drops_in_memory && class.is_in_memory();
+        let mut value = Value { dirty: -slow_write, clean: 0.0, given_up: -slow_write };
+        let mut free = 0.0;
+        let values = &mut self.values[class.index() * BINS..(class.index() + 1) * BINS];
         for bin in (0..BINS).rev() {
-            let chances = Chances::new(&seen[bin], priors[bin]);
+            let Chances { read, dropped, stays } = Chances::new(&seen[bin], priors[bin]);
             // A page that leaves the bin does so half-way through on average.
-            let rent = terms.price * bin_width(bin) * (0.5 + 0.5 * chances.stays);
+            let rent = terms.price * f64::from(bin_width(bin)) * (0.5 + 0.5 * stays);
             if drops {
-                given_up = chances.stays * given_up - chances.read * slow_write;
+                value.given_up = stays * value.given_up - (read + dropped) * slow_write;
             }
-            dirty = (chances.read * after_read_dirty + chances.stays * dirty - rent).max(given_up);
-            clean = (chances.read * after_read_clean + chances.stays * clean - rent).max(0.0);
-            free = chances.read * after_read_free + chances.stays * free;
-            self.given_up[class * BINS + bin] = given_up;
-            self.dirty[class * BINS + bin] = dirty;
-            self.clean[class * BINS + bin] = clean;
+            let dirty = read * after_read_dirty + stays * value.dirty - rent;
+            value.dirty = dirty.max(value.given_up);
+            value.clean = (read * after_read_clean + stays * value.clean - rent).max(0.0);
+            free = read * after_read_free + stays * free;
+            values[bin] = value;
         }
-        self.clean_in_free_frame[class] = free;
+        self.clean_in_free_frame[class.index()] = free;
     }
 }
 
 /// Prior chance of a read for every age bin of a class. Bins widen with age, so a constant chance per
 /// bin is one that falls with age, as reuse does. Pages that were never written are blocks and files
 /// rather than heaps: theirs follows what the younger bins showed.
-fn prior_reads(class: usize, seen: &[Frequencies], prior_read: f64) -> [f64; BINS] {
+fn prior_reads(class: Class, seen: &[Frequencies], prior_read: f64) -> [f64; BINS] {
     let mut priors = [0.0; BINS];
-    let mut prior = prior_read * if has_returned(class) { RETURNED_FACTOR } else { 1.0 };
+    let mut prior = prior_read * if class.has_returned() { RETURNED_FACTOR } else { 1.0 };
     for (slot, frequencies) in priors.iter_mut().zip(seen) {
         *slot = prior;
-        if is_never_written(class) {
+        if class.is_never_written() {
             let pages = frequencies.entered + PRIOR_WEIGHT;
             let chance = (frequencies.read + PRIOR_WEIGHT * prior) / pages;
             prior += (chance - prior) * EXTRAPOLATION * frequencies.entered / pages;

@@ -1,0 +1,341 @@
+//! `adaptive` in the obvious way: every page's story in a map, every resident looked at for a victim.
+//!
+//! The computation is that of docs/architectures.md, written with tables of classes and bins and without
+//! logs of ages: sums and products stand in the same order as in `policy::placement::Adaptive`, so that
+//! both come to the same bits, and nothing else is shared.
+
+use std::collections::BTreeMap;
+
+const BINS: usize = 100;
+const PASTS: usize = 5;
+const CLASSES: usize = 4 * PASTS;
+
+/// What one operation on one page costs, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub struct Latencies {
+    /// Reading a page from the slow tier.
+    pub slow_read: f64,
+    /// Writing a page to the slow tier.
+    pub slow_write: f64,
+    /// Reading a page from the fast tier.
+    pub fast_read: f64,
+    /// Writing a page to the fast tier, with its wear.
+    pub fast_write: f64,
+}
+
+/// What is known of a page that exists.
+struct Story {
+    /// Reads since the last page-out, at most 3.
+    reads: usize,
+    /// 0 never written, 1 written once, 2, 3, 4: came back 0, 1, more times between two page-outs.
+    past: usize,
+    last_event: u64,
+    /// Bins of the present class that the page was counted in.
+    bins_counted: usize,
+}
+
+impl Story {
+    fn class(&self) -> usize {
+        self.reads * PASTS + self.past
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    entered: f64,
+    read: f64,
+    written: f64,
+    dropped: f64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Value {
+    dirty: f64,
+    clean: f64,
+    given_up: f64,
+}
+
+struct Values {
+    by_bin: [[Value; BINS]; CLASSES],
+    free: [f64; CLASSES],
+}
+
+/// The decisions of `adaptive`.
+pub(super) struct Adaptive {
+    capacity: usize,
+    latencies: Latencies,
+    drops: bool,
+    now: u64,
+    last_ageing: u64,
+    ageings: u64,
+    stories: BTreeMap<u32, Story>,
+    /// Residents, and whether the slow tier has their copy too.
+    residents: BTreeMap<u32, bool>,
+    seen: [[Seen; BINS]; CLASSES],
+    keep: Values,
+    enter: Values,
+    price: f64,
+    contested: u64,
+    idle: u64,
+    victim: Option<u32>,
+}
+
+impl Adaptive {
+    pub fn new(capacity: usize, latencies: Latencies, drops: bool) -> Adaptive {
+        let values =
+            || Values { by_bin: [[Value::default(); BINS]; CLASSES], free: [0.0; CLASSES] };
+        let mut adaptive = Adaptive {
+            capacity,
+            latencies,
+            drops,
+            now: 0,
+            last_ageing: 0,
+            ageings: 0,
+            stories: BTreeMap::new(),
+            residents: BTreeMap::new(),
+            seen: [[Seen::default(); BINS]; CLASSES],
+            keep: values(),
+            enter: values(),
+            price: 0.5 * latencies.slow_read / capacity.max(1) as f64,
+            contested: 0,
+            idle: 0,
+            victim: None,
+        };
+        adaptive.revalue(true);
+        adaptive
+    }
+
+    /// A page is written; whether to the fast tier.
+    pub fn written(&mut self, page: u32) -> bool {
+        self.tick();
+        self.count(page, |seen| &mut seen.written);
+        let past = match self.stories.get(&page) {
+            Some(story) if story.past > 0 => 2 + story.reads.min(2),
+            _ => 1,
+        };
+        self.begin(page, 0, past);
+        let saved = self.latencies.slow_write - self.latencies.fast_write;
+        let is_fast = if self.residents.contains_key(&page) {
+            self.has_room() || self.keep.by_bin[past][0].dirty + saved >= 0.0
+        } else {
+            self.has_room() || self.displaces(self.enter.by_bin[past][0].dirty + saved)
+        };
+        if is_fast {
+            self.residents.insert(page, false);
+        } else {
+            self.residents.remove(&page);
+        }
+        is_fast
+    }
+
+    /// A page is read; whether it is in the fast tier afterwards.
+    pub fn read(&mut self, page: u32) -> bool {
+        self.tick();
+        self.count(page, |seen| &mut seen.read);
+        let (reads, past) =
+            self.stories.get(&page).map_or((0, 0), |story| (story.reads, story.past));
+        self.begin(page, (reads + 1).min(3), past);
+        if self.residents.contains_key(&page) {
+            return true;
+        }
+        let class = self.stories[&page].class();
+        let value =
+            if self.has_room() { self.keep.free[class] } else { self.enter.by_bin[class][0].clean };
+        let gain = value - self.latencies.fast_write;
+        let fills = gain > 0.0 && (self.has_room() || self.displaces(gain));
+        if fills {
+            self.residents.insert(page, true);
+        }
+        fills
+    }
+
+    /// The page whose frame the last admission took.
+    pub fn take_victim(&mut self) -> u32 {
+        self.victim.take().expect("the admission chose a victim")
+    }
+
+    /// A page ceases to exist.
+    pub fn dropped(&mut self, page: u32) {
+        self.count(page, |seen| &mut seen.dropped);
+        self.stories.remove(&page);
+        self.residents.remove(&page);
+    }
+
+    fn has_room(&self) -> bool {
+        self.residents.len() < self.capacity
+    }
+
+    /// Looks at every resident; the cheapest leaves if it is worth less than `gain`.
+    fn displaces(&mut self, gain: f64) -> bool {
+        if gain <= 0.0 {
+            self.idle += 1;
+            return false;
+        }
+        let candidates = self.residents.iter().map(|(page, is_clean)| {
+            let story = &self.stories[page];
+            let bin = bin(self.last_ageing.saturating_sub(story.last_event));
+            let value = &self.keep.by_bin[story.class()][bin];
+            let worth = if *is_clean { value.clean } else { value.dirty - value.given_up };
+            (worth, (story.class(), *is_clean, bin, story.last_event), *page)
+        });
+        let cheapest =
+            candidates.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
+        let Some((worth, _, page)) = cheapest else { return false };
+        if worth <= 0.0 {
+            self.idle += 1;
+        } else if gain > worth {
+            self.contested += 1;
+        }
+        if gain <= worth {
+            return false;
+        }
+        self.residents.remove(&page);
+        self.victim = Some(page);
+        true
+    }
+
+    fn tick(&mut self) {
+        self.now += 1;
+        let between = (self.capacity as u64 / 16).max(1024) / 4;
+        if self.now - self.last_ageing == between {
+            self.last_ageing = self.now;
+            self.ageings += 1;
+            if self.ageings.is_multiple_of(4) {
+                self.revalue(self.has_room());
+            }
+        }
+    }
+
+    /// A page begins a new wait.
+    fn begin(&mut self, page: u32, reads: usize, past: usize) {
+        let story = Story { reads, past, last_event: self.now, bins_counted: 0 };
+        self.stories.insert(page, story);
+        self.count_bins(page);
+    }
+
+    /// Counts a sampled page in the bins it has reached.
+    fn count_bins(&mut self, page: u32) {
+        if !is_sampled(page) {
+            return;
+        }
+        if let Some(story) = self.stories.get_mut(&page) {
+            let reached = bin(self.now - story.last_event) + 1;
+            for bin in story.bins_counted..reached {
+                self.seen[story.class()][bin].entered += 1.0;
+            }
+            story.bins_counted = reached;
+        }
+    }
+
+    /// Counts what ends the wait of a sampled page.
+    fn count(&mut self, page: u32, field: impl Fn(&mut Seen) -> &mut f64) {
+        self.count_bins(page);
+        if let Some(story) = self.stories.get(&page).filter(|_| is_sampled(page)) {
+            let bin = bin(self.now - story.last_event);
+            *field(&mut self.seen[story.class()][bin]) += 1.0;
+        }
+    }
+
+    fn revalue(&mut self, has_room: bool) {
+        let pages: Vec<u32> = self.stories.keys().copied().collect();
+        pages.into_iter().for_each(|page| self.count_bins(page));
+        if self.contested > self.idle {
+            self.price *= 1.25;
+        } else if self.idle > 0 || has_room {
+            self.price /= 1.25;
+        }
+        (self.contested, self.idle) = (0, 0);
+        let unit = self.latencies.slow_read / self.capacity.max(1) as f64;
+        self.price = self.price.clamp(unit / 1e3, unit * 1e3);
+        let terms = Terms { latencies: self.latencies, drops: self.drops, price: self.price };
+        value(&mut self.enter, &self.seen, &terms, 0.022);
+        value(&mut self.keep, &self.seen, &terms, 1.0 / 32.0);
+        for seen in self.seen.iter_mut().flatten() {
+            seen.entered *= 0.98;
+            seen.read *= 0.98;
+            seen.written *= 0.98;
+            seen.dropped *= 0.98;
+        }
+    }
+}
+
+struct Terms {
+    latencies: Latencies,
+    drops: bool,
+    price: f64,
+}
+
+fn value(values: &mut Values, seen: &[[Seen; BINS]; CLASSES], terms: &Terms, prior_read: f64) {
+    let Latencies { slow_read, slow_write, fast_read, fast_write } = terms.latencies;
+    let saved = slow_read - fast_read;
+    for _ in 0..2 {
+        for class in (0..CLASSES).rev() {
+            let (reads, past) = (class / PASTS, class % PASTS);
+            let next = (reads + 1).min(3) * PASTS + past;
+            let (next_value, next_free) = (values.by_bin[next][0], values.free[next]);
+            let refill = (next_value.clean - fast_write).max(0.0);
+            let prior_reads = prior_reads(past, &seen[class], prior_read);
+            let mut later = Value { dirty: -slow_write, clean: 0.0, given_up: -slow_write };
+            let mut free = 0.0;
+            for bin in (0..BINS).rev() {
+                let seen = &seen[class][bin];
+                let pages = seen.entered + 4.0;
+                let read = ((seen.read + 4.0 * prior_reads[bin]) / pages).min(1.0);
+                let written = (seen.written / pages).min(1.0 - read);
+                let dropped = ((seen.dropped + 4.0 / 32.0) / pages).min(1.0 - read - written);
+                let stays = 1.0 - read - written - dropped;
+                let rent = terms.price * width(bin) as f64 * (0.5 + 0.5 * stays);
+                if terms.drops && reads > 0 {
+                    later.given_up = stays * later.given_up - (read + dropped) * slow_write;
+                }
+                let after_read = saved + next_value.dirty - refill;
+                let dirty = read * after_read + stays * later.dirty - rent;
+                later.dirty = dirty.max(later.given_up);
+                let after_read = saved + next_value.clean - refill;
+                later.clean = (read * after_read + stays * later.clean - rent).max(0.0);
+                let after_read = saved + next_free - (next_free - fast_write).max(0.0);
+                free = read * after_read + stays * free;
+                values.by_bin[class][bin] = later;
+            }
+            values.free[class] = free;
+        }
+    }
+}
+
+fn prior_reads(past: usize, seen: &[Seen; BINS], prior_read: f64) -> Vec<f64> {
+    let mut prior = if past > 2 { 2.0 * prior_read } else { prior_read };
+    let mut priors = Vec::new();
+    for seen in seen {
+        priors.push(prior);
+        if past == 0 {
+            let pages = seen.entered + 4.0;
+            let chance = (seen.read + 4.0 * prior) / pages;
+            prior += (chance - prior) * 0.125 * seen.entered / pages;
+        }
+    }
+    priors
+}
+
+/// Bins are one event wide up to age 8, then four to a doubling.
+fn width(bin: usize) -> u64 {
+    if bin < 8 { 1 } else { 1 << (bin / 4 - 1) }
+}
+
+fn bin(age: u64) -> usize {
+    let mut least_age = 0;
+    for bin in 0..BINS - 1 {
+        least_age += width(bin);
+        if age < least_age {
+            return bin;
+        }
+    }
+    BINS - 1
+}
+
+/// One page of every four neighbours, drawn by splitmix64.
+fn is_sampled(page: u32) -> bool {
+    let mut mixed = u64::from(page / 4).wrapping_add(0x9E37_79B9_7F4A_7C15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    u64::from(page % 4) == (mixed ^ (mixed >> 31)) % 4
+}
