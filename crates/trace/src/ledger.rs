@@ -33,6 +33,8 @@ pub struct Ledger {
     process_by_name: HashMap<(u32, Vec<u8>), ProcessId>,
     devices: Vec<String>,
     device_by_name: HashMap<Vec<u8>, u32>,
+    /// The same device comes many times in a row: its name and number.
+    device_last: (Vec<u8>, Option<u32>),
     rejected: u64,
     rejects: Vec<Reject>,
     skipped: BTreeMap<&'static str, u64>,
@@ -153,17 +155,32 @@ impl Ledger {
     }
 
     /// Number of the device with this name.
+    #[inline]
     pub fn device(&mut self, name: &[u8]) -> u32 {
-        if let Some(&number) = self.device_by_name.get(name) {
-            return number;
+        match &self.device_last {
+            (last, Some(number)) if last == name => *number,
+            _ => self.other_device(name),
         }
-        if self.devices.len() == NAMES_MAX {
-            self.lose("devices beyond the first million, counted as the last one", 1);
-            return NAMES_MAX as u32 - 1;
-        }
-        let number = self.devices.len() as u32;
-        self.devices.push(readable(name));
-        self.device_by_name.insert(name.to_vec(), number);
+    }
+
+    fn other_device(&mut self, name: &[u8]) -> u32 {
+        let number = match self.device_by_name.get(name) {
+            Some(&number) => number,
+            None if self.devices.len() == NAMES_MAX => {
+                self.lose("devices beyond the first million, counted as the last one", 1);
+                return NAMES_MAX as u32 - 1;
+            }
+            None => {
+                let number = self.devices.len() as u32;
+                self.devices.push(readable(name));
+                self.device_by_name.insert(name.to_vec(), number);
+                number
+            }
+        };
+        let (last, of_last) = &mut self.device_last;
+        last.clear();
+        last.extend_from_slice(name);
+        *of_last = Some(number);
         number
     }
 

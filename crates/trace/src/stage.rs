@@ -10,9 +10,9 @@ use crate::Error;
 use crate::ledger::Ledger;
 use crate::record::{IdReader, Operation, Record, RecordReader, Stage, Traits};
 
-/// Records held back over all recordings of an import: 50 MB. An issue that comes only after so
-/// many queueings is booked as lost.
-pub const HELD_MAX: usize = 1 << 20;
+/// Records held back over all recordings of an import: 25 MB, which are still there when the
+/// numbering table is full. An issue that comes only after so many queueings is booked as lost.
+pub const HELD_MAX: usize = 1 << 19;
 
 /// A recording read at one stage of its requests.
 pub struct Staged<R> {

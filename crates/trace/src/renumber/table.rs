@@ -17,10 +17,13 @@ const SMALLEST_BITS: u32 = 12;
 /// Numbers take one bit less than the index, and must fit u32.
 const LARGEST_BITS: u32 = 32;
 
-/// Slot = `hash << bits | off_home << (bits - 1) | number + 1`; 0 is empty.
+/// Slot = `hash << bits | off_home << (bits - 1) | number + 1`; 0 is empty. Off its home, where ids
+/// are compared anyway, the lowest bit of the hash makes room for one more of the number. A table
+/// that may not grow goes on past half full with numbers which need that bit, and calls them off
+/// home wherever they are: ids up to there are found as quickly as ever.
 ///
-/// Invariants: `slots.len() == 1 << bits`; `ids.len() <= capacity(bits)`; the slot of `ids[n]`
-/// holds `n + 1` and is reached from its home without crossing an empty slot.
+/// Invariants: `slots.len() == 1 << bits`; `ids.len() <= crowd(bits)`; the slot of `ids[n]` holds
+/// `n + 1` and is reached from its home without crossing an empty slot.
 #[derive(Debug)]
 pub(super) struct Table {
     slots: Vec<u64>,
@@ -53,16 +56,48 @@ pub(super) fn home(hash: u64, bits: u32) -> usize {
     ((hash >> (u64::BITS - bits)) ^ (hash & LANES)) as usize
 }
 
-/// The first slot of the group in which the home of `hash` lies.
-#[inline(always)]
-pub(super) fn line(hash: u64, bits: u32) -> usize {
-    (hash >> (u64::BITS - bits)) as usize & !(GROUP - 1)
-}
-
 /// How many ids a table with this many index bits may hold: half of its slots, less one because
 /// slot value 0 is empty.
 const fn capacity(bits: u32) -> usize {
     (1 << (bits - 1)) - 1
+}
+
+/// How many ids a table may hold that may not grow: chains get long beyond.
+const fn crowd(bits: u32) -> usize {
+    (1 << bits) / 8 * 5
+}
+
+/// The homes of a part's ids.
+struct Lanes {
+    /// Where their line begins.
+    line: usize,
+    /// What the group makes of the order within the line.
+    turn: u64,
+    /// The lane of the first id.
+    first: u64,
+    hash: u64,
+    bits: u32,
+}
+
+impl Lanes {
+    #[inline(always)]
+    fn of(part: &Part, bits: u32) -> Lanes {
+        let turn = part.hash >> (u64::BITS - bits);
+        let line = turn as usize & !(GROUP - 1);
+        Lanes { line, turn, first: part.first & LANES, hash: part.hash, bits }
+    }
+
+    /// The place in the line of a lane's home.
+    #[inline(always)]
+    fn slot(&self, lane: u64) -> usize {
+        ((self.turn ^ lane) & LANES) as usize
+    }
+
+    /// What else than the number the slot holds of an id at home.
+    #[inline(always)]
+    fn tag(&self, lane: u64) -> u64 {
+        (self.hash | lane) << self.bits
+    }
 }
 
 impl Table {
@@ -99,8 +134,13 @@ impl Table {
                 return self.insert(id, index);
             }
             let differing = slot ^ (hash << self.bits);
-            if differing >> self.bits == 0 {
-                let number = (differing as usize & (mask >> 1)) - 1;
+            if slot & self.off_home() == 0 {
+                if differing >> self.bits == 0 {
+                    return Ok(differing as u32 - 1);
+                }
+            } else if differing >> self.bits >> 1 == 0 {
+                let high = (slot >> self.bits & 1) << (self.bits - 1);
+                let number = (slot & (self.off_home() - 1) | high) as usize - 1;
                 if self.ids[number] == id {
                     return Ok(number as u32);
                 }
@@ -109,28 +149,21 @@ impl Table {
         }
     }
 
-    /// The slot of the `place`-th id of a part, if that is at home, and what else than its number the
-    /// slot holds then.
-    #[inline(always)]
-    fn lane(&self, part: &Part, place: usize) -> (usize, u64) {
-        let lane = (part.first & LANES) + place as u64;
-        let turn = (part.hash >> (u64::BITS - self.bits)) & LANES;
-        ((turn ^ lane) as usize, (part.hash | lane) << self.bits)
-    }
-
     /// Whether all ids of a part are known and at home; their numbers, if so.
     #[inline]
     pub(super) fn find_part(&self, part: &Part, numbers: &mut [u32; GROUP]) -> bool {
-        let start = line(part.hash, self.bits);
-        let slots: &[u64] = &self.slots[start..start + GROUP];
+        let lanes = Lanes::of(part, self.bits);
+        let Some(slots) = self.slots.get(lanes.line..).and_then(<[u64]>::first_chunk::<GROUP>)
+        else {
+            return false;
+        };
         let mut greatest = 0;
-        for (place, number) in numbers.iter_mut().enumerate().take(part.count) {
-            let (slot, tag) = self.lane(part, place);
-            let found = (slots[slot % GROUP] ^ tag).wrapping_sub(1);
+        for (number, place) in numbers[..part.count].iter_mut().zip(lanes.first..) {
+            let found = (slots[lanes.slot(place)] ^ lanes.tag(place)).wrapping_sub(1);
             greatest = greatest.max(found);
             *number = found as u32;
         }
-        greatest < (1 << (self.bits - 1)) - 1
+        greatest < self.off_home() - 1
     }
 
     /// Inserts the ids of a part if their homes are all empty and the table need not grow; their
@@ -144,9 +177,9 @@ impl Table {
         if !is_room || !self.fill_part(part, next) {
             return false;
         }
-        self.ids.extend((0..part.count as u64).map(|place| part.first + place));
-        for (number, next) in numbers.iter_mut().zip(next..) {
-            *number = next as u32;
+        self.ids.extend(part.first..part.first + part.count as u64);
+        for (number, next) in numbers.iter_mut().zip(next as u32..) {
+            *number = next;
         }
         true
     }
@@ -154,33 +187,33 @@ impl Table {
     /// Puts the numbers from `next` on into the homes of a part, if they are all empty.
     #[inline]
     fn fill_part(&mut self, part: &Part, next: usize) -> bool {
-        let start = line(part.hash, self.bits);
-        let mut any = 0;
-        for place in 0..part.count {
-            any |= self.slots[start + self.lane(part, place).0 % GROUP];
-        }
-        if any != 0 {
+        let lanes = Lanes::of(part, self.bits);
+        let slots = self.slots.get_mut(lanes.line..);
+        let Some(slots) = slots.and_then(<[u64]>::first_chunk_mut::<GROUP>) else {
+            return false;
+        };
+        let places = lanes.first..lanes.first + part.count as u64;
+        if places.clone().fold(0, |any, place| any | slots[lanes.slot(place)]) != 0 {
             return false;
         }
-        for place in 0..part.count {
-            let (slot, tag) = self.lane(part, place);
-            self.slots[start + slot % GROUP] = tag | (next + place + 1) as u64;
+        for (place, value) in places.zip(next as u64 + 1..) {
+            slots[lanes.slot(place)] = lanes.tag(place) | value;
         }
         true
     }
 
     /// Gives `id` the next number, and the slot `empty` if the table need not grow.
     fn insert(&mut self, id: u64, empty: usize) -> Result<u32, Full> {
-        let is_full = self.ids.len() == capacity(self.bits);
-        if is_full {
-            self.double()?;
+        let has_grown = self.ids.len() == capacity(self.bits) && self.double().is_ok();
+        if self.ids.len() >= crowd(self.bits) {
+            return Err(Full);
         }
         if self.bytes() + size_of::<u64>() > self.limit_bytes && self.bits > SMALLEST_BITS {
             return Err(Full);
         }
         let number = self.ids.len();
         self.ids.push(id);
-        if is_full {
+        if has_grown {
             self.place(id, number);
         } else {
             self.fill(empty, hash(id), number);
@@ -204,8 +237,20 @@ impl Table {
     }
 
     fn fill(&mut self, index: usize, hash: u64, number: usize) {
-        let off_home = u64::from(index != home(hash, self.bits)) << (self.bits - 1);
-        self.slots[index] = (hash << self.bits) | off_home | (number as u64 + 1);
+        let (tag, value) = (hash << self.bits, number as u64 + 1);
+        let is_home = index == home(hash, self.bits) && number < capacity(self.bits);
+        self.slots[index] = if is_home {
+            tag | value
+        } else {
+            let high = value >> (self.bits - 1) << self.bits;
+            tag & !(1 << self.bits) | high | self.off_home() | value & (self.off_home() - 1)
+        };
+    }
+
+    /// The bit of a slot that says so.
+    #[inline(always)]
+    fn off_home(&self) -> u64 {
+        1 << (self.bits - 1)
     }
 
     #[cold]

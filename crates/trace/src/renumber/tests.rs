@@ -123,19 +123,37 @@ fn full_leaves_the_output_and_the_numbers_alone() {
         }
     };
     assert_eq!(refusal, (Full, out.len()));
-    // 16,384 slots of 8 bytes and 8,191 ids of 8 bytes are 196,600 bytes; the next doubling is not
-    // allowed.
-    assert_eq!(renumber.len(), 8191);
+    // 16,384 slots and 8,616 ids of 8 bytes are 200,000 bytes; the next doubling is not allowed, so
+    // the table is more than half full, with numbers on both sides of the half.
+    assert_eq!(renumber.len(), 8616);
     out.clear();
-    renumber.number_batch(&[5, 8190], &mut out).expect("known ids always have their number");
-    assert_eq!(out, [5, 8190]);
-    assert_eq!(renumber.number_batch(&[8191], &mut out), Err(Full));
-    let extent = Extent { first: 8188, count: 9 };
+    renumber.number_batch(&[5, 8190, 8191, 8615], &mut out).expect("known ids have their number");
+    assert_eq!(out, [5, 8190, 8191, 8615]);
+    assert_eq!(renumber.number_batch(&[8616], &mut out), Err(Full));
+    let extent = Extent { first: 8610, count: 9 };
     assert_eq!(renumber.number_extents(&[extent], &mut out), Err(Full));
-    assert_eq!(out, [5, 8190]);
-    let known = Extent { count: 3, ..extent };
-    renumber.number_extents(&[known], &mut out).expect("known ids always have their number");
-    assert_eq!(out, [5, 8190, 8188, 8189, 8190]);
+    assert_eq!(out.len(), 4);
+    let known = Extent { first: 8188, count: 428 };
+    renumber.number_extents(&[known], &mut out).expect("known ids have their number");
+    assert!(out[4..].iter().copied().eq(8188..8616));
+}
+
+#[test]
+fn a_crowded_table_numbers_as_any_other() {
+    let mut state = 7u64;
+    let keys: Vec<u64> = (0..40_000)
+        .map(|_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % 9000 * 0x1_0001
+        })
+        .collect();
+    let mut renumber = Renumber::with_limit((16_384 + 9000) * 8);
+    let mut out = Vec::new();
+    keys.chunks(777).for_each(|keys| {
+        renumber.number_batch(keys, &mut out).expect("the limit is that of these ids");
+    });
+    assert!(renumber.len() > 8800);
+    assert_eq!(out, naive(&keys));
 }
 
 #[test]

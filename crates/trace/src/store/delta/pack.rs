@@ -17,10 +17,13 @@ pub(super) fn pack(values: &[u64; MINIBLOCK_VALUES], width: u32, out: &mut Vec<u
     let mut joined = *values;
     let (mut count, mut bits) = (MINIBLOCK_VALUES, width);
     while bits <= u32::BITS && count > 1 {
-        count /= 2;
-        for index in 0..count {
-            joined[index] = joined[2 * index] | joined[2 * index + 1] << bits;
+        let (pairs, _) = joined.as_chunks::<2>();
+        let mut next = [0; MINIBLOCK_VALUES];
+        for (place, [low, high]) in next.iter_mut().zip(pairs) {
+            *place = low | high << bits;
         }
+        joined = next;
+        count /= 2;
         bits *= 2;
     }
     let mut sink = Sink { held: 0, bits: 0 };
