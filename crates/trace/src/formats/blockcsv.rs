@@ -4,6 +4,7 @@
 
 use types::ProcessId;
 
+use super::csv_columns::Columns;
 use super::ids::object_id;
 use super::requests::{
     EXPECTED_LENGTH, REQUEST_BYTES_MAX, SECTOR_BYTES, operation_of_word, sectors_to_bytes,
@@ -13,7 +14,7 @@ use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
 use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
-use crate::text::{SECOND_NS, decimal, readable, take_decimal, take_time, time};
+use crate::text::{decimal, readable, take_decimal, take_time, time};
 use crate::{Error, ErrorKind, Position};
 
 /// The row of this format.
@@ -26,42 +27,10 @@ pub const FORMAT: Format = Format {
     open,
 };
 
-/// Headers that mean something else than their names say.
-const KNOWN_HEADERS: [(&str, &[Option<Role>]); 1] = [(
-    "proces,device,rw_flag,sector,size,timestamp",
-    &[
-        Some(Role::Process),
-        Some(Role::Device),
-        Some(Role::Op),
-        Some(Role::Sector),
-        Some(Role::Sectors),
-        Some(Role::Time),
-    ],
-)];
-
-/// Column names, lower case and without the unit at their end, and what they hold.
-const NAMES: [(Role, &[&str]); 8] = [
-    (Role::Time, &["time", "timestamp", "ts", "t", "op_time", "clock"]),
-    (Role::Op, &["op", "operation", "rw", "rwbs", "rw_flag", "op_name", "type", "io_type", "cmd"]),
-    (Role::Id, &["id", "obj_id", "object", "object_id", "key", "block_id"]),
-    (Role::Sector, &["sector", "lba", "lbn", "start_sector", "first_sector"]),
-    (Role::Sectors, &["sectors", "nr_sectors", "nr_sector", "sector_count"]),
-    (Role::Size, &["size", "bytes", "length", "len", "io_size", "obj_size", "size_bytes"]),
-    (Role::Process, &["process", "proces", "comm", "pid", "task", "command"]),
-    (Role::Device, &["device", "dev", "disk", "volume"]),
-];
-
-/// Ends of a time column's name, and nanoseconds per unit.
-const TIME_UNITS: [(&str, u64); 4] =
-    [("_ns", 1), ("_us", 1000), ("_ms", 1_000_000), ("_s", SECOND_NS)];
-
-/// Columns beyond this one cannot be used.
-const COLUMNS_MAX: usize = 256;
-
 fn sniff(head: &[u8]) -> Confidence {
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
     let Ok(line) = std::str::from_utf8(line) else { return Confidence::No };
-    if KNOWN_HEADERS.iter().any(|(header, _)| *header == line) {
+    if Columns::are_known(line) {
         return Confidence::Certain;
     }
     let columns = Columns::by_name(line);
@@ -86,13 +55,6 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
         seen: [0; SEEN.len()],
     };
     Ok(Box::new(TextReader::new(lines, parser)))
-}
-
-/// What each column holds.
-struct Columns {
-    delimiter: u8,
-    roles: Vec<Option<Role>>,
-    time_unit_ns: u64,
 }
 
 /// The columns as lines are split by them.
@@ -162,86 +124,6 @@ impl Layout {
         }
         Ok(fields)
     }
-}
-
-impl Columns {
-    fn by_name(header: &str) -> Columns {
-        let delimiter = delimiter_of(header);
-        if let Some((_, roles)) = KNOWN_HEADERS.iter().find(|(known, _)| *known == header) {
-            return Columns { delimiter, roles: roles.to_vec(), time_unit_ns: SECOND_NS };
-        }
-        let mut columns = Columns { delimiter, roles: Vec::new(), time_unit_ns: SECOND_NS };
-        for name in names(header, delimiter) {
-            let (bare, unit_ns) = without_time_unit(&name);
-            let holds = |known: &[&str]| known.contains(&name.as_str()) || known.contains(&bare);
-            let role = NAMES.iter().find(|(_, known)| holds(known)).map(|&(role, _)| role);
-            // Of two columns with one meaning the first counts.
-            let role = role.filter(|&role| !columns.has(role));
-            if role == Some(Role::Time) {
-                columns.time_unit_ns = unit_ns;
-            }
-            columns.roles.push(role);
-        }
-        columns
-    }
-
-    /// By name, unless the caller says what some columns hold.
-    fn choose(header: &str, chosen: &[(Role, String)]) -> Result<Columns, String> {
-        let mut columns = Columns::by_name(header);
-        let names = names(header, columns.delimiter);
-        if !chosen.is_empty() {
-            // The caller knows better throughout: a half-guessed file is worse than an error.
-            columns.roles = vec![None; names.len()];
-        }
-        for (role, name) in chosen {
-            let wanted = name.trim().to_lowercase();
-            let place = names.iter().position(|name| *name == wanted).ok_or_else(|| {
-                format!("has no column {name:?}; its columns are {}", names.join(", "))
-            })?;
-            if *role == Role::Time {
-                columns.time_unit_ns = without_time_unit(&wanted).1;
-            }
-            columns.roles[place] = Some(*role);
-        }
-        columns.roles.truncate(COLUMNS_MAX);
-        Ok(columns)
-    }
-
-    fn has(&self, role: Role) -> bool {
-        self.roles.contains(&Some(role))
-    }
-
-    /// The mapping that the columns allow.
-    fn check(&self, wanted: Option<Mapping>) -> Result<Mapping, String> {
-        let has_sector = self.has(Role::Sector);
-        let mapping = wanted.unwrap_or(if has_sector { Mapping::Block } else { Mapping::Objects });
-        let is_enough = has_sector || (mapping == Mapping::Objects && self.has(Role::Id));
-        if is_enough {
-            return Ok(mapping);
-        }
-        let missing = if mapping == Mapping::Objects { "id or sector" } else { "sector" };
-        let role = missing.split(' ').next().unwrap_or_default();
-        Err(format!(
-            "expected a header with a column for {missing}; name it with --map {role}=COLUMN"
-        ))
-    }
-}
-
-/// The delimiter that the header has most of.
-fn delimiter_of(header: &str) -> u8 {
-    let count = |delimiter: &u8| header.bytes().filter(|byte| byte == delimiter).count();
-    [b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b',')
-}
-
-fn names(header: &str, delimiter: u8) -> Vec<String> {
-    let parts = header.split(char::from(delimiter));
-    parts.map(|name| name.trim().trim_matches('"').to_lowercase()).collect()
-}
-
-fn without_time_unit(name: &str) -> (&str, u64) {
-    let unit =
-        TIME_UNITS.iter().find_map(|&(end, unit_ns)| Some((name.strip_suffix(end)?, unit_ns)));
-    unit.unwrap_or((name, SECOND_NS))
 }
 
 struct BlockCsv {

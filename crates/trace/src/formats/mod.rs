@@ -5,6 +5,7 @@ mod arc;
 mod blkparse;
 mod blktrace;
 mod blockcsv;
+mod csv_columns;
 mod events;
 mod ftrace;
 mod ids;
