@@ -176,9 +176,7 @@ def blockcsv_phone() -> Path:
                     name = f"kworker/u{process[line] % 9}:{process[line]}-{20000 + process[line]}"
                 flag = "R" if is_read[line] else "W"
                 sector, sectors = place * SECTORS_PER_PAGE, pages[line] * SECTORS_PER_PAGE
-                file.write(
-                    f"{name},8388608,{flag},{sector},{sectors},{48746 + line / 10000:.6f}\n"
-                )
+                file.write(f"{name},8388608,{flag},{sector},{sectors},{48746 + line / 10000:.6f}\n")
                 place += int(pages[line])
 
     if not path.exists():

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise.commands.import_ import check_losses, disorder, pairs
+from pagewise.commands.import_ import check_losses, disorder, pairs, reject_lines
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
-from pagewise.terminal import facts, show, show_json, watched
+from pagewise.terminal import facts, say, show, show_json, watched
 from pagewise.units import format_count, format_seconds, parse_share
 
 EXAMPLES = ("pagewise info trace.parquet",)
@@ -31,6 +31,8 @@ def run(
     limit = None if loss_limit is None else parse_share(loss_limit)
     with watched("reading") as progress:
         result = opened(trace, format, as_, map_).info(progress=progress)
+    for line in reject_lines(result["header"]):
+        say(line)
     if json:
         show_json(result)
     else:
