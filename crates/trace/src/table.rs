@@ -201,7 +201,8 @@ fn take(file: File) -> Result<Table, ParquetError> {
 fn empty_column(field: &Type) -> Result<Column, ParquetError> {
     let info = field.get_basic_info();
     let foreign = || ParquetError::General(format!("column {} is of no such type", field.name()));
-    if !field.is_primitive() || !info.has_repetition() || info.repetition() != Repetition::OPTIONAL {
+    if !field.is_primitive() || !info.has_repetition() || info.repetition() != Repetition::OPTIONAL
+    {
         return Err(foreign());
     }
     let found = (field.get_physical_type(), info.logical_type_ref().cloned());
