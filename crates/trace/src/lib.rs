@@ -13,6 +13,7 @@ mod merge;
 mod open;
 pub mod pipeline;
 mod record;
+pub mod recording;
 pub mod renumber;
 pub mod replay;
 mod rows;

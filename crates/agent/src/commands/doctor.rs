@@ -1,0 +1,89 @@
+//! `pagewise-agent doctor`: what this kernel grants, and what a missing thing costs.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use linux::Root;
+use linux::probe::{self, Grant};
+use serde::Serialize;
+
+use crate::Outcome;
+
+/// Say which sources, controllers and calls this kernel grants.
+#[derive(Args)]
+#[command(after_help = "Example: pagewise-agent doctor --json")]
+pub struct Arguments {
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Finding {
+    name: String,
+    is_granted: bool,
+    /// What is worth knowing about it, or why it is refused.
+    detail: String,
+    /// What the user goes without; only where it is refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_it: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    schema: &'static str,
+    kernel: String,
+    findings: Vec<Finding>,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let root = Root::system();
+    let machine = linux::system::Machine::this(&root)?;
+    let mut findings: Vec<Finding> = probe::CATALOG
+        .iter()
+        .map(|check| finding(check.name.to_owned(), (check.ask)(&root), check.without_it))
+        .collect();
+    findings.extend(recorder_sources());
+    if arguments.json {
+        let report = Report { schema: "pagewise.doctor/1", kernel: machine.kernel, findings };
+        println!("{}", serde_json::to_string(&report).expect("a report is plain data"));
+    } else {
+        println!("Linux {} on {}", machine.kernel, machine.architecture);
+        findings.iter().for_each(print);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn finding(name: String, grant: Grant, without_it: &str) -> Finding {
+    match grant {
+        Grant::Given(detail) => Finding { name, is_granted: true, detail, without_it: None },
+        Grant::Refused(detail) => {
+            Finding { name, is_granted: false, detail, without_it: Some(without_it.to_owned()) }
+        }
+    }
+}
+
+#[cfg(feature = "bpf")]
+fn recorder_sources() -> Vec<Finding> {
+    let one = |(source, attached): (&recorder::sources::Source, Result<(), recorder::Error>)| {
+        let grant = match attached {
+            Ok(()) => Grant::Given(source.summary.to_owned()),
+            Err(error) => Grant::Refused(error.to_string()),
+        };
+        finding(format!("record --{}", source.name), grant, source.summary)
+    };
+    recorder::bpf::probe().into_iter().map(one).collect()
+}
+
+#[cfg(not(feature = "bpf"))]
+fn recorder_sources() -> Vec<Finding> {
+    Vec::new()
+}
+
+fn print(finding: &Finding) {
+    let mark = if finding.is_granted { "yes" } else { "no " };
+    println!("{mark}  {:<20} {}", finding.name, finding.detail);
+    if let Some(without_it) = &finding.without_it {
+        println!("     {:<20} without it: {without_it}", "");
+    }
+}

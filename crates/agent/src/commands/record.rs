@@ -1,0 +1,209 @@
+//! `pagewise-agent record`: a live kernel to a recording.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use linux::Root;
+use linux::cgroup::Hierarchy;
+use recorder::sources::{self, Source};
+use recorder::{Plan, Stop};
+
+use crate::Outcome;
+use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
+use crate::interrupt::Interrupt;
+
+/// Losses above this share of the records end in status 4.
+const LOST_SHARE_MAX: f64 = 0.001;
+
+/// Record who swaps what, page by page, until a time, a command or Ctrl-C ends it.
+#[derive(Args)]
+#[command(after_help = "\
+Without --swap, --faults and the like: swap, faults and launches.
+
+Examples:
+  pagewise-agent record -o work.pgr --for 60s
+  pagewise-agent record -o build.pgr --files -- make -j4")]
+pub struct Arguments {
+    /// Pages that leave memory, and what swap devices read and write.
+    #[arg(long)]
+    swap: bool,
+    /// Faults that bring pages back, with their latency.
+    #[arg(long)]
+    faults: bool,
+    /// Pages of files that enter and leave the page cache.
+    #[arg(long)]
+    files: bool,
+    /// Every request that goes to a block device.
+    #[arg(long)]
+    block: bool,
+    /// Processes told to die, and by whom.
+    #[arg(long)]
+    kills: bool,
+    /// Processes that begin, change their program and end.
+    #[arg(long)]
+    launches: bool,
+    /// Only this memory cgroup and those below it.
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+    /// Only this process.
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// How long, such as 500ms, 60s, 5m.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
+    duration: Option<Duration>,
+    /// Room for records that wait to be written, in MiB: a power of two.
+    #[arg(long, value_name = "MIB", default_value_t = 8)]
+    buffer: u32,
+    /// Where the recording goes; it must not exist.
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// A command to run meanwhile; its end ends the recording, which passes its status on.
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+pub fn run(arguments: Arguments) -> Outcome {
+    let root = Root::system();
+    let plan = plan(&root, &arguments)?;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
+    let mut ending = Ending::new(&arguments, interrupt.clone());
+    let outcome = recorder::record(&root, &plan, &mut ending)?;
+    eprintln!(
+        "{}: {} records in {:.1} s, {} lost",
+        arguments.output.display(),
+        outcome.recorded,
+        outcome.duration.as_secs_f64(),
+        outcome.lost
+    );
+    if let Some(failure) = outcome.failure {
+        return Err(Exit::Refused(failure));
+    }
+    if outcome.lost as f64 > LOST_SHARE_MAX * (outcome.recorded + outcome.lost) as f64 {
+        eprintln!("more than 0.1 % was lost: give a larger --buffer");
+        return Ok(ExitCode::from(DATA_LOST));
+    }
+    Ok(match outcome.exit_status {
+        Some(status) => ExitCode::from(status as u8),
+        None if interrupt.came() => ExitCode::from(INTERRUPTED),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
+    if !arguments.buffer.is_power_of_two() || arguments.buffer > 1024 {
+        return Err(Exit::Usage(format!(
+            "--buffer {}: expected a power of two up to 1024 (MiB)",
+            arguments.buffer
+        )));
+    }
+    let group = match &arguments.cgroup {
+        Some(path) => {
+            let hierarchy = Hierarchy::of_memory(root)?.ok_or_else(|| {
+                Exit::Refused("no cgroup hierarchy with the memory controller is mounted".into())
+            })?;
+            Some(hierarchy.group(root, path)?)
+        }
+        None => None,
+    };
+    Ok(Plan {
+        output: arguments.output.clone(),
+        sources: wanted(arguments),
+        group,
+        process: arguments.pid,
+        buffer_bytes: arguments.buffer << 20,
+        command: arguments.command.clone(),
+    })
+}
+
+fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
+    let asked = [
+        ("swap", arguments.swap),
+        ("faults", arguments.faults),
+        ("files", arguments.files),
+        ("block", arguments.block),
+        ("kills", arguments.kills),
+        ("launches", arguments.launches),
+    ];
+    let names: Vec<&str> =
+        asked.iter().filter(|(_, is_asked)| *is_asked).map(|(name, _)| *name).collect();
+    if names.is_empty() {
+        return sources::defaults();
+    }
+    sources::CATALOG.iter().filter(|source| names.contains(&source.name)).collect()
+}
+
+/// What ends the recording: a signal, its time, or its command.
+struct Ending {
+    interrupt: Interrupt,
+    command: Vec<String>,
+    child: Option<Child>,
+    duration: Option<Duration>,
+    deadline: Option<Instant>,
+}
+
+impl Ending {
+    fn new(arguments: &Arguments, interrupt: Interrupt) -> Ending {
+        Ending {
+            interrupt,
+            command: arguments.command.clone(),
+            child: None,
+            duration: arguments.duration,
+            deadline: None,
+        }
+    }
+}
+
+impl Stop for Ending {
+    fn start(&mut self) -> std::io::Result<()> {
+        self.deadline = self.duration.map(|duration| Instant::now() + duration);
+        if let Some((program, rest)) = self.command.split_first() {
+            self.child = Some(Command::new(program).args(rest).spawn()?);
+        }
+        Ok(())
+    }
+
+    fn is_over(&mut self) -> Option<Option<i32>> {
+        if let Some(child) = &mut self.child {
+            // A signal reaches the command as well, whose end then ends the recording.
+            if let Ok(Some(status)) = child.try_wait() {
+                let by_signal = status.signal().map(|signal| 128 + signal);
+                return Some(status.code().or(by_signal));
+            }
+        } else if self.interrupt.came() {
+            return Some(None);
+        }
+        let is_late = self.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        is_late.then_some(None)
+    }
+}
+
+impl Drop for Ending {
+    /// A command that outlives the recording's time is ended: it was started for it.
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child
+            && matches!(child.try_wait(), Ok(None))
+        {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let expected = || "expected a number with ms, s, m or h, such as 60s".to_owned();
+    let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    let (number, unit) = text.split_at(digits.ok_or_else(expected)?);
+    let seconds = match unit {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(expected()),
+    };
+    let number: f64 = number.parse().map_err(|_| expected())?;
+    Duration::try_from_secs_f64(number * seconds).map_err(|_| expected())
+}

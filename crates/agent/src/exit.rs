@@ -1,0 +1,50 @@
+//! The statuses that commands end with, the same as those of the desk's `pagewise`.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// Why a command could not do what it was asked.
+#[derive(Debug)]
+pub enum Exit {
+    /// What was asked makes no sense.
+    Usage(String),
+    /// An input cannot be read, or the operating system refused.
+    Refused(String),
+}
+
+/// More data was lost than allowed.
+pub const DATA_LOST: u8 = 4;
+/// Interrupted by the user.
+pub const INTERRUPTED: u8 = 130;
+
+impl Exit {
+    /// Its exit status.
+    pub fn status(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Exit::Usage(_) => 2,
+            Exit::Refused(_) => 3,
+        })
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Exit::Usage(message) | Exit::Refused(message)) = self;
+        f.write_str(message)
+    }
+}
+
+impl From<recorder::Error> for Exit {
+    fn from(error: recorder::Error) -> Exit {
+        match error {
+            recorder::Error::Usage(message) => Exit::Usage(message),
+            error => Exit::Refused(error.to_string()),
+        }
+    }
+}
+
+impl From<linux::Error> for Exit {
+    fn from(error: linux::Error) -> Exit {
+        Exit::Refused(error.to_string())
+    }
+}

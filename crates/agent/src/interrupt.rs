@@ -1,0 +1,31 @@
+//! Ctrl-C and SIGTERM as a question that loops ask, so that every way out goes through the end of a
+//! command, where what it changed is undone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Which signal, if any, asked this program to end.
+#[derive(Clone, Debug)]
+pub struct Interrupt(Arc<AtomicUsize>);
+
+impl Interrupt {
+    /// Listens from now on. A second signal ends the program at once.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn listen() -> std::io::Result<Interrupt> {
+        let signal = Arc::new(AtomicUsize::new(0));
+        for number in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            let is_second = Arc::new(std::sync::atomic::AtomicBool::new(false));
+            signal_hook::flag::register_conditional_default(number, Arc::clone(&is_second))?;
+            signal_hook::flag::register(number, is_second)?;
+            signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)?;
+        }
+        Ok(Interrupt(signal))
+    }
+
+    /// Whether a signal came.
+    pub fn came(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
+}

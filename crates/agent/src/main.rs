@@ -1,0 +1,38 @@
+//! `pagewise-agent`: everything of pagewise that runs on the device.
+
+mod commands;
+mod exit;
+mod interrupt;
+
+use clap::{Parser, Subcommand};
+
+use exit::Exit;
+
+/// Records, launches and relieves a machine that runs short of memory.
+#[derive(Parser)]
+#[command(name = "pagewise-agent", version, arg_required_else_help = true)]
+#[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Doctor(commands::doctor::Arguments),
+    Record(commands::record::Arguments),
+}
+
+fn main() -> std::process::ExitCode {
+    let exit = match Arguments::parse().command {
+        Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Record(arguments) => commands::record::run(arguments),
+    };
+    exit.unwrap_or_else(|exit| {
+        eprintln!("pagewise-agent: {exit}");
+        exit.status()
+    })
+}
+
+/// What a command ends with: a status, or why it did not come to one.
+type Outcome = Result<std::process::ExitCode, Exit>;

@@ -1,0 +1,144 @@
+//! Memory control groups, version 1 (a hierarchy per controller) and version 2 (one for all).
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::counters::{self, Counters};
+use crate::{Error, Root};
+
+/// The version of the hierarchy that the memory controller belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// `memory.limit_in_bytes` and relatives.
+    V1,
+    /// `memory.max` and relatives.
+    V2,
+}
+
+/// The mounted hierarchy that has the memory controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Where it is mounted.
+    pub mount: PathBuf,
+    /// Its version.
+    pub version: Version,
+}
+
+/// One memory cgroup.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryGroup {
+    /// Its absolute folder.
+    pub folder: PathBuf,
+    /// The version of its hierarchy.
+    pub version: Version,
+    /// The kernel's number for it: the inode of its folder.
+    pub id: u64,
+    /// How far it lies below the root of the hierarchy.
+    pub level: u32,
+}
+
+impl Hierarchy {
+    /// The hierarchy with the memory controller; none where it is mounted nowhere.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn of_memory(root: &Root) -> Result<Option<Hierarchy>, Error> {
+        let mounts = root.read("/proc/self/mounts")?.unwrap_or_default();
+        for line in mounts.lines() {
+            let mut fields = line.split_whitespace();
+            let (Some(mount), Some(kind), Some(options)) =
+                (fields.nth(1), fields.next(), fields.next())
+            else {
+                continue;
+            };
+            let mount = PathBuf::from(mount);
+            let has_memory = match kind {
+                "cgroup" => options.split(',').any(|option| option == "memory"),
+                "cgroup2" => root
+                    .read(mount.join("cgroup.controllers"))?
+                    .is_some_and(|names| names.split_whitespace().any(|name| name == "memory")),
+                _ => false,
+            };
+            if has_memory {
+                let version = if kind == "cgroup" { Version::V1 } else { Version::V2 };
+                return Ok(Some(Hierarchy { mount, version }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The group at `path`, which is absolute, or relative to the root of the hierarchy as in
+    /// `/proc/PID/cgroup`.
+    ///
+    /// # Errors
+    /// A path that is no cgroup of this hierarchy, or what the operating system refuses.
+    pub fn group(&self, root: &Root, path: &Path) -> Result<MemoryGroup, Error> {
+        let folder = match path.starts_with(&self.mount) {
+            true => path.to_owned(),
+            false => self.mount.join(path.strip_prefix("/").unwrap_or(path)),
+        };
+        let below = folder.strip_prefix(&self.mount).expect("it was joined to the mount above");
+        let level = below.components().count() as u32;
+        let metadata = std::fs::metadata(root.path(&folder))
+            .map_err(|error| Error::refused("find the memory cgroup", &folder, error))?;
+        if !root.exists(folder.join("cgroup.procs")) {
+            let what = format!("is no cgroup of the hierarchy at {}", self.mount.display());
+            return Err(Error::unexpected(folder, what));
+        }
+        Ok(MemoryGroup { folder, version: self.version, id: metadata.ino(), level })
+    }
+}
+
+impl MemoryGroup {
+    /// `memory.stat`; none once the group was removed.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn statistics(&self, root: &Root) -> Result<Option<Counters>, Error> {
+        match root.read(self.folder.join("memory.stat")) {
+            Ok(text) => Ok(text.map(|text| counters::parse(&text))),
+            // A removed group whose file was just being opened.
+            Err(_) if !root.exists(&self.folder) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn machine(mounts: &str) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        fs::write(folder.path().join("proc/self/mounts"), mounts).unwrap();
+        let root = Root::at(folder.path());
+        (folder, root)
+    }
+
+    #[test]
+    fn both_versions_are_found() {
+        let (_folder, root) = machine("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n");
+        let hierarchy = Hierarchy::of_memory(&root).unwrap().unwrap();
+        assert_eq!(hierarchy.version, Version::V1);
+
+        let (folder, root) = machine("none /sys/fs/cgroup cgroup2 rw 0 0\n");
+        assert_eq!(Hierarchy::of_memory(&root).unwrap(), None);
+        let mount = folder.path().join("sys/fs/cgroup");
+        fs::create_dir_all(mount.join("apps/one")).unwrap();
+        fs::write(mount.join("cgroup.controllers"), "cpu memory pids\n").unwrap();
+        let hierarchy = Hierarchy::of_memory(&root).unwrap().unwrap();
+        assert_eq!(hierarchy.version, Version::V2);
+
+        let error = hierarchy.group(&root, Path::new("apps/one")).unwrap_err().to_string();
+        assert!(error.contains("is no cgroup"), "{error}");
+        fs::write(mount.join("apps/one/cgroup.procs"), "").unwrap();
+        fs::write(mount.join("apps/one/memory.stat"), "anon 4096\n").unwrap();
+        for path in ["apps/one", "/apps/one", "/sys/fs/cgroup/apps/one"] {
+            let group = hierarchy.group(&root, Path::new(path)).unwrap();
+            assert_eq!(group.level, 2);
+            assert_eq!(group.statistics(&root).unwrap().unwrap()["anon"], 4096);
+        }
+    }
+}

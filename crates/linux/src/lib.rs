@@ -1,0 +1,19 @@
+//! What Linux offers and says of itself, behind safe calls. It knows the kernel's files and system
+//! calls; it must not know recordings, traces or policies.
+//!
+//! Contract: every path below `/proc` and `/sys` is looked up through a [`Root`], which tests point
+//! at a folder of their own. A file that is not there is an answer (`None` or an empty list), a
+//! refusal by the operating system is an [`Error`] with the call and its reason.
+
+pub mod cgroup;
+pub mod counters;
+mod error;
+pub mod pressure;
+pub mod probe;
+mod root;
+pub mod swap;
+pub mod system;
+pub mod zram;
+
+pub use error::Error;
+pub use root::Root;

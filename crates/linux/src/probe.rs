@@ -1,0 +1,256 @@
+//! What this kernel grants, one check each, and what a missing one costs the user.
+#![allow(unsafe_code, reason = "asks the kernel for calls that no safe wrapper has")]
+
+use std::io;
+
+use crate::cgroup::{Hierarchy, Version};
+use crate::{Error, Root, zram};
+
+/// Whether something can be used here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grant {
+    /// It can; with what is worth knowing about it, or nothing.
+    Given(String),
+    /// It cannot, and why.
+    Refused(String),
+}
+
+/// One thing that pagewise may use.
+pub struct Check {
+    /// Its name everywhere.
+    pub name: &'static str,
+    /// What the user goes without where it is refused.
+    pub without_it: &'static str,
+    /// Tries it, and leaves nothing behind.
+    pub ask: fn(&Root) -> Grant,
+}
+
+/// Every check of this crate, in the order in which lists show them.
+pub const CATALOG: &[Check] = &[
+    Check {
+        name: "tracefs",
+        without_it: "no recording without BPF; kills are not taken apart",
+        ask: tracefs,
+    },
+    Check {
+        name: "btf",
+        without_it: "BPF programs cannot follow this kernel's types: recordings fall back to tracefs",
+        ask: |root| present(root, "/sys/kernel/btf/vmlinux", "the kernel was built without BTF"),
+    },
+    Check {
+        name: "psi",
+        without_it: "no stall times in recordings; killers go by polling alone",
+        ask: pressure,
+    },
+    Check {
+        name: "memory-cgroup",
+        without_it: "no memory budget for launch plans, no recording limited to a cgroup",
+        ask: memory_cgroup,
+    },
+    Check {
+        name: "freezer",
+        without_it: "cached apps of a launch plan run on in the background",
+        ask: freezer,
+    },
+    Check {
+        name: "swapon",
+        without_it: "launch plans cannot bring their own swap area",
+        ask: swapon,
+    },
+    Check { name: "zram", without_it: "no compressed swap in memory", ask: compressed },
+    Check {
+        name: "zswap",
+        without_it: "no compressed cache in front of a swap area",
+        ask: |root| {
+            present(root, "/sys/module/zswap/parameters/enabled", "the kernel was built without it")
+        },
+    },
+    Check {
+        name: "process-madvise",
+        without_it: "no prefetch for, or page-out of, another process",
+        ask: |_| system_call(libc::SYS_process_madvise, libc::EBADF),
+    },
+    Check {
+        name: "process-mrelease",
+        without_it: "a killed process gives its memory back only as fast as it dies by itself",
+        ask: |_| system_call(libc::SYS_process_mrelease, libc::EBADF),
+    },
+    Check {
+        name: "userfaultfd",
+        without_it: "the tiered pager cannot serve page faults",
+        ask: |_| userfaultfd(),
+    },
+    Check {
+        name: "mthp",
+        without_it: "page sizes between 4 KiB and 2 MiB cannot be applied",
+        ask: huge_page_sizes,
+    },
+];
+
+/// Where tracefs is mounted, or may be.
+pub const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+fn refused(error: &Error) -> Grant {
+    Grant::Refused(error.to_string())
+}
+
+fn present(root: &Root, path: &str, otherwise: &str) -> Grant {
+    match root.exists(path) {
+        true => Grant::Given(String::new()),
+        false => Grant::Refused(format!("{otherwise} ({path} is missing)")),
+    }
+}
+
+fn tracefs(root: &Root) -> Grant {
+    for mount in TRACEFS {
+        match root.list(format!("{mount}/events")) {
+            Ok(groups) if !groups.is_empty() => return Grant::Given(format!("at {mount}")),
+            Ok(_) => {}
+            Err(error) => return refused(&error),
+        }
+    }
+    let hint = format!("not mounted; as root: mount -t tracefs nodev {}", TRACEFS[0]);
+    Grant::Refused(hint)
+}
+
+fn pressure(root: &Root) -> Grant {
+    match crate::pressure::of_machine(root, "memory") {
+        Ok(Some(_)) => Grant::Given(String::new()),
+        Ok(None) => Grant::Refused("off or not built in; boot with psi=1".to_owned()),
+        Err(error) => refused(&error),
+    }
+}
+
+fn memory_cgroup(root: &Root) -> Grant {
+    match Hierarchy::of_memory(root) {
+        Ok(Some(hierarchy)) => {
+            let version = if hierarchy.version == Version::V1 { 1 } else { 2 };
+            Grant::Given(format!("version {version} at {}", hierarchy.mount.display()))
+        }
+        Ok(None) => Grant::Refused("no hierarchy with the memory controller is mounted".to_owned()),
+        Err(error) => refused(&error),
+    }
+}
+
+fn freezer(root: &Root) -> Grant {
+    let mounts = match root.read("/proc/self/mounts") {
+        Ok(mounts) => mounts.unwrap_or_default(),
+        Err(error) => return refused(&error),
+    };
+    let is_freezer = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(2);
+        match fields.next() {
+            Some("cgroup2") => true,
+            Some("cgroup") => fields.next().is_some_and(|options| options.contains("freezer")),
+            _ => false,
+        }
+    };
+    match mounts.lines().find(is_freezer).and_then(|line| line.split_whitespace().nth(1)) {
+        Some(mount) => Grant::Given(format!("at {mount}")),
+        None => Grant::Refused("no cgroup hierarchy with a freezer is mounted".to_owned()),
+    }
+}
+
+/// Bit of CAP_SYS_ADMIN in `CapEff`.
+const SYS_ADMIN: u32 = 21;
+
+fn swapon(root: &Root) -> Grant {
+    if !root.exists("/proc/swaps") {
+        return Grant::Refused("the kernel was built without swap".to_owned());
+    }
+    let status = match root.read("/proc/self/status") {
+        Ok(status) => status.unwrap_or_default(),
+        Err(error) => return refused(&error),
+    };
+    let capabilities = status
+        .lines()
+        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
+    match capabilities {
+        Some(bits) if bits >> SYS_ADMIN & 1 == 1 => Grant::Given(String::new()),
+        _ => Grant::Refused("needs root (CAP_SYS_ADMIN)".to_owned()),
+    }
+}
+
+fn compressed(root: &Root) -> Grant {
+    match zram::devices(root) {
+        Ok(devices) if !devices.is_empty() => {
+            let folder = format!("/sys/block/{}/comp_algorithm", devices[0]);
+            let algorithms = root.read(folder).ok().flatten().unwrap_or_default();
+            Grant::Given(format!("{} ({})", devices.join(", "), algorithms.trim()))
+        }
+        Ok(_) if root.exists("/sys/class/zram-control") => Grant::Given("no device yet".to_owned()),
+        Ok(_) => Grant::Refused("no zram device; as root: modprobe zram".to_owned()),
+        Err(error) => refused(&error),
+    }
+}
+
+/// Whether the kernel knows a system call: called without a sensible argument it must answer with
+/// `expected`, and does nothing.
+fn system_call(number: libc::c_long, expected: i32) -> Grant {
+    // SAFETY: every argument is 0 but the descriptor, which is no descriptor, so the kernel refuses
+    // before it reads any memory of ours.
+    let result = unsafe { libc::syscall(number, -1, 0, 0, 0, 0) };
+    let error = io::Error::last_os_error();
+    match (result, error.raw_os_error()) {
+        (-1, Some(code)) if code == expected => Grant::Given(String::new()),
+        (-1, Some(libc::ENOSYS)) => Grant::Refused("this kernel does not have the call".to_owned()),
+        _ => Grant::Refused(error.to_string()),
+    }
+}
+
+fn userfaultfd() -> Grant {
+    use rustix::mm::UserfaultfdFlags;
+    // Without this flag the faults of the kernel are handled as well, which needs a privilege.
+    const USER_MODE_ONLY: u32 = 1;
+    // SAFETY: the call makes a descriptor and registers no memory; the descriptor is closed at once.
+    let open = |flags| unsafe { rustix::mm::userfaultfd(flags) };
+    let all = UserfaultfdFlags::CLOEXEC;
+    if open(all).is_ok() {
+        return Grant::Given("faults of user and kernel mode".to_owned());
+    }
+    match open(all | UserfaultfdFlags::from_bits_retain(USER_MODE_ONLY)) {
+        Ok(_) => Grant::Given(
+            "faults of user mode only; for system calls too: vm.unprivileged_userfaultfd=1"
+                .to_owned(),
+        ),
+        Err(error) => Grant::Refused(io::Error::from(error).to_string()),
+    }
+}
+
+fn huge_page_sizes(root: &Root) -> Grant {
+    let folders = match root.list("/sys/kernel/mm/transparent_hugepage") {
+        Ok(folders) => folders,
+        Err(error) => return refused(&error),
+    };
+    let mut kibibytes: Vec<u64> = folders
+        .iter()
+        .filter_map(|name| name.strip_prefix("hugepages-")?.strip_suffix("kB")?.parse().ok())
+        .collect();
+    kibibytes.sort_unstable();
+    let (Some(first), Some(last)) = (kibibytes.first(), kibibytes.last()) else {
+        return Grant::Refused("needs Linux 6.8".to_owned());
+    };
+    Grant::Given(format!("{} sizes from {first} to {last} KiB", kibibytes.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_system_grants_nothing_that_lies_in_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for check in CATALOG.iter().filter(|check| {
+            !["process-madvise", "process-mrelease", "userfaultfd"].contains(&check.name)
+        }) {
+            let Grant::Refused(why) = (check.ask)(&root) else { panic!("{} is given", check.name) };
+            assert!(!why.is_empty() && !check.without_it.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_call_that_no_kernel_has_is_refused() {
+        assert!(matches!(system_call(1 << 20, libc::EBADF), Grant::Refused(_)));
+    }
+}

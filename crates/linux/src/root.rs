@@ -1,0 +1,63 @@
+//! Where the kernel's files are looked up.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::Error;
+
+/// The folder that stands for `/`: the machine's own, or one that a test filled.
+#[derive(Clone, Debug)]
+pub struct Root(PathBuf);
+
+impl Root {
+    /// The running system.
+    pub fn system() -> Root {
+        Root(PathBuf::from("/"))
+    }
+
+    /// A folder laid out like a system.
+    pub fn at(folder: impl Into<PathBuf>) -> Root {
+        Root(folder.into())
+    }
+
+    /// Where the absolute `path` lies.
+    pub fn path(&self, path: impl AsRef<Path>) -> PathBuf {
+        let path = path.as_ref();
+        self.0.join(path.strip_prefix("/").unwrap_or(path))
+    }
+
+    /// The text of the absolute `path`; none where there is no such file.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<Option<String>, Error> {
+        match fs::read(self.path(&path)) {
+            Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::refused("read", path, error)),
+        }
+    }
+
+    /// Names of what lies in the absolute `folder`, in order; none where there is no such folder.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn list(&self, folder: impl AsRef<Path>) -> Result<Vec<String>, Error> {
+        let entries = match fs::read_dir(self.path(&folder)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::refused("list", folder, error)),
+        };
+        let mut names: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether the absolute `path` is there.
+    pub fn exists(&self, path: impl AsRef<Path>) -> bool {
+        self.path(path).exists()
+    }
+}

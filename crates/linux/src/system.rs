@@ -1,0 +1,52 @@
+//! The machine and its clocks.
+
+use crate::counters;
+use crate::{Error, Root};
+
+/// What kind of machine this is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub architecture: String,
+    /// Processors that this process may use.
+    pub processors: u32,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Bytes per page.
+    pub page_bytes: u64,
+}
+
+impl Machine {
+    /// The machine that this runs on.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn this(root: &Root) -> Result<Machine, Error> {
+        let names = rustix::system::uname();
+        let memory = counters::meminfo(root)?;
+        Ok(Machine {
+            kernel: names.release().to_string_lossy().into_owned(),
+            architecture: names.machine().to_string_lossy().into_owned(),
+            processors: std::thread::available_parallelism().map_or(1, |count| count.get() as u32),
+            memory_bytes: memory.get("MemTotal").copied().unwrap_or(0),
+            page_bytes: rustix::param::page_size() as u64,
+        })
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds: the clock of BPF records.
+pub fn monotonic_ns() -> u64 {
+    clock_ns(rustix::time::ClockId::Monotonic) as u64
+}
+
+/// CLOCK_REALTIME less CLOCK_MONOTONIC in nanoseconds.
+pub fn realtime_offset_ns() -> i64 {
+    clock_ns(rustix::time::ClockId::Realtime) - clock_ns(rustix::time::ClockId::Monotonic)
+}
+
+fn clock_ns(clock: rustix::time::ClockId) -> i64 {
+    let time = rustix::time::clock_gettime(clock);
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
+}

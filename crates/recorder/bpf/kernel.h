@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The kernel types that the recorder reads, and of each only the fields that it reads. libbpf moves
+ * every access to where the running kernel has the field (CO-RE), so neither order nor size here
+ * means anything. Names and types follow Linux 6.12; what other versions call differently stands
+ * beside it. */
+#ifndef PAGEWISE_KERNEL_H
+#define PAGEWISE_KERNEL_H
+
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef _Bool bool;
+enum { false = 0, true = 1 };
+
+/* Tells bpf_tracing.h to use the kernel's names of registers. */
+#define __VMLINUX_H__
+
+/* include/uapi/linux/bpf.h */
+enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27 };
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_RB_NO_WAKEUP = 1 };
+
+#define __kernel_type __attribute__((preserve_access_index))
+
+struct list_head {
+	struct list_head *next;
+} __kernel_type;
+
+struct rb_node {
+	struct rb_node *rb_left;
+	struct rb_node *rb_right;
+} __kernel_type;
+
+struct rb_root {
+	struct rb_node *rb_node;
+} __kernel_type;
+
+struct rb_root_cached {
+	struct rb_root rb_root;
+} __kernel_type;
+
+struct kernfs_node {
+	u64 id;
+} __kernel_type;
+
+struct cgroup {
+	int level;
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[];
+} __kernel_type;
+
+/* Before Linux 6.1 a cgroup knew its ancestors by number. */
+struct cgroup___ids {
+	u64 ancestor_ids[1];
+} __kernel_type;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+} __kernel_type;
+
+struct css_set {
+	struct cgroup_subsys_state *subsys[16];
+	struct cgroup *dfl_cgrp;
+} __kernel_type;
+
+/* Its value differs between kernels. */
+enum cgroup_subsys_id { memory_cgrp_id = 4 };
+
+struct task_struct;
+
+struct mm_struct {
+	struct task_struct *owner;
+} __kernel_type;
+
+struct pt_regs {
+	unsigned long ip; /* x86 */
+} __kernel_type;
+
+struct user_pt_regs {
+	u64 pc; /* arm64 */
+} __kernel_type;
+
+struct task_struct {
+	int pid;
+	int tgid;
+	char comm[16];
+	struct mm_struct *mm;
+	struct css_set *cgroups;
+} __kernel_type;
+
+struct vm_area_struct {
+	unsigned long vm_start;
+	unsigned long vm_end;
+	struct mm_struct *vm_mm;
+	unsigned long vm_pgoff;
+} __kernel_type;
+
+struct anon_vma {
+	struct rb_root_cached rb_root;
+	unsigned long num_active_vmas;
+} __kernel_type;
+
+/* Before Linux 5.19. */
+struct anon_vma___degree {
+	unsigned degree;
+} __kernel_type;
+
+struct anon_vma_chain {
+	struct vm_area_struct *vma;
+	struct rb_node rb;
+	unsigned long rb_subtree_last;
+} __kernel_type;
+
+typedef struct {
+	unsigned long val;
+} swp_entry_t;
+
+struct super_block {
+	u32 s_dev;
+} __kernel_type;
+
+struct inode {
+	unsigned long i_ino;
+	struct super_block *i_sb;
+} __kernel_type;
+
+struct address_space {
+	struct inode *host;
+} __kernel_type;
+
+struct folio {
+	unsigned long flags;
+	void *mapping;
+	unsigned long index;
+	swp_entry_t swap;
+} __kernel_type;
+
+/* Since Linux 6.18 the flags are a type of their own. */
+typedef struct {
+	unsigned long f;
+} __kernel_type memdesc_flags_t;
+
+struct folio___memory_flags {
+	memdesc_flags_t flags;
+} __kernel_type;
+
+/* Before Linux 6.6 the swap entry was kept in the private word. */
+struct folio___private {
+	void *private;
+} __kernel_type;
+
+struct page {
+	unsigned long compound_head;
+} __kernel_type;
+
+enum pageflags { PG_swapbacked = 17, PG_swapcache = 10 };
+
+struct bio_vec {
+	struct page *bv_page;
+} __kernel_type;
+
+struct block_device {
+	u32 bd_dev;
+} __kernel_type;
+
+struct gendisk {
+	int major;
+	int first_minor;
+} __kernel_type;
+
+struct request_queue {
+	struct gendisk *disk;
+} __kernel_type;
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned __data_len;
+	u64 __sector;
+} __kernel_type;
+
+struct bvec_iter {
+	u64 bi_sector;
+	unsigned bi_size;
+} __kernel_type;
+
+struct bio {
+	struct block_device *bi_bdev;
+	u32 bi_opf;
+	struct bvec_iter bi_iter;
+	struct bio_vec *bi_io_vec;
+} __kernel_type;
+
+#endif

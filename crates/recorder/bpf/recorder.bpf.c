@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+// Who swapped what, page by page, from BTF-typed raw tracepoints; function tracing, which many
+// kernels refuse, is not needed. A page is named by (process, virtual page): slots of a swap area
+// are handed to another page as soon as they are free.
+//
+// The half of a swap-out that names the owner is mm_vmscan_write_folio: the folio's anon_vma leads
+// to the mapping by a walk through an interval tree. The half of a swap-in is a pair: a page fault
+// begins, and the same task's count of swapped pages falls before it returns to user space.
+
+#include "kernel.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <bpf/bpf_core_read.h>
+#include "record.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+// What is asked for; set before loading, so that the verifier drops what is not.
+const volatile u64 only_cgroup = 0;  // kernfs id of a memory cgroup; 0 = every process
+const volatile u32 cgroup_level = 0; // its depth below the root
+const volatile bool uses_memory_controller = false; // version 1 has a hierarchy per controller
+const volatile u32 only_process = 0; // a thread group; 0 = every process
+
+#define PAGE_SHIFT 12
+#define MAPPING_FLAGS 3UL
+#define MAPPING_ANON 1UL
+#define MM_SWAPENTS 2
+#define REQ_OP_MASK 0xff
+#define REQ_OP_WRITE 1
+#define REQ_SWAP_6_12 24
+#define SIGNAL_KILL 9
+#define DEPTH_MAX 48 // of an interval tree: more than log2 of all mappings that fit in memory
+#define FAULTS_MAX 65536
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} records SEC(".maps");
+
+enum fault_state { NO_FAULT, USER_FAULT, KERNEL_FAULT };
+
+struct fault {
+	u64 address;
+	u64 time_ns;
+	u64 return_address; // of the task's user registers while the fault was open
+	u32 thread;
+	u16 state;
+	u16 reads_device;
+};
+
+// By the low bits of the thread number: an array is the cheapest map, and a fault is short.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, FAULTS_MAX);
+	__type(key, u32);
+	__type(value, struct fault);
+} faults SEC(".maps");
+
+u64 lost = 0;
+u64 recorded[16] = {};
+
+static __always_inline struct record *begin(u8 kind, u32 process)
+{
+	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
+
+	if (!record) {
+		__sync_fetch_and_add(&lost, 1);
+		return 0;
+	}
+	__sync_fetch_and_add(&recorded[kind & 15], 1);
+	*record = (struct record){ .time_ns = bpf_ktime_get_ns(), .process = process, .kind = kind };
+	return record;
+}
+
+// The reader polls: waking it for each record would cost more than the record.
+static __always_inline void end(struct record *record)
+{
+	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+}
+
+static __always_inline u32 current_process(void)
+{
+	return bpf_get_current_pid_tgid() >> 32;
+}
+
+static __always_inline bool is_in_cgroup(struct task_struct *task)
+{
+	struct cgroup *group, *ancestor;
+
+	if (uses_memory_controller) {
+		u32 memory = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+		struct cgroup_subsys_state *state = 0;
+		struct css_set *set = BPF_CORE_READ(task, cgroups);
+
+		bpf_core_read(&state, sizeof(state), &set->subsys[memory & 15]);
+		group = BPF_CORE_READ(state, cgroup);
+	} else {
+		group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
+	}
+	if ((u32)BPF_CORE_READ(group, level) < cgroup_level)
+		return false;
+	if (bpf_core_field_exists(group->ancestors)) {
+		bpf_core_read(&ancestor, sizeof(ancestor), &group->ancestors[cgroup_level & 63]);
+		return BPF_CORE_READ(ancestor, kn, id) == only_cgroup;
+	}
+	struct cgroup___ids *older = (void *)group;
+	u64 id = 0;
+
+	bpf_core_read(&id, sizeof(id), &older->ancestor_ids[cgroup_level & 63]);
+	return id == only_cgroup;
+}
+
+static __always_inline bool is_wanted(struct task_struct *task)
+{
+	if (only_process && BPF_CORE_READ(task, tgid) != only_process)
+		return false;
+	return !only_cgroup || is_in_cgroup(task);
+}
+
+static __always_inline bool is_current_wanted(void)
+{
+	if (!only_process && !only_cgroup)
+		return true;
+	return is_wanted((struct task_struct *)bpf_get_current_task());
+}
+
+static __always_inline u64 swap_entry(struct folio *folio)
+{
+	u64 entry = 0;
+
+	if (bpf_core_field_exists(folio->swap)) {
+		bpf_core_read(&entry, sizeof(entry), &folio->swap);
+	} else {
+		struct folio___private *older = (void *)folio;
+
+		bpf_core_read(&entry, sizeof(entry), &older->private);
+	}
+	return entry;
+}
+
+static __always_inline bool is_swap_backed(struct folio *folio)
+{
+	struct folio___memory_flags *newer = (void *)folio;
+	unsigned long flags = bpf_core_field_exists(newer->flags.f) ? BPF_CORE_READ(newer, flags.f) :
+								      BPF_CORE_READ(folio, flags);
+
+	return flags >> bpf_core_enum_value(enum pageflags, PG_swapbacked) & 1;
+}
+
+#define chain_of(node) \
+	((struct anon_vma_chain *)((void *)(node) - bpf_core_field_offset(struct anon_vma_chain, rb)))
+
+// The mapping that covers page `index` of an anonymous object: the interval tree's leftmost.
+static __always_inline struct vm_area_struct *mapping_of(struct anon_vma *object, u64 index)
+{
+	struct rb_node *node = BPF_CORE_READ(object, rb_root.rb_root.rb_node);
+
+	for (int depth = 0; depth < DEPTH_MAX && node; depth++) {
+		struct rb_node *left = BPF_CORE_READ(node, rb_left);
+
+		if (left && BPF_CORE_READ(chain_of(left), rb_subtree_last) >= index) {
+			node = left;
+			continue;
+		}
+		struct vm_area_struct *area = BPF_CORE_READ(chain_of(node), vma);
+		u64 first = BPF_CORE_READ(area, vm_pgoff);
+
+		if (first > index)
+			return 0;
+		u64 pages = (BPF_CORE_READ(area, vm_end) - BPF_CORE_READ(area, vm_start)) >> PAGE_SHIFT;
+
+		if (index < first + pages)
+			return area;
+		node = BPF_CORE_READ(node, rb_right);
+	}
+	return 0;
+}
+
+static __always_inline bool is_mapped_twice(struct anon_vma *object)
+{
+	if (bpf_core_field_exists(object->num_active_vmas))
+		return BPF_CORE_READ(object, num_active_vmas) > 1;
+	return BPF_CORE_READ((struct anon_vma___degree *)(void *)object, degree) > 1;
+}
+
+SEC("tp_btf/mm_vmscan_write_folio")
+int BPF_PROG(page_out, struct folio *folio)
+{
+	unsigned long mapping = 0;
+	u64 index = BPF_CORE_READ(folio, index);
+	u32 process = 0;
+	u64 page = 0;
+	u8 flags = 0;
+
+	bpf_core_read(&mapping, sizeof(mapping), &folio->mapping);
+	if ((mapping & MAPPING_FLAGS) != MAPPING_ANON)
+		return 0;
+	struct anon_vma *object = (void *)(mapping & ~MAPPING_FLAGS);
+	struct vm_area_struct *area = mapping_of(object, index);
+	struct task_struct *owner = area ? BPF_CORE_READ(area, vm_mm, owner) : 0;
+
+	if (owner) {
+		if (!is_wanted(owner))
+			return 0;
+		process = BPF_CORE_READ(owner, tgid);
+		page = (BPF_CORE_READ(area, vm_start) >> PAGE_SHIFT) + index - BPF_CORE_READ(area, vm_pgoff);
+	} else {
+		flags |= NO_OWNER;
+	}
+	if (is_mapped_twice(object))
+		flags |= SHARED;
+
+	struct record *record = begin(PAGE_OUT, process);
+
+	if (!record)
+		return 0;
+	record->address = page;
+	record->object = swap_entry(folio);
+	record->auxiliary = current_process();
+	record->pages = 1;
+	record->flags = flags;
+	end(record);
+	return 0;
+}
+
+static __always_inline struct fault *open_fault(u32 thread)
+{
+	u32 key = thread % FAULTS_MAX;
+	struct fault *fault = bpf_map_lookup_elem(&faults, &key);
+
+	return fault && fault->thread == thread && fault->state != NO_FAULT ? fault : 0;
+}
+
+// Where the current task will return to in user space. It differs between a fault and any later
+// system call, which tells whether a remembered fault is still open.
+static __always_inline u64 return_address(void)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return PT_REGS_IP_CORE(registers);
+}
+
+static __always_inline int begin_fault(u64 address, enum fault_state state)
+{
+	u32 thread = bpf_get_current_pid_tgid();
+	u32 key = thread % FAULTS_MAX;
+	struct fault *fault = bpf_map_lookup_elem(&faults, &key);
+
+	if (!fault)
+		return 0;
+	fault->address = address;
+	fault->time_ns = bpf_ktime_get_ns();
+	fault->return_address = return_address();
+	fault->thread = thread;
+	fault->reads_device = 0;
+	fault->state = state;
+	return 0;
+}
+
+SEC("tp_btf/page_fault_user")
+int BPF_PROG(user_fault, unsigned long address)
+{
+	return begin_fault(address, USER_FAULT);
+}
+
+SEC("tp_btf/page_fault_kernel")
+int BPF_PROG(kernel_fault, unsigned long address)
+{
+	return begin_fault(address, KERNEL_FAULT);
+}
+
+SEC("tp_btf/rss_stat")
+int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
+{
+	if (member != MM_SWAPENTS)
+		return 0;
+	u64 identity = bpf_get_current_pid_tgid();
+	struct fault *fault = open_fault(identity);
+
+	if (!fault || fault->return_address != return_address())
+		return 0;
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	if (BPF_CORE_READ(task, mm) != memory || !is_current_wanted())
+		return 0;
+	struct record *record = begin(SWAP_IN, identity >> 32);
+
+	if (record) {
+		u64 duration = record->time_ns - fault->time_ns;
+
+		record->address = fault->address >> PAGE_SHIFT;
+		record->auxiliary = duration > 0xffffffffULL ? 0xffffffff : duration;
+		record->pages = 1;
+		record->flags = (fault->state == KERNEL_FAULT ? IN_KERNEL : 0) |
+				(fault->reads_device ? MAJOR : 0);
+		end(record);
+	}
+	fault->state = NO_FAULT;
+	return 0;
+}
+
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(swap_transfer, struct bio *bio)
+{
+	u32 operation = BPF_CORE_READ(bio, bi_opf);
+	bool writes = (operation & REQ_OP_MASK) == REQ_OP_WRITE;
+
+	if ((operation & REQ_OP_MASK) > REQ_OP_WRITE)
+		return 0;
+	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
+
+	if (!page)
+		return 0;
+	unsigned long head = BPF_CORE_READ(page, compound_head);
+	struct folio *folio = head & 1 ? (void *)(head - 1) : (void *)page;
+
+	if (!is_swap_backed(folio))
+		return 0;
+	u64 identity = bpf_get_current_pid_tgid();
+	struct fault *fault = writes ? 0 : open_fault(identity);
+	struct record *record = begin(writes ? SWAP_WRITE : SWAP_READ, identity >> 32);
+
+	if (!record)
+		return 0;
+	record->object = swap_entry(folio);
+	record->device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
+	record->pages = BPF_CORE_READ(bio, bi_iter.bi_size) >> PAGE_SHIFT;
+	if (operation >> REQ_SWAP_6_12 & 1)
+		record->flags |= MARKED_SWAP;
+	if (fault) {
+		record->address = fault->address >> PAGE_SHIFT;
+		record->flags |= IN_FAULT;
+		fault->reads_device = 1;
+	}
+	end(record);
+	return 0;
+}
+
+static __always_inline int file_page(struct folio *folio, u8 kind)
+{
+	if (!is_current_wanted())
+		return 0;
+	unsigned long mapping = 0;
+
+	bpf_core_read(&mapping, sizeof(mapping), &folio->mapping);
+	if (!mapping || mapping & MAPPING_FLAGS)
+		return 0;
+	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	struct record *record = begin(kind, current_process());
+
+	if (!record)
+		return 0;
+	record->address = BPF_CORE_READ(folio, index);
+	record->object = BPF_CORE_READ(inode, i_ino);
+	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
+	record->pages = 1;
+	end(record);
+	return 0;
+}
+
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int BPF_PROG(file_page_added, struct folio *folio)
+{
+	return file_page(folio, FILE_ADDED);
+}
+
+SEC("tp_btf/mm_filemap_delete_from_page_cache")
+int BPF_PROG(file_page_dropped, struct folio *folio)
+{
+	return file_page(folio, FILE_DROPPED);
+}
+
+SEC("tp_btf/block_rq_issue")
+int BPF_PROG(block_request, struct request *request)
+{
+	u32 operation = BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK;
+	struct gendisk *disk = BPF_CORE_READ(request, q, disk);
+	struct record *record = begin(BLOCK, current_process());
+
+	if (!record)
+		return 0;
+	record->address = BPF_CORE_READ(request, __sector);
+	record->object = BPF_CORE_READ(request, __data_len);
+	record->device = (u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+	record->flags = operation == REQ_OP_WRITE ? WRITES : operation ? IS_OTHER : 0;
+	end(record);
+	return 0;
+}
+
+SEC("tp_btf/signal_generate")
+int BPF_PROG(kill, int signal, void *information, struct task_struct *task)
+{
+	if (signal != SIGNAL_KILL || !is_wanted(task))
+		return 0;
+	struct record *record = begin(KILL, BPF_CORE_READ(task, tgid));
+
+	if (!record)
+		return 0;
+	record->auxiliary = current_process();
+	end(record);
+	return 0;
+}
+
+SEC("tp_btf/mark_victim")
+int BPF_PROG(oom_kill, struct task_struct *task)
+{
+	struct record *record = begin(KILL, BPF_CORE_READ(task, tgid));
+
+	if (!record)
+		return 0;
+	record->auxiliary = current_process();
+	record->flags = OOM_KILL;
+	end(record);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	struct record *record = begin(EXEC, BPF_CORE_READ(task, tgid));
+
+	if (!record)
+		return 0;
+	u64 name[2] = {};
+
+	bpf_core_read(name, sizeof(name), &task->comm);
+	record->address = name[0];
+	record->object = name[1];
+	end(record);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	u32 process = BPF_CORE_READ(child, tgid);
+
+	if (BPF_CORE_READ(child, pid) != process)
+		return 0;
+	struct record *record = begin(FORK, process);
+
+	if (!record)
+		return 0;
+	record->auxiliary = BPF_CORE_READ(parent, tgid);
+	end(record);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	u32 process = BPF_CORE_READ(task, tgid);
+
+	if (BPF_CORE_READ(task, pid) != process)
+		return 0;
+	struct record *record = begin(EXIT, process);
+
+	if (record)
+		end(record);
+	return 0;
+}

@@ -1,0 +1,24 @@
+//! Compiles the BPF programs with clang and makes their typed access, where they are asked for.
+
+fn main() {
+    println!("cargo::rerun-if-changed=bpf");
+    #[cfg(feature = "bpf")]
+    skeleton();
+}
+
+#[cfg(feature = "bpf")]
+fn skeleton() {
+    let folder = std::path::PathBuf::from(
+        std::env::var_os("OUT_DIR").expect("cargo names the folder for what is built"),
+    );
+    let built = libbpf_cargo::SkeletonBuilder::new()
+        .source("bpf/recorder.bpf.c")
+        .clang_args(["-Wall", "-Werror"])
+        .build_and_generate(folder.join("recorder.skel.rs"));
+    if let Err(error) = built {
+        panic!(
+            "clang could not compile the BPF programs: {error:#}\n\
+             Install clang, libelf-dev and zlib1g-dev, or build with --no-default-features."
+        );
+    }
+}

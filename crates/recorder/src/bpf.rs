@@ -1,0 +1,129 @@
+//! The BPF programs in the kernel, and the ring buffer that they fill.
+
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
+use linux::cgroup::{MemoryGroup, Version};
+use trace::recording::Record;
+
+use crate::Error;
+use crate::sources::{CATALOG, Source};
+use skeleton::{RecorderSkel, RecorderSkelBuilder};
+
+#[allow(
+    missing_docs,
+    unsafe_code,
+    clippy::all,
+    clippy::allow_attributes_without_reason,
+    reason = "generated from recorder.bpf.c"
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/recorder.skel.rs"));
+}
+
+/// What the kernel should report.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this memory cgroup and those below it.
+    pub group: Option<MemoryGroup>,
+    /// Only this process.
+    pub process: Option<u32>,
+}
+
+/// Programs that are loaded and attached. Dropped, they leave the kernel.
+pub struct Programs<'object> {
+    skeleton: RecorderSkel<'object>,
+}
+
+impl<'object> Programs<'object> {
+    /// Loads the programs of `sources` and attaches them. `buffer_bytes` is the room for records
+    /// that wait to be read, a power of two of at least a page; `object` is where they live.
+    ///
+    /// # Errors
+    /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+    pub fn attach(
+        object: &'object mut MaybeUninit<OpenObject>,
+        sources: &[&Source],
+        filter: &Filter,
+        buffer_bytes: u32,
+    ) -> Result<Programs<'object>, Error> {
+        // What libbpf has to say arrives in errors; its own printing would disturb a user.
+        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, _| {})));
+        let mut open = RecorderSkelBuilder::default().open(object).map_err(refused)?;
+        let wanted: Vec<&str> =
+            sources.iter().flat_map(|source| source.programs).copied().collect();
+        for mut program in open.open_object_mut().progs_mut() {
+            let is_wanted = program.name().to_str().is_some_and(|name| wanted.contains(&name));
+            program.set_autoload(is_wanted);
+        }
+        let constants = open
+            .maps
+            .rodata_data
+            .as_deref_mut()
+            .ok_or_else(|| Error::Bpf("the programs have no constants to set".to_owned()))?;
+        if let Some(group) = &filter.group {
+            constants.only_cgroup = group.id;
+            constants.cgroup_level = group.level;
+            constants.uses_memory_controller = group.version == Version::V1;
+        }
+        constants.only_process = filter.process.unwrap_or(0);
+        open.maps.records.set_max_entries(buffer_bytes).map_err(refused)?;
+        let mut skeleton = open.load().map_err(refused)?;
+        libbpf_rs::skel::Skel::attach(&mut skeleton).map_err(refused)?;
+        Ok(Programs { skeleton })
+    }
+
+    /// Hands each record in the buffer to `take`, whenever the returned buffer is consumed.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn records<'call>(
+        &'call self,
+        mut take: impl FnMut(Record) + 'call,
+    ) -> Result<RingBuffer<'call>, Error> {
+        let mut builder = RingBufferBuilder::new();
+        builder
+            .add(&self.skeleton.maps.records, move |bytes| {
+                // The kernel's side writes whole records only.
+                if let Ok(bytes) = bytes.try_into() {
+                    take(Record::from_kernel(bytes));
+                }
+                0
+            })
+            .map_err(refused)?;
+        builder.build().map_err(refused)
+    }
+
+    /// Records that found the buffer full so far.
+    pub fn lost(&self) -> u64 {
+        let Some(data) = self.skeleton.maps.bss_data.as_deref() else { return 0 };
+        // The kernel counts up while this reads.
+        let lost: *const u64 = &raw const data.lost;
+        read_counter(lost)
+    }
+}
+
+/// A counter that the kernel changes at any time.
+#[allow(unsafe_code, reason = "the memory is shared with the kernel")]
+fn read_counter(counter: *const u64) -> u64 {
+    // SAFETY: the pointer is to an aligned u64 in a page that stays mapped while the skeleton lives.
+    unsafe { AtomicU64::from_ptr(counter.cast_mut()) }.load(Ordering::Relaxed)
+}
+
+fn refused(error: libbpf_rs::Error) -> Error {
+    Error::Bpf(format!("{error:#}"))
+}
+
+/// Whether the kernel takes the programs of each source: loads and attaches them for a moment.
+pub fn probe() -> Vec<(&'static Source, Result<(), Error>)> {
+    CATALOG
+        .iter()
+        .map(|source| {
+            let mut object = MaybeUninit::uninit();
+            let attached = Programs::attach(&mut object, &[source], &Filter::default(), 1 << 16);
+            (source, attached.map(drop))
+        })
+        .collect()
+}

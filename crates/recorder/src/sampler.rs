@@ -1,0 +1,61 @@
+//! The kernel's own counters at one instant, to set a recording beside.
+
+use std::collections::BTreeMap;
+
+use linux::cgroup::MemoryGroup;
+use linux::{Root, counters, pressure, swap, system, zram};
+use trace::recording::{Area, Pressure, Sample};
+
+/// The counters of `/proc/vmstat` that tell of paging and reclaim, by how their names begin.
+const VMSTAT: [&str; 9] = [
+    "pswp",
+    "pgpg",
+    "pgmajfault",
+    "pgfault",
+    "swap_ra",
+    "workingset_",
+    "pgsteal_",
+    "oom_kill",
+    "zswp",
+];
+
+/// The counters now. What cannot be read is absent: a recording goes on without it.
+pub fn sample(root: &Root, group: Option<&MemoryGroup>) -> Sample {
+    let mut vmstat = counters::vmstat(root).unwrap_or_default();
+    vmstat.retain(|name, _| VMSTAT.iter().any(|start| name.starts_with(start)));
+    Sample {
+        time_ns: system::monotonic_ns(),
+        vmstat,
+        cgroup: group.and_then(|group| group.statistics(root).ok().flatten()),
+        pressure: pressures(root),
+        areas: swap::areas(root).unwrap_or_default().into_iter().map(area).collect(),
+        zram: compressed(root),
+    }
+}
+
+fn pressures(root: &Root) -> BTreeMap<String, Pressure> {
+    let one = |resource: &&str| {
+        let pressure = pressure::of_machine(root, resource).ok().flatten()?;
+        let pressure = Pressure { some_us: pressure.some_us, full_us: pressure.full_us };
+        Some(((*resource).to_owned(), pressure))
+    };
+    pressure::RESOURCES.iter().filter_map(one).collect()
+}
+
+fn area(area: swap::Area) -> Area {
+    Area {
+        path: area.path.display().to_string(),
+        kind: if area.is_file { "file" } else { "partition" }.to_owned(),
+        bytes: area.bytes,
+        bytes_used: area.bytes_used,
+        priority: area.priority,
+    }
+}
+
+fn compressed(root: &Root) -> BTreeMap<String, counters::Counters> {
+    let names = zram::devices(root).unwrap_or_default();
+    names
+        .into_iter()
+        .filter_map(|name| Some((name.clone(), zram::statistics(root, &name).ok()??)))
+        .collect()
+}

@@ -1,0 +1,171 @@
+//! One recording from its first event to its last.
+
+use std::fs::File;
+use std::io;
+use std::mem::MaybeUninit;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use linux::Root;
+use linux::cgroup::MemoryGroup;
+use linux::system::{self, Machine};
+use trace::recording::{About, Ending, Missing, Record, Writer};
+
+use crate::bpf::{Filter, Programs};
+use crate::sources::Source;
+use crate::{Error, sampler};
+
+/// How often the buffer is emptied. At 100,000 records a second 20 ms fill 80 KB of it.
+const DRAIN_EVERY: Duration = Duration::from_millis(20);
+
+/// How often the kernel's counters are noted, and what is pending is written.
+const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Where the recording goes.
+    pub output: PathBuf,
+    /// What is recorded.
+    pub sources: Vec<&'static Source>,
+    /// Limits to one memory cgroup and those below it.
+    pub group: Option<MemoryGroup>,
+    /// Limits to one process.
+    pub process: Option<u32>,
+    /// Room for records that wait to be written: a power of two.
+    pub buffer_bytes: u32,
+    /// The command that runs meanwhile, for the recording's own description.
+    pub command: Vec<String>,
+}
+
+/// Who begins what is recorded, and knows when it is over.
+pub trait Stop {
+    /// Called once, when every program is attached: from now on nothing is missed.
+    ///
+    /// # Errors
+    /// A command that cannot be run.
+    fn start(&mut self) -> io::Result<()>;
+
+    /// Asked many times a second: none to go on; otherwise the exit status of the command, where its
+    /// end is why.
+    fn is_over(&mut self) -> Option<Option<i32>>;
+}
+
+/// How a recording went.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Records written.
+    pub recorded: u64,
+    /// Records that found the buffer full.
+    pub lost: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// How long it took.
+    pub duration: Duration,
+    /// Exit status of the command, where it ended.
+    pub exit_status: Option<i32>,
+    /// Why it ended before its time, where it did: the disk was full, say.
+    pub failure: Option<String>,
+}
+
+/// Records until `stop` says so.
+///
+/// # Errors
+/// What the kernel refuses before the first record. What fails later ends the recording and stands
+/// in the outcome, since what was recorded is good.
+pub fn record(
+    root: &Root,
+    plan: &Plan,
+    stop: &mut dyn Stop,
+) -> Result<Outcome, Error> {
+    let filter = Filter { group: plan.group.clone(), process: plan.process };
+    let mut object = MaybeUninit::uninit();
+    let programs = Programs::attach(&mut object, &plan.sources, &filter, plan.buffer_bytes)?;
+    let file = File::create_new(&plan.output).map_err(Error::Write)?;
+    let mut writer = Writer::new(file, &about(root, plan)?).map_err(Error::Write)?;
+    let began = Instant::now();
+    let ended = run(root, plan, &programs, &mut writer, stop);
+    let lost = programs.lost();
+    let (recorded, exit_status, mut failure) = match ended {
+        Ok(exit_status) => (writer.recorded(), exit_status, None),
+        Err(error) => (writer.recorded(), None, Some(error.to_string())),
+    };
+    let bytes = writer.bytes();
+    let ending = Ending { time_ns: system::monotonic_ns(), recorded, lost, exit_status };
+    if let Err(error) = writer.finish(ending) {
+        failure.get_or_insert(Error::Write(error).to_string());
+    }
+    Ok(Outcome { recorded, lost, bytes, duration: began.elapsed(), exit_status, failure })
+}
+
+fn about(root: &Root, plan: &Plan) -> Result<About, Error> {
+    let machine = Machine::this(root)?;
+    Ok(About {
+        pagewise: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: machine.kernel,
+        machine: machine.architecture,
+        processors: machine.processors,
+        memory_bytes: machine.memory_bytes,
+        page_bytes: machine.page_bytes,
+        realtime_offset_ns: system::realtime_offset_ns(),
+        sources: plan.sources.iter().map(|source| source.name.to_owned()).collect(),
+        absent: absent(plan),
+        cgroup: plan.group.as_ref().map(|group| group.folder.display().to_string()),
+        process: plan.process,
+        command: plan.command.clone(),
+    })
+}
+
+/// What this recording does not have, though a recording may.
+fn absent(plan: &Plan) -> Vec<Missing> {
+    crate::sources::CATALOG
+        .iter()
+        .filter(|source| !plan.sources.contains(source))
+        .map(|source| Missing { what: source.name.to_owned(), why: "not asked for".to_owned() })
+        .collect()
+}
+
+/// Moves records from the buffer to the file until it is over; the exit status of the command.
+fn run(
+    root: &Root,
+    plan: &Plan,
+    programs: &Programs,
+    writer: &mut Writer<File>,
+    stop: &mut dyn Stop,
+) -> Result<Option<i32>, Error> {
+    writer.sample(&sampler::sample(root, plan.group.as_ref())).map_err(Error::Write)?;
+    stop.start().map_err(|error| {
+        Error::Usage(format!("cannot run {}: {error}", plan.command.join(" ")))
+    })?;
+    let mut next_sample = Instant::now() + SAMPLE_EVERY;
+    loop {
+        let over = stop.is_over();
+        drain(programs, writer)?;
+        if over.is_some() || Instant::now() >= next_sample {
+            writer.sample(&sampler::sample(root, plan.group.as_ref())).map_err(Error::Write)?;
+            next_sample = Instant::now() + SAMPLE_EVERY;
+        }
+        match over {
+            Some(exit_status) => return Ok(exit_status),
+            None => std::thread::sleep(DRAIN_EVERY),
+        }
+    }
+}
+
+/// Writes what is in the buffer.
+fn drain(programs: &Programs, writer: &mut Writer<File>) -> Result<(), Error> {
+    let mut failure = None;
+    let mut take = |record: Record| {
+        if failure.is_none() {
+            failure = writer.push(record).err();
+        }
+    };
+    let buffer = programs.records(&mut take)?;
+    let consumed = buffer.consume();
+    drop(buffer);
+    match (failure, consumed) {
+        (Some(error), _) => Err(Error::Write(error)),
+        (None, Err(error)) => Err(Error::Bpf(format!("{error:#}"))),
+        (None, Ok(())) => Ok(()),
+    }
+}

@@ -1,0 +1,65 @@
+//! What can be recorded: the catalog of sources, each a group of BPF programs.
+
+/// One source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// Its name on the command line and in recordings.
+    pub name: &'static str,
+    /// What it records, in one line.
+    pub summary: &'static str,
+    /// The BPF programs that it is made of, by their names in recorder.bpf.c.
+    pub programs: &'static [&'static str],
+    /// Whether it is recorded where nothing is asked for.
+    pub is_default: bool,
+}
+
+/// Every source, in the order in which lists show them.
+pub const CATALOG: &[Source] = &[
+    Source {
+        name: "swap",
+        summary: "pages that leave memory, with their owner, and what swap devices read and write",
+        programs: &["page_out", "swap_transfer"],
+        is_default: true,
+    },
+    Source {
+        name: "faults",
+        summary: "faults that bring pages back from swap, with their latency",
+        programs: &["user_fault", "kernel_fault", "swapped_pages_change"],
+        is_default: true,
+    },
+    Source {
+        name: "files",
+        summary: "pages of files that enter and leave the page cache",
+        programs: &["file_page_added", "file_page_dropped"],
+        is_default: false,
+    },
+    Source {
+        name: "block",
+        summary: "every request that goes to a block device",
+        programs: &["block_request"],
+        is_default: false,
+    },
+    Source {
+        name: "kills",
+        summary: "processes told to die, and by whom",
+        programs: &["kill", "oom_kill"],
+        is_default: false,
+    },
+    Source {
+        name: "launches",
+        summary: "processes that begin, change their program and end",
+        programs: &["process_exec", "process_fork", "process_exit"],
+        // Pages are named by process: their names and ends belong to every recording.
+        is_default: true,
+    },
+];
+
+/// The source with this name.
+pub fn find(name: &str) -> Option<&'static Source> {
+    CATALOG.iter().find(|source| source.name == name)
+}
+
+/// Those that are recorded where nothing is asked for.
+pub fn defaults() -> Vec<&'static Source> {
+    CATALOG.iter().filter(|source| source.is_default).collect()
+}

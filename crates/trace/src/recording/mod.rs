@@ -1,0 +1,134 @@
+//! The file that `pagewise-agent record` writes on the device, in blocks that stand alone: what a
+//! killed recorder, a full disk or a pulled plug leaves can be read up to its last whole block.
+//!
+//! Layout, little endian: the 8 bytes of `MAGIC`, then blocks of u32 kind, u32 length in the file, u32
+//! length unpacked, and a zstd frame with a checksum. The first block is the `About`. docs/recording.md
+//! describes it for other readers.
+
+mod blocks;
+mod columns;
+mod parts;
+mod writer;
+
+pub use blocks::{Block, read_block};
+pub use columns::RECORDS_MAX;
+pub use parts::{About, Area, Counters, Ending, Missing, Pressure, Sample};
+pub use writer::Writer;
+
+/// The first bytes of a recording, its version at the end.
+pub const MAGIC: [u8; 8] = *b"pgwrec\x00\x01";
+
+/// Bytes ahead of the contents of a block.
+const BLOCK_HEAD_BYTES: usize = 12;
+
+/// Longest block that a reader accepts, packed or not: hostile lengths stop here.
+const BLOCK_BYTES_MAX: usize = 64 << 20;
+
+/// What a block holds, by its number in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+enum BlockKind {
+    About = 1,
+    Records = 2,
+    Sample = 3,
+    Ending = 4,
+}
+
+/// One event as the kernel reported it, without interpretation; crates/recorder/bpf/record.h is its
+/// other side and says what the fields mean for each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Record {
+    /// CLOCK_MONOTONIC, in nanoseconds.
+    pub time_ns: u64,
+    /// Virtual page number, page offset in a file, sector, or 8 bytes of a name.
+    pub address: u64,
+    /// Swap entry, inode, bytes, or the next 8 bytes of a name.
+    pub object: u64,
+    /// Whom the record is about.
+    pub process: u32,
+    /// Who did it, nanoseconds, or the parent.
+    pub auxiliary: u32,
+    /// The kernel's number of the device.
+    pub device: u32,
+    /// How many 4 KiB pages.
+    pub pages: u16,
+    /// One of `kind`.
+    pub kind: u8,
+    /// Bits whose meaning depends on the kind.
+    pub flags: u8,
+}
+
+impl Record {
+    /// Its length as the kernel hands it over.
+    pub const BYTES: usize = 40;
+
+    /// The record in the bytes that the kernel handed over, which are in this machine's order.
+    pub fn from_kernel(bytes: &[u8; Record::BYTES]) -> Record {
+        let double = |at: usize| {
+            u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("the range has 8 bytes"))
+        };
+        let word = |at: usize| {
+            u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("the range has 4 bytes"))
+        };
+        Record {
+            time_ns: double(0),
+            address: double(8),
+            object: double(16),
+            process: word(24),
+            auxiliary: word(28),
+            device: word(32),
+            pages: u16::from_ne_bytes([bytes[36], bytes[37]]),
+            kind: bytes[38],
+            flags: bytes[39],
+        }
+    }
+}
+
+/// The numbers of the kinds of records.
+pub mod kind {
+    /// A page left memory: `address` of `process`, `object` = swap entry, `auxiliary` = who reclaimed.
+    pub const PAGE_OUT: u8 = 1;
+    /// A swap device was told to write `object`; `process` = who submitted it.
+    pub const SWAP_WRITE: u8 = 2;
+    /// A swap device was told to read `object`; in a fault, `address` is the faulting page.
+    pub const SWAP_READ: u8 = 3;
+    /// A fault of `process` brought `address` back in `auxiliary` nanoseconds.
+    pub const SWAP_IN: u8 = 4;
+    /// Page `address` of inode `object` entered the page cache.
+    pub const FILE_ADDED: u8 = 5;
+    /// `process` became the program named in `address` and `object`.
+    pub const EXEC: u8 = 6;
+    /// `process` ended.
+    pub const EXIT: u8 = 7;
+    /// `process` began as a child of `auxiliary`.
+    pub const FORK: u8 = 8;
+    /// Page `address` of inode `object` left the page cache.
+    pub const FILE_DROPPED: u8 = 9;
+    /// A request for `object` bytes at sector `address` went to the device.
+    pub const BLOCK: u8 = 10;
+    /// `process` was told to die by `auxiliary`.
+    pub const KILL: u8 = 11;
+}
+
+/// The bits of `Record::flags`; each belongs to the kind named.
+pub mod flag {
+    /// `PAGE_OUT`: the owner was not found.
+    pub const NO_OWNER: u8 = 1;
+    /// `PAGE_OUT`: mapped more than once; the first owner stands for all.
+    pub const SHARED: u8 = 2;
+    /// `SWAP_READ`: issued inside a page fault.
+    pub const IN_FAULT: u8 = 4;
+    /// `SWAP_IN`: the fault happened in kernel mode.
+    pub const IN_KERNEL: u8 = 1;
+    /// `SWAP_IN`: the fault read the device.
+    pub const MAJOR: u8 = 2;
+    /// `BLOCK`: the request writes.
+    pub const WRITES: u8 = 1;
+    /// `BLOCK`: neither a read nor a write.
+    pub const IS_OTHER: u8 = 2;
+    /// `KILL`: the kernel's out-of-memory killer chose the process.
+    pub const OOM_KILL: u8 = 1;
+}
+
+#[cfg(test)]
+mod tests;

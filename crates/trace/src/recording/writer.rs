@@ -1,0 +1,113 @@
+//! Writes a recording, a block at a time.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::{About, BlockKind, Ending, MAGIC, RECORDS_MAX, Record, Sample, columns};
+
+/// Level 1 packs 40 bytes into about 9 at 300 MB per CPU second; level 3 saves a tenth more.
+const COMPRESSION_LEVEL: i32 = 1;
+
+/// Writes a recording. Every block goes out in one call, so that what is on disk ends with a whole
+/// block unless the machine itself stops.
+pub struct Writer<W: Write> {
+    output: W,
+    pending: Vec<Record>,
+    recorded: u64,
+    bytes: u64,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording with what is known about it.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn new(mut output: W, about: &About) -> io::Result<Writer<W>> {
+        output.write_all(&MAGIC)?;
+        let bytes = MAGIC.len() as u64;
+        let mut writer = Writer { output, pending: Vec::new(), recorded: 0, bytes };
+        writer.write_json(BlockKind::About, about)?;
+        Ok(writer)
+    }
+
+    /// Appends a record; writes a block when there are enough for one.
+    ///
+    /// # Errors
+    /// What the operating system refuses; the records of the block are lost then.
+    pub fn push(&mut self, record: Record) -> io::Result<()> {
+        let ends_block = self.pending.len() == RECORDS_MAX
+            || self.pending.last().is_some_and(|last| !columns::can_follow(last, &record));
+        if ends_block {
+            self.flush()?;
+        }
+        self.pending.push(record);
+        Ok(())
+    }
+
+    /// Writes what is pending, so that a recorder killed from now on has not lost it.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let contents = columns::pack(&self.pending);
+        let count = self.pending.len() as u64;
+        self.pending.clear();
+        self.write_block(BlockKind::Records, &contents)?;
+        self.recorded += count;
+        Ok(())
+    }
+
+    /// Writes the counters of an instant behind the records before it.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn sample(&mut self, sample: &Sample) -> io::Result<()> {
+        self.flush()?;
+        self.write_json(BlockKind::Sample, sample)
+    }
+
+    /// Ends the recording; `ending.recorded` is filled in here.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn finish(mut self, ending: Ending) -> io::Result<W> {
+        self.flush()?;
+        let ending = Ending { recorded: self.recorded, ..ending };
+        self.write_json(BlockKind::Ending, &ending)?;
+        self.output.flush()?;
+        Ok(self.output)
+    }
+
+    /// Records handed over so far.
+    pub fn recorded(&self) -> u64 {
+        self.recorded + self.pending.len() as u64
+    }
+
+    /// Bytes written so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    fn write_json(&mut self, kind: BlockKind, part: &impl Serialize) -> io::Result<()> {
+        let text = serde_json::to_vec(part).map_err(io::Error::other)?;
+        self.write_block(kind, &text)
+    }
+
+    fn write_block(&mut self, kind: BlockKind, contents: &[u8]) -> io::Result<()> {
+        let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?;
+        compressor.include_checksum(true)?;
+        let packed = compressor.compress(contents)?;
+        let mut block = Vec::with_capacity(super::BLOCK_HEAD_BYTES + packed.len());
+        block.extend((kind as u32).to_le_bytes());
+        block.extend((packed.len() as u32).to_le_bytes());
+        block.extend((contents.len() as u32).to_le_bytes());
+        block.extend(packed);
+        self.output.write_all(&block)?;
+        self.bytes += block.len() as u64;
+        Ok(())
+    }
+}
