@@ -12,7 +12,9 @@ mod ids;
 mod msr;
 mod oracle;
 mod pgw;
+mod recording;
 mod requests;
+mod swap_events;
 mod vscsi;
 
 use std::ffi::OsStr;
@@ -126,6 +128,7 @@ impl fmt::Debug for Format {
 
 /// Every format. The order matters where two are equally sure: the more specific comes first.
 pub const CATALOG: &[Format] = &[
+    recording::FORMAT,
     pgw::FORMAT,
     blktrace::FORMAT,
     events::FORMAT,

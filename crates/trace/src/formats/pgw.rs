@@ -2,22 +2,18 @@
 //! u64 n, i64 first time, then columns of n values: i32 time since the previous event (ns), u8
 //! type, u8 flags, u32 process, u64 virtual page or value, u64 swap entry, u32 auxiliary.
 //!
-//! Device traffic names swap slots, not pages: the owner of a slot is the page that was last
-//! written out to it. A device read inside a page fault of that owner is the fault's own read,
-//! which the fault event stands for; every other read is readahead.
+//! `swap_events` says what its events mean.
 //!
 //! The columns lie one behind the other, so each is read by a stream of its own: memory stays
 //! small whatever n is, at the price of decompressing the file once per column.
 
-use std::collections::HashMap;
-
-use types::{EventFlags, ProcessId};
-
+use super::swap_events::SwapEvents;
 use super::{Confidence, Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::record::{Record, RecordReader, Traits};
+use crate::recording;
 
 /// The row of this format.
 pub const FORMAT: Format = Format {
@@ -61,7 +57,7 @@ fn open(mut input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader
     }
     // The input itself, which is hashed and metered, reads the last column.
     columns.push(column_at(input, start, count * WIDTHS[COLUMNS - 1])?);
-    let reader = Pgw { columns, left: count, time_ns: start_ns, owners: HashMap::new() };
+    let reader = Pgw { columns, left: count, time_ns: start_ns, meaning: SwapEvents::default() };
     Ok(Box::new(reader))
 }
 
@@ -78,24 +74,7 @@ struct Pgw {
     columns: Vec<Input>,
     left: u64,
     time_ns: i64,
-    /// The page that each swap slot holds.
-    owners: HashMap<u64, Owner>,
-}
-
-#[derive(Clone, Copy)]
-struct Owner {
-    process: ProcessId,
-    page: u64,
-}
-
-/// One event as it is stored.
-struct Raw {
-    kind: u8,
-    flags: u8,
-    pid: u32,
-    value: u64,
-    entry: u64,
-    auxiliary: u32,
+    meaning: SwapEvents,
 }
 
 impl RecordReader for Pgw {
@@ -120,8 +99,8 @@ impl RecordReader for Pgw {
         for index in 0..count as usize {
             let (delta, raw) = decode(&self.columns, index);
             self.time_ns = self.time_ns.saturating_add(i64::from(delta));
-            if let Some(record) = self.event(&raw, ledger) {
-                records.push(record);
+            if let Some(record) = self.meaning.of(&raw, ledger) {
+                records.push(Record { time_ns: self.time_ns, ..record });
             }
         }
         for (column, width) in self.columns.iter_mut().zip(WIDTHS) {
@@ -132,30 +111,27 @@ impl RecordReader for Pgw {
     }
 
     fn traits(&self) -> Traits {
-        Traits {
-            address: AddressUnit::Page,
-            mapping: Mapping::Swap,
-            has_clock: true,
-            has_operations: true,
-            has_sizes: false,
-            has_durations: true,
-            has_stages: false,
-        }
+        SwapEvents::TRAITS
     }
 }
 
 /// The event at `index` of what all columns hold, and the time since the one before.
-fn decode(columns: &[Input], index: usize) -> (i32, Raw) {
+fn decode(columns: &[Input], index: usize) -> (i32, recording::Record) {
     let [delta, kind, flags, pid, value, entry, auxiliary] = columns else {
         unreachable!("open makes one input per column")
     };
-    let raw = Raw {
-        kind: kind.held()[index],
+    let kind = kind.held()[index];
+    let value = double(value.held(), 8 * index);
+    let auxiliary = word(auxiliary.held(), 4 * index);
+    let raw = recording::Record {
+        kind,
         flags: flags.held()[index],
-        pid: word(pid.held(), 4 * index),
-        value: double(value.held(), 8 * index),
-        entry: double(entry.held(), 8 * index),
-        auxiliary: word(auxiliary.held(), 4 * index),
+        process: word(pid.held(), 4 * index),
+        address: value,
+        object: double(entry.held(), 8 * index),
+        // This format has the parent of a fork where others have the page.
+        auxiliary: if kind == recording::kind::FORK { value as u32 } else { auxiliary },
+        ..recording::Record::default()
     };
     (word(delta.held(), 4 * index) as i32, raw)
 }
@@ -168,89 +144,11 @@ fn double(bytes: &[u8], at: usize) -> u64 {
     u64::from(word(bytes, at)) | u64::from(word(bytes, at + 4)) << 32
 }
 
-impl Pgw {
-    /// What an event records, if it is one that a trace keeps.
-    fn event(&mut self, raw: &Raw, ledger: &mut Ledger) -> Option<Record> {
-        let record = |operation, process, page, flags| {
-            Some(Record { time_ns: self.time_ns, process, flags, ..Record::new(operation, page) })
-        };
-        let none = EventFlags::default();
-        match raw.kind {
-            1 => {
-                ledger.see(b"page-out", 1);
-                if raw.flags & 1 != 0 {
-                    ledger.lose("page-outs whose owner the recorder did not find", 1);
-                }
-                let process = ledger.process(raw.pid);
-                self.owners.insert(raw.entry, Owner { process, page: raw.value });
-                let is_shared = raw.flags & 2 != 0;
-                let shared = if is_shared { EventFlags::SHARED } else { none };
-                record(Operation::SwapOut, process, raw.value, EventFlags::DIRTY.with(shared))
-            }
-            2 => {
-                ledger.see(b"device write", 1);
-                let owner = self.owner(raw, ledger)?;
-                record(Operation::DeviceWrite, owner.process, owner.page, none)
-            }
-            3 => {
-                ledger.see(b"device read", 1);
-                let owner = self.owner(raw, ledger)?;
-                let is_in_fault = raw.flags & 4 != 0;
-                // After a fork the child faults on the page that its parent wrote out, at the
-                // parent's address: the address decides, not the process.
-                if is_in_fault && raw.value == owner.page {
-                    return None;
-                }
-                record(Operation::DeviceRead, owner.process, owner.page, none)
-            }
-            4 => {
-                ledger.see(b"swap-in fault", 1);
-                let is_major = raw.flags & 2 != 0;
-                let flags = if is_major { EventFlags::MAJOR } else { none };
-                let process = ledger.process(raw.pid);
-                let record = record(Operation::SwapIn, process, raw.value, flags)?;
-                Some(Record { duration_ns: u64::from(raw.auxiliary), ..record })
-            }
-            6 => {
-                ledger.see(b"exec", 1);
-                let name = [raw.value.to_le_bytes(), raw.entry.to_le_bytes()].concat();
-                let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-                let process = ledger.process(raw.pid);
-                ledger.name_process(process, name);
-                None
-            }
-            7 => {
-                ledger.see(b"exit", 1);
-                let process = ledger.process(raw.pid);
-                record(Operation::Exit, process, 0, none)
-            }
-            8 => {
-                ledger.see(b"fork", 1);
-                // Pages of a process still leave memory after its first thread has exited; only
-                // a fork makes its pid another process.
-                ledger.end_process(raw.pid);
-                None
-            }
-            other => {
-                ledger.see(format!("type {other}").as_bytes(), 1);
-                None
-            }
-        }
-    }
-
-    fn owner(&self, raw: &Raw, ledger: &mut Ledger) -> Option<Owner> {
-        let owner = self.owners.get(&raw.entry).copied();
-        if owner.is_none() {
-            ledger.lose("device transfers of slots written before the recording began", 1);
-        }
-        owner
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::formats::tests::read_bytes;
+    use crate::record::Operation;
 
     type Row = (i32, u8, u8, u32, u64, u64, u32);
 
