@@ -90,6 +90,16 @@ impl Hierarchy {
 }
 
 impl MemoryGroup {
+    /// Processes in the group and in those below it.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn processes(&self, root: &Root) -> Result<Vec<u32>, Error> {
+        let mut found = Vec::new();
+        members(root, &self.folder, &mut found)?;
+        Ok(found)
+    }
+
     /// `memory.stat`; none once the group was removed.
     ///
     /// # Errors
@@ -102,6 +112,19 @@ impl MemoryGroup {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Processes of the group in `folder` and of those below it.
+fn members(root: &Root, folder: &Path, found: &mut Vec<u32>) -> Result<(), Error> {
+    let text = root.read(folder.join("cgroup.procs"))?.unwrap_or_default();
+    found.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
+    for name in root.list(folder)? {
+        let below = folder.join(name);
+        if root.exists(below.join("cgroup.procs")) {
+            members(root, &below, found)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -140,5 +163,13 @@ mod tests {
             assert_eq!(group.level, 2);
             assert_eq!(group.statistics(&root).unwrap().unwrap()["anon"], 4096);
         }
+
+        fs::write(mount.join("cgroup.procs"), "1\n").unwrap();
+        fs::write(mount.join("apps/one/cgroup.procs"), "12\n13\n").unwrap();
+        let all = hierarchy.group(&root, Path::new("/")).unwrap();
+        // The folder between has no such file and is no cgroup.
+        assert_eq!((all.level, all.processes(&root).unwrap()), (0, vec![1]));
+        fs::write(mount.join("apps/cgroup.procs"), "").unwrap();
+        assert_eq!(all.processes(&root).unwrap(), [1, 12, 13]);
     }
 }

@@ -10,6 +10,7 @@ pub mod counters;
 mod error;
 pub mod pressure;
 pub mod probe;
+pub mod process;
 mod root;
 pub mod swap;
 pub mod system;

@@ -418,6 +418,8 @@ int BPF_PROG(oom_kill, struct task_struct *task)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(process_exec, struct task_struct *task)
 {
+	if (!is_wanted(task))
+		return 0;
 	struct record *record = begin(EXEC, BPF_CORE_READ(task, tgid));
 
 	if (!record)
@@ -436,7 +438,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 {
 	u32 process = BPF_CORE_READ(child, tgid);
 
-	if (BPF_CORE_READ(child, pid) != process)
+	if (BPF_CORE_READ(child, pid) != process || !is_wanted(child))
 		return 0;
 	struct record *record = begin(FORK, process);
 
@@ -452,7 +454,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 {
 	u32 process = BPF_CORE_READ(task, tgid);
 
-	if (BPF_CORE_READ(task, pid) != process)
+	if (BPF_CORE_READ(task, pid) != process || !is_wanted(task))
 		return 0;
 	struct record *record = begin(EXIT, process);
 

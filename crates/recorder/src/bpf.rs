@@ -1,15 +1,17 @@
 //! The BPF programs in the kernel, and the ring buffer that they fill.
 
+use std::cell::RefCell;
 use std::mem::MaybeUninit;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use libbpf_rs::skel::{OpenSkel, SkelBuilder};
-use libbpf_rs::{OpenObject, PrintLevel, RingBuffer, RingBufferBuilder};
-use linux::cgroup::{MemoryGroup, Version};
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{PrintLevel, RingBuffer, RingBufferBuilder};
+use linux::cgroup::Version;
 use trace::recording::Record;
 
-use crate::Error;
-use crate::sources::{CATALOG, Source};
+use crate::sources::Source;
+use crate::{Error, Filter};
 use skeleton::{RecorderSkel, RecorderSkelBuilder};
 
 #[allow(
@@ -23,18 +25,20 @@ mod skeleton {
     include!(concat!(env!("OUT_DIR"), "/recorder.skel.rs"));
 }
 
-/// What the kernel should report.
-#[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only this memory cgroup and those below it.
-    pub group: Option<MemoryGroup>,
-    /// Only this process.
-    pub process: Option<u32>,
-}
-
 /// Programs that are loaded and attached. Dropped, they leave the kernel.
 pub struct Programs<'object> {
     skeleton: RecorderSkel<'object>,
+    buffer: RingBuffer<'static>,
+    /// What the buffer held when it was last looked at.
+    drained: Rc<RefCell<Vec<Record>>>,
+}
+
+/// Where the programs live; made before them and dropped after them.
+pub type Object = MaybeUninit<libbpf_rs::OpenObject>;
+
+/// Room for programs.
+pub fn object() -> Object {
+    MaybeUninit::uninit()
 }
 
 impl<'object> Programs<'object> {
@@ -44,7 +48,7 @@ impl<'object> Programs<'object> {
     /// # Errors
     /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
     pub fn attach(
-        object: &'object mut MaybeUninit<OpenObject>,
+        object: &'object mut Object,
         sources: &[&Source],
         filter: &Filter,
         buffer_bytes: u32,
@@ -71,29 +75,20 @@ impl<'object> Programs<'object> {
         constants.only_process = filter.process.unwrap_or(0);
         open.maps.records.set_max_entries(buffer_bytes).map_err(refused)?;
         let mut skeleton = open.load().map_err(refused)?;
-        libbpf_rs::skel::Skel::attach(&mut skeleton).map_err(refused)?;
-        Ok(Programs { skeleton })
+        let drained = Rc::new(RefCell::new(Vec::new()));
+        let buffer = ring(&skeleton, Rc::clone(&drained)).map_err(refused)?;
+        skeleton.attach().map_err(refused)?;
+        Ok(Programs { skeleton, buffer, drained })
     }
 
-    /// Hands each record in the buffer to `take`, whenever the returned buffer is consumed.
+    /// Hands what the buffer holds to `take`, in order, and empties it.
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub fn records<'call>(
-        &'call self,
-        mut take: impl FnMut(Record) + 'call,
-    ) -> Result<RingBuffer<'call>, Error> {
-        let mut builder = RingBufferBuilder::new();
-        builder
-            .add(&self.skeleton.maps.records, move |bytes| {
-                // The kernel's side writes whole records only.
-                if let Ok(bytes) = bytes.try_into() {
-                    take(Record::from_kernel(bytes));
-                }
-                0
-            })
-            .map_err(refused)?;
-        builder.build().map_err(refused)
+    pub fn drain(&self, mut take: impl FnMut(Record)) -> Result<(), Error> {
+        self.buffer.consume().map_err(refused)?;
+        self.drained.borrow_mut().drain(..).for_each(&mut take);
+        Ok(())
     }
 
     /// Records that found the buffer full so far.
@@ -116,14 +111,18 @@ fn refused(error: libbpf_rs::Error) -> Error {
     Error::Bpf(format!("{error:#}"))
 }
 
-/// Whether the kernel takes the programs of each source: loads and attaches them for a moment.
-pub fn probe() -> Vec<(&'static Source, Result<(), Error>)> {
-    CATALOG
-        .iter()
-        .map(|source| {
-            let mut object = MaybeUninit::uninit();
-            let attached = Programs::attach(&mut object, &[source], &Filter::default(), 1 << 16);
-            (source, attached.map(drop))
-        })
-        .collect()
+/// The buffer of the programs, which puts what it holds into `drained` when it is consumed.
+fn ring(
+    skeleton: &RecorderSkel,
+    drained: Rc<RefCell<Vec<Record>>>,
+) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&skeleton.maps.records, move |bytes| {
+        // The kernel's side writes whole records only.
+        if let Ok(bytes) = bytes.try_into() {
+            drained.borrow_mut().push(Record::from_kernel(bytes));
+        }
+        0
+    })?;
+    builder.build()
 }

@@ -1,12 +1,21 @@
 //! A live kernel to a recording. It knows how events are got and written; it must not know what they
 //! mean, which crates/trace decides when the recording is imported.
 
-#[cfg(feature = "bpf")]
-pub mod bpf;
+#[cfg_attr(not(feature = "bpf"), path = "no_bpf.rs")]
+mod bpf;
 mod error;
-pub mod sampler;
+mod sampler;
 mod session;
 pub mod sources;
 
 pub use error::Error;
-pub use session::{Outcome, Plan, Stop, record};
+pub use session::{Outcome, Plan, Stop, probe, record};
+
+/// What the kernel should report.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only this memory cgroup and those below it.
+    pub group: Option<linux::cgroup::MemoryGroup>,
+    /// Only this process.
+    pub process: Option<u32>,
+}

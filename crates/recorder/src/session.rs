@@ -2,18 +2,16 @@
 
 use std::fs::File;
 use std::io;
-use std::mem::MaybeUninit;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use linux::Root;
-use linux::cgroup::MemoryGroup;
 use linux::system::{self, Machine};
-use trace::recording::{About, Ending, Missing, Record, Writer};
+use linux::{Root, process};
+use trace::recording::{About, Ending, Missing, Record, Writer, kind};
 
-use crate::bpf::{Filter, Programs};
-use crate::sources::Source;
-use crate::{Error, sampler};
+use crate::bpf::{self, Programs};
+use crate::sources::{CATALOG, Source};
+use crate::{Error, Filter, sampler};
 
 /// How often the buffer is emptied. At 100,000 records a second 20 ms fill 80 KB of it.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
@@ -28,10 +26,8 @@ pub struct Plan {
     pub output: PathBuf,
     /// What is recorded.
     pub sources: Vec<&'static Source>,
-    /// Limits to one memory cgroup and those below it.
-    pub group: Option<MemoryGroup>,
-    /// Limits to one process.
-    pub process: Option<u32>,
+    /// Whose events.
+    pub filter: Filter,
     /// Room for records that wait to be written: a power of two.
     pub buffer_bytes: u32,
     /// The command that runs meanwhile, for the recording's own description.
@@ -78,9 +74,8 @@ pub fn record(
     plan: &Plan,
     stop: &mut dyn Stop,
 ) -> Result<Outcome, Error> {
-    let filter = Filter { group: plan.group.clone(), process: plan.process };
-    let mut object = MaybeUninit::uninit();
-    let programs = Programs::attach(&mut object, &plan.sources, &filter, plan.buffer_bytes)?;
+    let mut object = bpf::object();
+    let programs = Programs::attach(&mut object, &plan.sources, &plan.filter, plan.buffer_bytes)?;
     let file = File::create_new(&plan.output).map_err(Error::Write)?;
     let mut writer = Writer::new(file, &about(root, plan)?).map_err(Error::Write)?;
     let began = Instant::now();
@@ -110,15 +105,15 @@ fn about(root: &Root, plan: &Plan) -> Result<About, Error> {
         realtime_offset_ns: system::realtime_offset_ns(),
         sources: plan.sources.iter().map(|source| source.name.to_owned()).collect(),
         absent: absent(plan),
-        cgroup: plan.group.as_ref().map(|group| group.folder.display().to_string()),
-        process: plan.process,
+        cgroup: plan.filter.group.as_ref().map(|group| group.folder.display().to_string()),
+        process: plan.filter.process,
         command: plan.command.clone(),
     })
 }
 
 /// What this recording does not have, though a recording may.
 fn absent(plan: &Plan) -> Vec<Missing> {
-    crate::sources::CATALOG
+    CATALOG
         .iter()
         .filter(|source| !plan.sources.contains(source))
         .map(|source| Missing { what: source.name.to_owned(), why: "not asked for".to_owned() })
@@ -133,7 +128,10 @@ fn run(
     writer: &mut Writer<File>,
     stop: &mut dyn Stop,
 ) -> Result<Option<i32>, Error> {
-    writer.sample(&sampler::sample(root, plan.group.as_ref())).map_err(Error::Write)?;
+    writer.sample(&sampler::sample(root, plan.filter.group.as_ref())).map_err(Error::Write)?;
+    for record in names(root, &plan.filter)? {
+        writer.push(record).map_err(Error::Write)?;
+    }
     stop.start().map_err(|error| {
         Error::Usage(format!("cannot run {}: {error}", plan.command.join(" ")))
     })?;
@@ -142,7 +140,7 @@ fn run(
         let over = stop.is_over();
         drain(programs, writer)?;
         if over.is_some() || Instant::now() >= next_sample {
-            writer.sample(&sampler::sample(root, plan.group.as_ref())).map_err(Error::Write)?;
+            writer.sample(&sampler::sample(root, plan.filter.group.as_ref())).map_err(Error::Write)?;
             next_sample = Instant::now() + SAMPLE_EVERY;
         }
         match over {
@@ -152,20 +150,53 @@ fn run(
     }
 }
 
+/// The processes that are there before the recording, each as if it had just begun its program.
+fn names(root: &Root, filter: &Filter) -> Result<Vec<Record>, Error> {
+    let processes = match (&filter.group, filter.process) {
+        (_, Some(process)) => vec![process],
+        (Some(group), None) => group.processes(root)?,
+        (None, None) => process::all(root)?,
+    };
+    let named = |process: u32| {
+        let mut bytes = [0; 16];
+        let name = process::name(root, process)?;
+        let length = name.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+        let half = |at: usize| {
+            u64::from_le_bytes(bytes[at..at + 8].try_into().expect("the range has 8 bytes"))
+        };
+        Some(Record {
+            time_ns: system::monotonic_ns(),
+            address: half(0),
+            object: half(8),
+            process,
+            kind: kind::EXEC,
+            ..Record::default()
+        })
+    };
+    Ok(processes.into_iter().filter_map(named).collect())
+}
+
 /// Writes what is in the buffer.
 fn drain(programs: &Programs, writer: &mut Writer<File>) -> Result<(), Error> {
     let mut failure = None;
-    let mut take = |record: Record| {
+    programs.drain(|record: Record| {
         if failure.is_none() {
             failure = writer.push(record).err();
         }
+    })?;
+    failure.map_or(Ok(()), |error| Err(Error::Write(error)))
+}
+
+/// Whether the kernel takes the programs of each source: loads and attaches them for a moment.
+pub fn probe() -> Vec<(&'static Source, Result<(), Error>)> {
+    /// Room for what may come in that moment: a page.
+    const BUFFER_BYTES: u32 = 1 << 12;
+    let ask = |source: &'static Source| {
+        let mut object = bpf::object();
+        let attached =
+            Programs::attach(&mut object, &[source], &Filter::default(), BUFFER_BYTES).map(drop);
+        (source, attached)
     };
-    let buffer = programs.records(&mut take)?;
-    let consumed = buffer.consume();
-    drop(buffer);
-    match (failure, consumed) {
-        (Some(error), _) => Err(Error::Write(error)),
-        (None, Err(error)) => Err(Error::Bpf(format!("{error:#}"))),
-        (None, Ok(())) => Ok(()),
-    }
+    CATALOG.iter().map(ask).collect()
 }

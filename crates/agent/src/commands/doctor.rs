@@ -63,7 +63,6 @@ fn finding(name: String, grant: Grant, without_it: &str) -> Finding {
     }
 }
 
-#[cfg(feature = "bpf")]
 fn recorder_sources() -> Vec<Finding> {
     let one = |(source, attached): (&recorder::sources::Source, Result<(), recorder::Error>)| {
         let grant = match attached {
@@ -72,12 +71,7 @@ fn recorder_sources() -> Vec<Finding> {
         };
         finding(format!("record --{}", source.name), grant, source.summary)
     };
-    recorder::bpf::probe().into_iter().map(one).collect()
-}
-
-#[cfg(not(feature = "bpf"))]
-fn recorder_sources() -> Vec<Finding> {
-    Vec::new()
+    recorder::probe().into_iter().map(one).collect()
 }
 
 fn print(finding: &Finding) {

@@ -9,7 +9,7 @@ use clap::Args;
 use linux::Root;
 use linux::cgroup::Hierarchy;
 use recorder::sources::{self, Source};
-use recorder::{Plan, Stop};
+use recorder::{Filter, Plan, Stop};
 
 use crate::Outcome;
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
@@ -112,8 +112,7 @@ fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
     Ok(Plan {
         output: arguments.output.clone(),
         sources: wanted(arguments),
-        group,
-        process: arguments.pid,
+        filter: Filter { group, process: arguments.pid },
         buffer_bytes: arguments.buffer << 20,
         command: arguments.command.clone(),
     })

@@ -99,9 +99,7 @@ impl RecordReader for Pgw {
         for index in 0..count as usize {
             let (delta, raw) = decode(&self.columns, index);
             self.time_ns = self.time_ns.saturating_add(i64::from(delta));
-            if let Some(record) = self.meaning.of(&raw, ledger) {
-                records.push(Record { time_ns: self.time_ns, ..record });
-            }
+            self.meaning.take(self.time_ns, &raw, records, ledger);
         }
         for (column, width) in self.columns.iter_mut().zip(WIDTHS) {
             column.consume((count * width) as usize);

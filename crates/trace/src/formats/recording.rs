@@ -45,9 +45,7 @@ impl RecordReader for Recording {
         match block {
             Block::Records(raws) => {
                 for raw in &raws {
-                    if let Some(record) = self.meaning.of(raw, ledger) {
-                        records.push(Record { time_ns: raw.time_ns as i64, ..record });
-                    }
+                    self.meaning.take(raw.time_ns as i64, raw, records, ledger);
                 }
             }
             Block::Ending(ending) => {

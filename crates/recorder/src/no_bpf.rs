@@ -1,0 +1,51 @@
+//! Stands for the BPF programs where pagewise was built without them: refuses, and says why.
+
+use std::convert::Infallible;
+use std::marker::PhantomData;
+
+use trace::recording::Record;
+
+use crate::sources::Source;
+use crate::{Error, Filter};
+
+/// Never attached.
+pub struct Programs<'object> {
+    never: Infallible,
+    object: PhantomData<&'object ()>,
+}
+
+/// Nothing lives in it.
+pub type Object = ();
+
+/// No room, for nothing.
+pub fn object() -> Object {}
+
+impl<'object> Programs<'object> {
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always.
+    pub fn attach(
+        _object: &'object mut Object,
+        _sources: &[&Source],
+        _filter: &Filter,
+        _buffer_bytes: u32,
+    ) -> Result<Programs<'object>, Error> {
+        let what = "this pagewise-agent was built without it, since clang or libelf was missing; \
+                    install clang, libelf-dev and zlib1g-dev and build again";
+        Err(Error::Bpf(what.to_owned()))
+    }
+
+    /// Is never called, since nothing is attached.
+    ///
+    /// # Errors
+    /// None.
+    pub fn drain(&self, _take: impl FnMut(Record)) -> Result<(), Error> {
+        match self.never {}
+    }
+
+    /// Is never called, since nothing is attached.
+    pub fn lost(&self) -> u64 {
+        match self.never {}
+    }
+}

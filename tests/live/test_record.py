@@ -1,0 +1,130 @@
+"""The recorder beside the kernel's own counters, on a real swap area.
+
+Needs root, a memory cgroup of version 1, BPF and an agent built with it; says what is missing where
+it is.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+AGENT = Path(sys.executable).parent / "pagewise-agent"
+PAGEWISE = Path(sys.executable).parent / "pagewise"
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
+MIB = 1 << 20
+
+# Touches pages of a region at random, three of eight times with a write.
+TOUCH = """
+import mmap, random
+random.seed(42)
+pages = {mib} * 256
+region = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for page in range(pages):
+    region[page * 4096] = 1
+for _ in range({touches}):
+    page = random.randrange(pages)
+    if random.random() < 0.375:
+        region[page * 4096 + 1] = 1
+    else:
+        region[page * 4096]
+"""
+
+
+def refusal() -> str | None:
+    """Why this machine cannot run these tests."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not AGENT.exists():
+        return "no pagewise-agent beside this Python: make build"
+    if not (MEMORY_GROUPS / "memory.limit_in_bytes").exists():
+        return "needs a memory cgroup of version 1"
+    answer = subprocess.run([AGENT, "doctor", "--json"], capture_output=True, text=True, check=True)
+    findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
+    for name in ("swapon", "record --swap", "record --faults"):
+        if not findings[name]["is_granted"]:
+            return f"{name}: {findings[name]['detail']}"
+    return None
+
+
+REFUSAL = refusal()
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
+
+
+@pytest.fixture
+def budget(tmp_path: Path) -> Iterator[Path]:
+    """A memory cgroup of 48 MiB with a swap file, both gone afterwards."""
+    swaps_before = Path("/proc/swaps").read_text()
+    group = MEMORY_GROUPS / f"pagewise-test-{os.getpid()}"
+    swap_file = tmp_path / "swap"
+    with swap_file.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 256 * MIB)
+    swap_file.chmod(0o600)
+    subprocess.run(["mkswap", "-q", swap_file], check=True, capture_output=True)
+    subprocess.run(["swapon", "-p", "32000", swap_file], check=True, capture_output=True)
+    try:
+        group.mkdir()
+        (group / "memory.limit_in_bytes").write_text(str(48 * MIB))
+        yield group
+    finally:
+        subprocess.run(["swapoff", swap_file], check=True)
+        if group.exists():
+            group.rmdir()
+    assert Path("/proc/swaps").read_text() == swaps_before
+
+
+def counters() -> dict[str, int]:
+    lines = Path("/proc/vmstat").read_text().splitlines()
+    return {name: int(value) for name, value in (line.split() for line in lines)}
+
+
+def record(output: Path, group: Path, program: str) -> subprocess.CompletedProcess[str]:
+    """Records a Python program that runs in `group`."""
+    inside = f'echo $$ > {group}/cgroup.procs; exec "$@"'
+    command = ["sh", "-c", inside, "sh", sys.executable, "-c", program]
+    arguments = [AGENT, "record", "-o", output, "--cgroup", group.name, "--", *command]
+    return subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+
+
+def test_totals_are_those_of_the_kernel(budget: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "touch.pgr"
+    before = counters()
+    finished = record(recording, budget, TOUCH.format(mib=80, touches=20_000))
+    after = counters()
+    assert finished.returncode == 0, finished.stderr
+    assert ", 0 lost" in finished.stderr
+
+    answer = subprocess.run(
+        [PAGEWISE, "info", recording, "--json"], capture_output=True, text=True, check=True
+    )
+    events = dict(json.loads(answer.stdout)["kinds"])
+    swapped_out = after["pswpout"] - before["pswpout"]
+    assert swapped_out > 5_000, "the program must be larger than its budget"
+    assert events["swap_out"] == pytest.approx(swapped_out, rel=0.01)
+    assert events["device_write"] == pytest.approx(swapped_out, rel=0.01)
+
+
+def test_the_commands_exit_status_is_passed_on(budget: Path, tmp_path: Path) -> None:
+    assert record(tmp_path / "status.pgr", budget, "raise SystemExit(7)").returncode == 7
+
+
+def test_a_killed_recorder_leaves_a_readable_recording(tmp_path: Path) -> None:
+    recording = tmp_path / "killed.pgr"
+    recorder = subprocess.Popen([AGENT, "record", "-o", recording, "--for", "60s"])
+    try:
+        for _ in range(100):
+            if recording.exists() and recording.stat().st_size > 0:
+                break
+            subprocess.run(["sleep", "0.1"], check=True)
+        subprocess.run(["sleep", "1.5"], check=True)
+    finally:
+        recorder.kill()
+        recorder.wait()
+    copy = shutil.copy(recording, tmp_path / "copy.pgr")
+    answer = subprocess.run([PAGEWISE, "info", copy, "--json"], capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
