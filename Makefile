@@ -17,22 +17,22 @@ test check: export PAGEWISE_SKIPPED := $(SKIPPED)
 
 test: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
-	cargo test --release --quiet --workspace
+	cargo test --release --quiet --workspace $(AGENT_FEATURES)
 	$(PYTHON) -m pytest
 	@tools/skipped.sh $(SKIPPED)
 
 check: .venv/.test-extras build
 	@mkdir -p build && : > $(SKIPPED)
 	cargo fmt --all --check
-	cargo clippy --release --quiet --workspace -- -D warnings
+	cargo clippy --release --quiet --workspace $(AGENT_FEATURES) -- -D warnings
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	cargo test --release --quiet --workspace
+	cargo test --release --quiet --workspace $(AGENT_FEATURES)
 	$(PYTHON) -m pytest -m "not slow" -q
 	@tools/skipped.sh $(SKIPPED)
 
-build: .venv/.built
+build: .venv/.built .venv/.agent
 
 bench: build
 	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras bench
@@ -49,6 +49,14 @@ fuzz:
 
 .venv/.built: .venv/bin/maturin $(SOURCES)
 	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet
+	@touch $@
+
+# Asked when a recipe runs, since `make test` may just have installed clang.
+AGENT_FEATURES = $(shell tools/agent_features.sh)
+
+.venv/.agent: .venv/.built
+	cargo build --release --quiet -p agent $(AGENT_FEATURES)
+	install -m 755 target/release/pagewise-agent .venv/bin/
 	@touch $@
 
 .venv/.test-extras: .venv/bin/maturin

@@ -14,6 +14,10 @@ python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || need python3-venv
 if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v chromium >/dev/null 2>&1 || need chromium
     command -v fio >/dev/null 2>&1 || need fio
+    command -v clang >/dev/null 2>&1 || need clang
+    command -v pkg-config >/dev/null 2>&1 || need pkg-config
+    [ -e /usr/include/gelf.h ] || need libelf-dev
+    [ -e /usr/include/zlib.h ] || need zlib1g-dev
 fi
 
 if [ -n "$packages" ]; then

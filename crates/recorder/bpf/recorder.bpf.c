@@ -56,18 +56,31 @@ struct {
 	__type(value, struct fault);
 } faults SEC(".maps");
 
-u64 lost = 0;
-u64 recorded[16] = {};
+// One number: the records that found the buffer full.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} lost SEC(".maps");
+
+static __always_inline void lose(void)
+{
+	u32 key = 0;
+	u64 *count = bpf_map_lookup_elem(&lost, &key);
+
+	if (count)
+		__sync_fetch_and_add(count, 1);
+}
 
 static __always_inline struct record *begin(u8 kind, u32 process)
 {
 	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
 
 	if (!record) {
-		__sync_fetch_and_add(&lost, 1);
+		lose();
 		return 0;
 	}
-	__sync_fetch_and_add(&recorded[kind & 15], 1);
 	*record = (struct record){ .time_ns = bpf_ktime_get_ns(), .process = process, .kind = kind };
 	return record;
 }

@@ -3,10 +3,9 @@
 use std::cell::RefCell;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapCore, MapFlags, PrintLevel, RingBuffer, RingBufferBuilder};
 use linux::cgroup::Version;
 use trace::recording::Record;
 
@@ -18,6 +17,7 @@ use skeleton::{RecorderSkel, RecorderSkelBuilder};
     missing_docs,
     unsafe_code,
     clippy::all,
+    clippy::unwrap_used,
     clippy::allow_attributes_without_reason,
     reason = "generated from recorder.bpf.c"
 )]
@@ -93,18 +93,10 @@ impl<'object> Programs<'object> {
 
     /// Records that found the buffer full so far.
     pub fn lost(&self) -> u64 {
-        let Some(data) = self.skeleton.maps.bss_data.as_deref() else { return 0 };
-        // The kernel counts up while this reads.
-        let lost: *const u64 = &raw const data.lost;
-        read_counter(lost)
+        let key = 0u32.to_ne_bytes();
+        let value = self.skeleton.maps.lost.lookup(&key, MapFlags::ANY).ok().flatten();
+        value.and_then(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?))).unwrap_or(0)
     }
-}
-
-/// A counter that the kernel changes at any time.
-#[allow(unsafe_code, reason = "the memory is shared with the kernel")]
-fn read_counter(counter: *const u64) -> u64 {
-    // SAFETY: the pointer is to an aligned u64 in a page that stays mapped while the skeleton lives.
-    unsafe { AtomicU64::from_ptr(counter.cast_mut()) }.load(Ordering::Relaxed)
 }
 
 fn refused(error: libbpf_rs::Error) -> Error {

@@ -69,11 +69,7 @@ pub struct Outcome {
 /// # Errors
 /// What the kernel refuses before the first record. What fails later ends the recording and stands
 /// in the outcome, since what was recorded is good.
-pub fn record(
-    root: &Root,
-    plan: &Plan,
-    stop: &mut dyn Stop,
-) -> Result<Outcome, Error> {
+pub fn record(root: &Root, plan: &Plan, stop: &mut dyn Stop) -> Result<Outcome, Error> {
     let mut object = bpf::object();
     let programs = Programs::attach(&mut object, &plan.sources, &plan.filter, plan.buffer_bytes)?;
     let file = File::create_new(&plan.output).map_err(Error::Write)?;
@@ -132,15 +128,16 @@ fn run(
     for record in names(root, &plan.filter)? {
         writer.push(record).map_err(Error::Write)?;
     }
-    stop.start().map_err(|error| {
-        Error::Usage(format!("cannot run {}: {error}", plan.command.join(" ")))
-    })?;
+    stop.start()
+        .map_err(|error| Error::Usage(format!("cannot run {}: {error}", plan.command.join(" "))))?;
     let mut next_sample = Instant::now() + SAMPLE_EVERY;
     loop {
         let over = stop.is_over();
         drain(programs, writer)?;
         if over.is_some() || Instant::now() >= next_sample {
-            writer.sample(&sampler::sample(root, plan.filter.group.as_ref())).map_err(Error::Write)?;
+            writer
+                .sample(&sampler::sample(root, plan.filter.group.as_ref()))
+                .map_err(Error::Write)?;
             next_sample = Instant::now() + SAMPLE_EVERY;
         }
         match over {

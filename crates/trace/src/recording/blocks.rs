@@ -1,8 +1,8 @@
 //! Blocks from the bytes of a recording.
 
 use super::{About, BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, BlockKind, Ending, Record, Sample, columns};
-use crate::input::Input;
 use crate::Error;
+use crate::input::Input;
 
 /// One block of a recording.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,9 +35,8 @@ pub fn read_block(input: &mut Input) -> Result<Option<Block>, Error> {
     if there < head.len() {
         return Ok(Some(Block::CutShort(there as u64)));
     }
-    let field = |at: usize| {
-        u32::from_le_bytes(head[at..at + 4].try_into().expect("the range has 4 bytes"))
-    };
+    let field =
+        |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("the range has 4 bytes"));
     let (kind, packed_bytes, bytes) = (field(0), field(4) as usize, field(8) as usize);
     if packed_bytes.max(bytes) > BLOCK_BYTES_MAX {
         let found = format!("expected a block of at most {BLOCK_BYTES_MAX} bytes");

@@ -75,8 +75,9 @@ fn every_truncation_keeps_the_whole_blocks_before_it() {
 
 #[test]
 fn a_long_recording_has_many_blocks() {
-    let records: Vec<Record> =
-        (0..3 * RECORDS_MAX as u64).map(|time_ns| Record { time_ns, ..Record::default() }).collect();
+    let records: Vec<Record> = (0..3 * RECORDS_MAX as u64)
+        .map(|time_ns| Record { time_ns, ..Record::default() })
+        .collect();
     let blocks = read(&write(&records)).unwrap();
     assert_eq!(blocks.iter().filter(|block| matches!(block, Block::Records(_))).count(), 3);
 }

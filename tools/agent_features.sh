@@ -1,0 +1,12 @@
+#!/bin/sh
+# Prints how cargo must build pagewise-agent here: with BPF where clang, libelf and zlib are there,
+# else without it, which the agent and one line on standard error then say.
+set -eu
+headers='#include <gelf.h>
+#include <zlib.h>'
+if command -v clang >/dev/null 2>&1 && command -v pkg-config >/dev/null 2>&1 &&
+    echo "$headers" | cc -E - >/dev/null 2>&1; then
+    exit 0
+fi
+echo "pagewise-agent is built without BPF and cannot record; for that: apt-get install clang libelf-dev zlib1g-dev pkg-config" >&2
+echo "--no-default-features"
