@@ -109,6 +109,35 @@ def test_totals_are_those_of_the_kernel(budget: Path, tmp_path: Path) -> None:
     assert events["device_write"] == pytest.approx(swapped_out, rel=0.01)
 
 
+@pytest.fixture
+def without_readahead() -> Iterator[None]:
+    """Each read of a swap device is then the faulting page's own."""
+    cluster = Path("/proc/sys/vm/page-cluster")
+    before = cluster.read_text()
+    cluster.write_text("0")
+    try:
+        yield
+    finally:
+        cluster.write_text(before)
+
+
+@pytest.mark.usefixtures("without_readahead")
+def test_reads_in_faults_are_of_pages_that_their_process_owns(budget: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "owners.pgr"
+    finished = record(recording, budget, TOUCH.format(mib=80, touches=20_000))
+    assert finished.returncode == 0, finished.stderr
+    answer = subprocess.run(
+        [PAGEWISE, "info", recording, "--json"], capture_output=True, text=True, check=True
+    )
+    result = json.loads(answer.stdout)
+    reads = dict(result["header"]["seen"])["device read"]
+    # A read inside the fault of the page that its slot holds is that fault's own and is left out of
+    # the trace; what is left was taken for another page's.
+    of_others = dict(result["kinds"]).get("device_read", 0)
+    assert reads > 5_000
+    assert of_others <= 0.005 * reads
+
+
 def test_the_commands_exit_status_is_passed_on(budget: Path, tmp_path: Path) -> None:
     assert record(tmp_path / "status.pgr", budget, "raise SystemExit(7)").returncode == 7
 

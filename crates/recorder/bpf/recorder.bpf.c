@@ -44,8 +44,9 @@ struct fault {
 	u64 time_ns;
 	u64 return_address; // of the task's user registers while the fault was open
 	u32 thread;
-	u16 state;
-	u16 reads_device;
+	u8 state;
+	bool reads_device;
+	bool reclaims; // the task makes room inside its own fault
 };
 
 // By the low bits of the thread number: an array is the cheapest map, and a fault is short.
@@ -266,7 +267,8 @@ static __always_inline int begin_fault(u64 address, enum fault_state state)
 	fault->time_ns = bpf_ktime_get_ns();
 	fault->return_address = return_address();
 	fault->thread = thread;
-	fault->reads_device = 0;
+	fault->reads_device = false;
+	fault->reclaims = false;
 	fault->state = state;
 	return 0;
 }
@@ -283,6 +285,39 @@ int BPF_PROG(kernel_fault, unsigned long address)
 	return begin_fault(address, KERNEL_FAULT);
 }
 
+static __always_inline int set_reclaims(bool reclaims)
+{
+	struct fault *fault = open_fault(bpf_get_current_pid_tgid());
+
+	if (fault)
+		fault->reclaims = reclaims;
+	return 0;
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_begin")
+int BPF_PROG(machine_reclaim_begins)
+{
+	return set_reclaims(true);
+}
+
+SEC("tp_btf/mm_vmscan_direct_reclaim_end")
+int BPF_PROG(machine_reclaim_ends)
+{
+	return set_reclaims(false);
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_begin")
+int BPF_PROG(group_reclaim_begins)
+{
+	return set_reclaims(true);
+}
+
+SEC("tp_btf/mm_vmscan_memcg_reclaim_end")
+int BPF_PROG(group_reclaim_ends)
+{
+	return set_reclaims(false);
+}
+
 SEC("tp_btf/rss_stat")
 int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
 {
@@ -291,7 +326,9 @@ int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
 	u64 identity = bpf_get_current_pid_tgid();
 	struct fault *fault = open_fault(identity);
 
-	if (!fault || fault->return_address != return_address())
+	// A page-out of the task's own memory changes the same count, and the tracepoint does not tell
+	// which way.
+	if (!fault || fault->reclaims || fault->return_address != return_address())
 		return 0;
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
@@ -344,7 +381,7 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 	if (fault) {
 		record->address = fault->address >> PAGE_SHIFT;
 		record->flags |= IN_FAULT;
-		fault->reads_device = 1;
+		fault->reads_device = true;
 	}
 	end(record);
 	return 0;

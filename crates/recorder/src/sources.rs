@@ -24,7 +24,15 @@ pub const CATALOG: &[Source] = &[
     Source {
         name: "faults",
         summary: "faults that bring pages back from swap, with their latency",
-        programs: &["user_fault", "kernel_fault", "swapped_pages_change"],
+        programs: &[
+            "user_fault",
+            "kernel_fault",
+            "machine_reclaim_begins",
+            "machine_reclaim_ends",
+            "group_reclaim_begins",
+            "group_reclaim_ends",
+            "swapped_pages_change",
+        ],
         is_default: true,
     },
     Source {
