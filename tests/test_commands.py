@@ -151,7 +151,8 @@ def test_names_cannot_drive_the_terminal(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report = tmp_path / "[bold]\x1b[31m.json"
-    status, _, diagnostics = ran("report", report, capsys=capsys)
+    output = tmp_path / "report.html"
+    status, _, diagnostics = ran("report", report, "-o", output, capsys=capsys)
     assert status == 3 and "\x1b" not in diagnostics and "[bold]" in diagnostics
 
 
