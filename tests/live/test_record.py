@@ -157,3 +157,32 @@ def test_a_killed_recorder_leaves_a_readable_recording(tmp_path: Path) -> None:
     copy = shutil.copy(recording, tmp_path / "copy.pgr")
     answer = subprocess.run([PAGEWISE, "info", copy, "--json"], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--", "/no/such/program"], 2, "cannot run /no/such/program"),
+        (["--pid", "4294967290", "--for", "1s"], 2, "there is no such process"),
+        (["--cgroup", "no-such-group", "--for", "1s"], 3, "cannot find the memory cgroup"),
+        (["--buffer", "3", "--for", "1s"], 2, "a power of two"),
+        (["--for", "soon"], 2, "such as 60s"),
+    ],
+)
+def test_what_cannot_be_recorded_leaves_no_file(
+    arguments: list[str], status: int, message: str, tmp_path: Path
+) -> None:
+    recording = tmp_path / "none.pgr"
+    command = [AGENT, "record", "-o", recording, *arguments]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert (finished.returncode, recording.exists()) == (status, False)
+    assert message in finished.stderr
+
+
+def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
+    recording = tmp_path / "old.pgr"
+    recording.write_text("precious")
+    command = [AGENT, "record", "-o", recording, "--for", "1s"]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert finished.returncode == 3 and "exists" in finished.stderr
+    assert recording.read_text() == "precious"

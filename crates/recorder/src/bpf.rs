@@ -100,6 +100,10 @@ impl<'object> Programs<'object> {
 }
 
 fn refused(error: libbpf_rs::Error) -> Error {
+    if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+        let what = "the kernel refuses it; run as root, or with CAP_BPF and CAP_PERFMON";
+        return Error::Bpf(format!("{what} ({error:#})"));
+    }
     Error::Bpf(format!("{error:#}"))
 }
 

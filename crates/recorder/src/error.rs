@@ -11,6 +11,8 @@ pub enum Error {
     Bpf(String),
     /// The recording could not be written.
     Write(std::io::Error),
+    /// The recording cannot be begun at this path.
+    Create(std::path::PathBuf, std::io::Error),
     /// What was asked for makes no sense here.
     Usage(String),
 }
@@ -26,6 +28,12 @@ impl fmt::Display for Error {
         match self {
             Error::System(error) => error.fmt(f),
             Error::Bpf(what) => write!(f, "BPF: {what}"),
+            Error::Create(path, error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                write!(f, "{}: exists; give another name, or remove it", path.display())
+            }
+            Error::Create(path, error) => {
+                write!(f, "{}: cannot begin the recording: {error}", path.display())
+            }
             Error::Write(error) => write!(f, "cannot write the recording: {error}"),
             Error::Usage(what) => f.write_str(what),
         }

@@ -72,10 +72,16 @@ pub struct Outcome {
 pub fn record(root: &Root, plan: &Plan, stop: &mut dyn Stop) -> Result<Outcome, Error> {
     let mut object = bpf::object();
     let programs = Programs::attach(&mut object, &plan.sources, &plan.filter, plan.buffer_bytes)?;
-    let file = File::create_new(&plan.output).map_err(Error::Write)?;
+    let file = File::create_new(&plan.output)
+        .map_err(|error| Error::Create(plan.output.clone(), error))?;
     let mut writer = Writer::new(file, &about(root, plan)?).map_err(Error::Write)?;
     let began = Instant::now();
     let ended = run(root, plan, &programs, &mut writer, stop);
+    if let Err(error @ Error::Usage(_)) = ended {
+        // Its command never ran: there is nothing to keep.
+        let _ = std::fs::remove_file(&plan.output);
+        return Err(error);
+    }
     let lost = programs.lost();
     let (recorded, exit_status, mut failure) = match ended {
         Ok(exit_status) => (writer.recorded(), exit_status, None),

@@ -100,6 +100,11 @@ fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
             arguments.buffer
         )));
     }
+    if let Some(process) = arguments.pid
+        && linux::process::name(root, process).is_none()
+    {
+        return Err(Exit::Usage(format!("--pid {process}: there is no such process")));
+    }
     let group = match &arguments.cgroup {
         Some(path) => {
             let hierarchy = Hierarchy::of_memory(root)?.ok_or_else(|| {
