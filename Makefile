@@ -1,6 +1,7 @@
 # demo: answers about the recordings in examples/.   test: every test.   check: the fast ones, with lint and types.
 # build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, SECONDS each.
-.PHONY: demo test check build bench fuzz clean
+# lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
+.PHONY: demo test check build bench fuzz lab-setup lab clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -33,6 +34,15 @@ check: .venv/.test-extras build
 	@tools/skipped.sh $(SKIPPED)
 
 build: .venv/.built .venv/.agent
+
+lab-setup:
+	tools/lab_setup.sh
+
+RUNS ?= build/launch-runs
+lab: build lab-setup
+	tools/launch_runs.sh $(RUNS)
+	.venv/bin/pagewise study thrash $(RUNS)/* -o build/study-thrash --report build/thrash.html
+	.venv/bin/pagewise study predict $(RUNS)/phone-1g
 
 bench: build
 	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras bench

@@ -1,0 +1,10 @@
+"""What the Python applications share: say "ready", answer "visit N" with "done"."""
+
+import sys
+from collections.abc import Callable
+
+
+def serve(visit: Callable[[int], object]) -> None:
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print("done", visit(int(line.split()[1])), flush=True)
