@@ -1,4 +1,7 @@
-"""Writes the drawing that Inkscape opens: a map of many paths. Usage: make_drawing.py PATHS OUT.svg"""
+"""Writes the drawing that Inkscape opens, a map of many paths.
+
+Usage: make_drawing.py PATHS OUT.svg
+"""
 
 import math
 import sys
@@ -6,6 +9,7 @@ from pathlib import Path
 
 
 def outline(number: int) -> str:
+    """One path of the map as SVG."""
     x, y = number % 100 * 10, number // 100 * 10
     points = (
         f"{x + 4 * math.cos(k / 3):.2f},{y + 4 * math.sin(k / 3 + number):.2f}" for k in range(24)

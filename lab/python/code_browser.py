@@ -1,4 +1,7 @@
-"""The syntax trees of the standard library, and matrices. A visit walks some trees and multiplies."""
+"""The syntax trees of the standard library, and matrices.
+
+A visit walks some trees and multiplies.
+"""
 
 import ast
 import sysconfig
@@ -14,6 +17,7 @@ matrices = [np.random.default_rng(seed).random((256, 256)) for seed in range(60)
 
 
 def visit(round_number: int) -> int:
+    """Walks the trees in front and some of the round."""
     opened = trees[: len(trees) // 6]
     others = [trees[(round_number * 17 + i) % len(trees)] for i in range(len(trees) // 20)]
     nodes = sum(1 for tree in opened + others for _ in ast.walk(tree))

@@ -19,9 +19,12 @@ database.execute("create index by_plays on track (plays, rating)")
 
 
 def visit(round_number: int) -> int:
+    """Plays tracks, most of them the same at every visit, and looks artists up."""
     for i in range(1500):
         track = i * 13 if i % 4 else (round_number * 9973 + i * 191) % TRACKS
-        database.execute("update track set plays = plays + 1, rating = ? where id = ?", (i % 6, track))
+        database.execute(
+            "update track set plays = plays + 1, rating = ? where id = ?", (i % 6, track)
+        )
     rows = 0
     for i in range(30):
         artist = f"Artist {(round_number * 7 + i * 3) % 4000}"

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 
 def serve(visit: Callable[[int], object]) -> None:
+    """Answers each line of standard input with what ``visit`` returns for its round."""
     print("ready", flush=True)
     for line in sys.stdin:
         print("done", visit(int(line.split()[1])), flush=True)
