@@ -133,6 +133,15 @@ def study() -> dict[str, Any]:
             }
             for part, verdict in enumerate(("holds", "does not hold", "needs a reading"))
         ],
+        "tables": [
+            {
+                "name": "launches",
+                "title": "Launch times",
+                "note": EVIL,
+                "columns": ["run", "mean, s", FORMULA],
+                "rows": [[EVIL, 1.5, None], ["kill", 2, FORMULA]],
+            }
+        ],
         "sensitivity": [{"option": "entry_bit", "value": "1", "io_time": -0.05}],
     }
 

@@ -77,7 +77,8 @@ class Trace:
         """One column of the events as a read-only numpy array of shape (events,).
 
         ``time_ns`` int64 (ns), ``kind`` uint8 (the order of ``pagewise._core.kinds()``), ``page``
-        and ``process`` uint32, ``flags`` uint8.
+        and ``process`` uint32, ``flags`` uint8, and what tells pages apart: ``space`` uint32 and
+        ``address`` uint64 (docs/trace-file.md).
         """
         import numpy
 

@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 
-use types::{EventKind, Events, Progress};
+use trace::Rows;
+use types::{EventKind, Progress};
 
 use crate::arrow_stream::ArrowStream;
 use crate::errors::{Raise, detached, usage};
@@ -89,6 +90,9 @@ pub fn events(
     Ok(ArrowStream::new(Box::new(EventReader::new(source))))
 }
 
+/// What `column` gives by name.
+const COLUMNS: [&str; 7] = ["time_ns", "kind", "page", "process", "flags", "space", "address"];
+
 /// One column of a recording as little-endian bytes, with the name of its numpy type.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, name, *, progress=None))]
@@ -103,31 +107,41 @@ pub fn column<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Bound<'py, PyBytes>, &'static str)> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
-    let (element, append): (_, fn(&Events, &mut Vec<u8>)) = match name {
-        "time_ns" => ("<i8", |events, bytes| {
-            bytes.extend(events.time_ns.iter().flat_map(|time| time.to_le_bytes()));
+    let (element, append): (_, fn(&Rows, &mut Vec<u8>)) = match name {
+        "time_ns" => ("<i8", |rows, bytes| {
+            bytes.extend(rows.events.time_ns.iter().flat_map(|time| time.to_le_bytes()));
         }),
-        "kind" => ("<u1", |events, bytes| bytes.extend(events.kind.iter().map(|kind| *kind as u8))),
-        "page" => ("<u4", |events, bytes| {
-            bytes.extend(events.page.iter().flat_map(|page| page.0.to_le_bytes()));
+        "kind" => ("<u1", |rows, bytes| {
+            bytes.extend(rows.events.kind.iter().map(|kind| *kind as u8));
         }),
-        "process" => ("<u4", |events, bytes| {
-            bytes.extend(events.process.iter().flat_map(|process| process.0.to_le_bytes()));
+        "page" => ("<u4", |rows, bytes| {
+            bytes.extend(rows.events.page.iter().flat_map(|page| page.0.to_le_bytes()));
         }),
-        "flags" => ("<u1", |events, bytes| bytes.extend(events.flags.iter().map(|flags| flags.0))),
+        "process" => ("<u4", |rows, bytes| {
+            bytes.extend(rows.events.process.iter().flat_map(|process| process.0.to_le_bytes()));
+        }),
+        "flags" => ("<u1", |rows, bytes| {
+            bytes.extend(rows.events.flags.iter().map(|flags| flags.0));
+        }),
+        "space" => ("<u4", |rows, bytes| {
+            bytes.extend(rows.space.iter().flat_map(|space| space.to_le_bytes()));
+        }),
+        "address" => ("<u8", |rows, bytes| {
+            bytes.extend(rows.address.iter().flat_map(|address| address.to_le_bytes()));
+        }),
         _ => {
             return Err(usage(
                 py,
-                &format!("no column {name:?}; there are time_ns, kind, page, process, flags"),
+                &format!("no column {name:?}; there are {}", COLUMNS.join(", ")),
             ));
         }
     };
     let bytes = detached(py, progress, |progress| {
         let mut source = recording.open()?;
-        let (mut events, mut bytes, mut done) = (Events::default(), Vec::new(), 0);
-        while source.next_batch(&mut events)? {
-            append(&events, &mut bytes);
-            done += events.len() as u64;
+        let (mut rows, mut bytes, mut done) = (Rows::default(), Vec::new(), 0);
+        while source.next_rows(&mut rows)? {
+            append(&rows, &mut bytes);
+            done += rows.len() as u64;
             progress.advance(done, source.header().events).map_err(sim::Error::from)?;
         }
         Ok::<_, sim::Error>(bytes)

@@ -1,30 +1,43 @@
-"""`pagewise study`: a paper's experiment, beside what recordings and scenarios say."""
+"""`pagewise study`: a paper's experiment, beside what recordings, scenarios and launch runs say."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from pagewise.commands.options import Json
 from pagewise.errors import UsageError
 from pagewise.studies import STUDIES
-from pagewise.studies.text import markdown, ruling, support, verdict_rows
+from pagewise.studies.text import markdown, ruling, support, table_rows, verdict_rows
 from pagewise.studies.workloads import examples_folder
 from pagewise.terminal import figures, show, show_json, watched
 
 EXAMPLES = (
     "pagewise study multiswap",
     "pagewise study nvm-cache --report nvm-cache.html",
+    "pagewise study thrash runs/phone-1g runs/kill-1g runs/phone-2g runs/kill-2g",
+    "pagewise study predict runs/phone-1g",
 )
 NAMES = ", ".join(study.name for study in STUDIES)
+OF_RUNS = " and ".join(study.name for study in STUDIES if study.of_runs)
 
 
 def run(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help=f"The study: {NAMES}.", show_default=False)
     ],
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="RUNDIR...",
+            help=f"Run folders of `pagewise-agent launch`; for {OF_RUNS} alone.",
+            show_default=False,
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -38,6 +51,9 @@ def run(
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per generated scenario.")
     ] = 2,
+    seed: Annotated[
+        int, typer.Option(metavar="N", min=0, help=f"Seed of the intervals of {OF_RUNS}.")
+    ] = 1,
     report: Annotated[
         Path | None,
         typer.Option(metavar="FILE.html", help="Also write the result as one HTML file."),
@@ -47,15 +63,24 @@ def run(
     """Run a paper's experiment again, and say which of its statements hold, and why.
 
     Leaves in the folder: NAME.json, one CSV per figure (x, series, y, std, n, seed, config_hash),
-    NAME.md with the verdict and sensitivity tables, and the runs, which a second call uses again.
+    NAME.md with verdicts and tables, and finished simulations, which a second call uses again.
     """
     study = next((row for row in STUDIES if row.name == name), None)
     if study is None:
         raise UsageError(f"no study is called {name!r}", hint=f"there are: {NAMES}")
+    if study.of_runs != bool(runs):
+        raise UsageError(
+            f"study {name} {'needs the folders of its runs' if study.of_runs else 'takes no runs'}",
+            hint=f"for example: {next(line for line in EXAMPLES if f' {name}' in line)}",
+        )
     output = output or Path("build") / f"study-{name}"
     output.mkdir(parents=True, exist_ok=True)
     with watched(f"study {name}") as progress:
-        result = study.run(recordings or examples_folder(), output, seeds=seeds, progress=progress)
+        if runs:
+            result = study.run(runs, output, seed=seed, progress=progress)
+        else:
+            folder = recordings or examples_folder()
+            result = study.run(folder, output, seeds=seeds, progress=progress)
     (output / f"{name}.md").write_text(markdown(result), encoding="utf-8")
     if report is not None:
         from pagewise.report import report as write_report
@@ -76,5 +101,18 @@ def run(
             ],
             words=6,
         ),
+        *(
+            piece
+            for table in result["tables"]
+            for piece in (f"\n{table['title']}", figures(*table_rows(table), words=words(table)))
+        ),
         f"Figures, tables and reasons: {output}",
     )
+
+
+def words(table: Mapping[str, Any]) -> int:
+    """How many of a table's first columns are words."""
+    texts = (
+        all(isinstance(cell, str) for cell in column) for column in zip(*table["rows"], strict=True)
+    )
+    return len(list(itertools.takewhile(bool, texts)))

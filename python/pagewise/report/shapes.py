@@ -144,6 +144,15 @@ STUDY = {
             "holding": COUNT,
         }
     ],
+    "tables": Maybe(
+        [
+            {
+                **dict.fromkeys(("name", "title", "note"), TEXT),
+                "columns": [TEXT],
+                "rows": [[OrNull(SCALAR)]],
+            }
+        ]
+    ),
     "sensitivity": Maybe([Keyed(Maybe(SCALAR))]),
 }
 _AT_SIZE = {
@@ -208,7 +217,7 @@ def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:
 
 
 def _tables(study: Mapping[str, Any]) -> Mismatch | None:
-    """Every row of a figure has the figure's columns; rows of sensitivity have the same names."""
+    """Every row of a figure or table has its columns; rows of sensitivity have the same names."""
     for number, figure in enumerate(study["figures"]):
         field, columns = f"figures[{number}]", figure["columns"]
         for name in ("x", "series", "y"):
@@ -217,6 +226,10 @@ def _tables(study: Mapping[str, Any]) -> Mismatch | None:
         drawn = {"y": Maybe(NUMBER), "x": SCALAR if figure["is_categorical"] else NUMBER}
         row_shape = tuple(drawn.get(name, Maybe(SCALAR)) for name in columns)
         if found := departure(figure["rows"], [row_shape], f"{field}.rows"):
+            return found
+    for number, table in enumerate(study.get("tables") or []):
+        row_shape = tuple(Maybe(SCALAR) for _ in table["columns"])
+        if found := departure(table["rows"], [row_shape], f"tables[{number}].rows"):
             return found
     rows = study.get("sensitivity") or []
     for index, row in enumerate(rows):

@@ -21,6 +21,7 @@ from pagewise.studies.singles import without_singles
 from pagewise.studies.skew import of_workloads
 from pagewise.studies.workloads import (
     ARRANGEMENTS,
+    GENERATED,
     MEMORY_MIB,
     Workload,
     recording,
@@ -113,8 +114,12 @@ def study(
             output / f"{NAME}-sensitivity-runs.parquet",
             progress,
         ),
-        inputs=[recording_file(recordings, name) for name in RECORDINGS],
-        seeds=seeds,
+        inputs={
+            path.name: path for path in (recording_file(recordings, name) for name in RECORDINGS)
+        },
+        arguments=f"--seeds {seeds}",
+        seeds=range(seeds),
+        seeded=GENERATED,
     )
 
 

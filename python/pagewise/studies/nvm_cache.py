@@ -19,6 +19,7 @@ from pagewise.studies.runs import Variant, run
 from pagewise.studies.skew import of_workloads
 from pagewise.studies.visits import VisitLog, read, spread
 from pagewise.studies.workloads import (
+    GENERATED,
     ORDERS,
     SCHEDULES,
     Workload,
@@ -53,6 +54,7 @@ def study(
     recordings: Path, output: Path, *, seeds: int, progress: Progress | None
 ) -> dict[str, Any]:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
+    logs = [recordings / f"{run}.visits.json" for _, on, offs in PHONES for run in (on, *offs)]
     phones = [
         Phone(
             memory,
@@ -92,11 +94,13 @@ def study(
         sensitivity=sensitivity.table(
             (NAME,), recorded, output / f"{NAME}-sensitivity-runs.parquet", progress
         ),
-        inputs=[
-            *(recording_file(recordings, on) for _, on, _ in PHONES),
-            *(recordings / f"{run}.visits.json" for _, on, offs in PHONES for run in (on, *offs)),
-        ],
-        seeds=seeds,
+        inputs={
+            path.name: path
+            for path in (*(recording_file(recordings, on) for _, on, _ in PHONES), *logs)
+        },
+        arguments=f"--seeds {seeds}",
+        seeds=range(seeds),
+        seeded=GENERATED,
     )
 
 

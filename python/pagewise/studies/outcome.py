@@ -1,4 +1,4 @@
-"""The result of a study: figures, verdicts, sensitivity, and what they rest on."""
+"""The result of a study: figures, tables, verdicts, sensitivity, and what they rest on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.grids.key import file_digest
 from pagewise.studies.figure import Figure
+from pagewise.studies.table import Table
 from pagewise.studies.verdict import Verdict
 
 SCHEMA = "pagewise.study/1"
@@ -22,13 +23,17 @@ def assemble(
     title: str,
     figures: Sequence[Figure],
     verdicts: Sequence[Verdict],
-    sensitivity: Sequence[Mapping[str, Any]],
-    inputs: Sequence[Path],
-    seeds: int,
+    inputs: Mapping[str, Path],
+    arguments: str,
+    seeds: Sequence[int],
+    seeded: str,
+    tables: Sequence[Table] = (),
+    sensitivity: Sequence[Mapping[str, Any]] = (),
 ) -> dict[str, Any]:
     """Writes ``NAME.json`` and one CSV per figure into ``output``; returns the JSON object.
 
-    ``inputs`` are the files it rests on, which the result names with their sha256.
+    ``inputs`` are the files it rests on, which the result names with their sha256; ``arguments``
+    completes the command that made it; ``seeded`` says what the seeds are for.
     """
     for figure in figures:
         figure.write(output)
@@ -37,11 +42,13 @@ def assemble(
         "study": name,
         "title": title,
         "pagewise": _core.version(),
-        "command": f"pagewise study {name} --seeds {seeds}",
-        "seeds": list(range(seeds)),
-        "inputs": {path.name: file_digest(path) for path in inputs},
+        "command": f"pagewise study {name} {arguments}",
+        "seeds": list(seeds),
+        "seeded": seeded,
+        "inputs": {label: file_digest(path) for label, path in inputs.items()},
         "verdicts": [verdict.row() for verdict in verdicts],
         "figures": [figure.to_json() for figure in figures],
+        "tables": [table.to_json() for table in tables],
         "sensitivity": [dict(row) for row in sensitivity],
     }
     path = output / f"{name}.json"

@@ -72,15 +72,20 @@ def sensitivity_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[st
     return names, rows
 
 
+def table_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Column names and rows of one of the study's own tables."""
+    return list(table["columns"]), [[_figure(cell) for cell in row] for row in table["rows"]]
+
+
 def markdown(result: Mapping[str, Any]) -> str:
-    """The page of docs/studies: what was run, the verdicts, the sensitivity table."""
+    """The page of docs/studies: what was run, the verdicts, the tables."""
     lines = [
         f"# {result['title']}",
         "",
         f"Made by `{result['command']}` (pagewise {result['pagewise']}) on:",
         "",
         *(f"- `{name}` sha256 `{sha256}`" for name, sha256 in result["inputs"].items()),
-        f"- generated scenarios (docs/scenarios.md), seeds {_span(result['seeds'])}",
+        f"- {result['seeded']}, seeds {_span(result['seeds'])}",
         "",
         "## Verdicts",
         "",
@@ -89,6 +94,14 @@ def markdown(result: Mapping[str, Any]) -> str:
         "*ours* is the range over the readings, *readings* how many of them agree with the paper.",
         "",
         *_table(*verdict_rows(result)),
+        *(line for table in result["tables"] for line in _section(table)),
+        *(_sensitivity(result) if result["sensitivity"] else []),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _sensitivity(result: Mapping[str, Any]) -> list[str]:
+    return [
         "",
         "## Sensitivity to the choices that the paper leaves open",
         "",
@@ -98,7 +111,24 @@ def markdown(result: Mapping[str, Any]) -> str:
         "",
         *_table(*sensitivity_rows(result)),
     ]
-    return "\n".join(lines) + "\n"
+
+
+def _section(table: Mapping[str, Any]) -> list[str]:
+    heading = ["", f"## {table['title']}", "", table["note"], ""]
+    return [*heading, *_table(*table_rows(table))]
+
+
+def _figure(cell: str | int | float | None) -> str:
+    """A cell of a table: three digits at least, nothing where nothing was measured."""
+    match cell:
+        case None:
+            return ""
+        case float() if abs(cell) < 100:
+            return f"{cell:.3g}"
+        case float() | int():
+            return f"{cell:,.0f}"
+        case _:
+            return cell
 
 
 def _span(seeds: Sequence[int]) -> str:

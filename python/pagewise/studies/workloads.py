@@ -12,6 +12,8 @@ from pagewise.errors import UsageError
 from pagewise.grids.spec import TraceSource
 from pagewise.recording import import_trace
 
+GENERATED = "generated scenarios (docs/scenarios.md)"
+"""What the seeds of a simulated study are for."""
 ARRANGEMENTS = ("rotation", "sessions", "returning")
 """The three scenarios."""
 SCHEDULES = ("round-robin", "zipf")

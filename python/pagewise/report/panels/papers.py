@@ -21,13 +21,16 @@ VERDICTS = (
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """The table of verdicts, then one chart per figure of a paper."""
+    """The table of verdicts and those of a study's own, then one chart per figure of a paper."""
     if not inputs.studies:
         return None
     figures = [(study, figure) for study in inputs.studies for figure in study["figures"]]
     verdicts = [verdict_row(row) for study in inputs.studies for row in study["verdicts"]]
     tables = [
         Table("verdicts", "Statements of the papers, checked", VERDICTS, verdicts, is_open=True)
+    ]
+    tables += [
+        measured(study, table) for study in inputs.studies for table in study.get("tables") or []
     ]
     tables += [
         Table(
@@ -87,6 +90,26 @@ def chart(study: Result, figure: Result) -> Chart:
         Axis(str(figure["y_label"]), "ratio", low=0),
         [View("", series)],
         "bar" if is_named else "line",
+    )
+
+
+def measured(study: Result, table: Result) -> Table:
+    """A table that a study made beside its figures."""
+    columns = table["columns"]
+    cells = list(zip(*table["rows"], strict=True)) or [()] * len(columns)
+    return Table(
+        f"{study['study']}-{table['name']}".replace(" ", "-"),
+        f"{study['study']}: {table['title']}. {table['note']}",
+        [
+            Column(
+                name,
+                name,
+                "ratio" if any(isinstance(cell, (int, float)) for cell in column) else "text",
+            )
+            for name, column in zip(columns, cells, strict=True)
+        ],
+        table["rows"],
+        is_open=True,
     )
 
 

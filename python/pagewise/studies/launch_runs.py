@@ -1,0 +1,219 @@
+"""A run of the launch lab: what was planned, how each visit went, and where its recording lies.
+
+A run folder holds run.toml and visits.parquet; a recorded one processes.parquet and recording.pgr
+too. As it ships its recording is NAME.pgw.zst, whose processes are named after their applications.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pagewise import _core
+from pagewise.errors import PagewiseError, UnreadableInput
+from pagewise.recording import Trace, import_trace, read
+from pagewise.units import parse_size
+
+RECORDING = "recording.pgr"
+CUT = "*.pgw.zst"
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One visit; times in seconds since the run began, ``launch_s`` None where no answer came.
+
+    ``io_bytes`` is all storage I/O of the machine meanwhile, ``swap_bytes`` that to and from swap.
+    """
+
+    round: int
+    app: str
+    is_cold: bool
+    launch_s: float | None
+    start_s: float
+    end_s: float
+    kills: int
+    io_bytes: int
+    swap_bytes: int
+    file_refaults: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class LaunchRun:
+    """One run; rounds are counted from 1. ``threshold`` is the killer's, None in other modes."""
+
+    name: str
+    folder: Path
+    mode: str
+    applications: tuple[str, ...]
+    budget_bytes: int | None
+    threshold: float | None
+    schedule: str
+    start_ns: int
+    """CLOCK_MONOTONIC at which the visits' times begin."""
+    unfinished: str | None
+    """Why it ended early; None where it did not."""
+    visits: tuple[Visit, ...]
+
+    def launches(self, first: int = 1, last: int | None = None) -> list[float]:
+        """Launch times in seconds of the answered visits of some rounds, both ends included."""
+        return [visit.launch_s for visit in self.during(first, last) if visit.launch_s is not None]
+
+    def during(self, first: int = 1, last: int | None = None) -> list[Visit]:
+        """The visits of the rounds from ``first`` to ``last``, both included."""
+        return [
+            visit
+            for visit in self.visits
+            if first <= visit.round and (last is None or visit.round <= last)
+        ]
+
+    def rounds(self) -> list[int]:
+        """The numbers of the rounds that have an answered visit."""
+        return sorted({visit.round for visit in self.visits if visit.launch_s is not None})
+
+    def io_bytes_per_visit(self, first: int = 1) -> float | None:
+        """Storage I/O of one visit on average, from round ``first`` on; None without a visit."""
+        visits = self.during(first)
+        return sum(visit.io_bytes for visit in visits) / len(visits) if visits else None
+
+    def files(self) -> list[Path]:
+        """The files that its figures rest on."""
+        paths = [self.folder / name for name in ("run.toml", "visits.parquet")]
+        recording = self.recording_path()
+        return paths if recording is None else [*paths, recording]
+
+    def recording_path(self) -> Path | None:
+        """The recording of the run, or its cut; None where nothing was recorded."""
+        whole = self.folder / RECORDING
+        return next(iter([whole] if whole.is_file() else sorted(self.folder.glob(CUT))), None)
+
+    def recording(self, output: Path, as_: str = "swap") -> Trace | None:
+        """The recording, imported into ``output`` once so that many passes are quick."""
+        source = self.recording_path()
+        if source is None or (as_ != "swap" and source.name != RECORDING):
+            return None
+        path = output / f"{self.name}-{as_}.parquet"
+        if not path.exists() or path.stat().st_mtime < source.stat().st_mtime:
+            import_trace(source, path, as_=as_, force=True)
+        return read(path)
+
+    def owners(self) -> dict[int, str] | None:
+        """The application of each process number; None where processes bear their names."""
+        path = self.folder / "processes.parquet"
+        if not path.is_file():
+            return None
+        return {row["process"]: row["app"] for row in _rows(path, {"app": str, "process": int})}
+
+
+def read_runs(folders: Sequence[Path]) -> list[LaunchRun]:
+    """The runs in ``folders``, each under a name of its own."""
+    runs: list[LaunchRun] = []
+    for folder in folders:
+        name = folder.resolve().name
+        same = sum(run.folder.resolve().name == name for run in runs)
+        runs.append(read_run(folder, f"{name} ({same + 1})" if same else name))
+    return runs
+
+
+def read_run(folder: Path, name: str | None = None) -> LaunchRun:
+    """The run in a folder. Raises UnreadableInput for what is missing, cut off or foreign."""
+    about = _about(folder / "run.toml")
+    path = folder / "visits.parquet"
+    rows = list(_rows(path, COLUMNS))
+    if not rows:
+        raise UnreadableInput(f"{path}: the run has no visit", path=str(path), hint=AGAIN)
+    first = min(row["round"] for row in rows)
+    try:
+        plan, run = about["plan"], about["run"]
+        budget = plan.get("budget")
+        threshold = plan["kill"]["threshold"] if plan["mode"] == "kill" else None
+        return LaunchRun(
+            name=name or folder.resolve().name,
+            folder=folder,
+            mode=str(plan["mode"]),
+            applications=tuple(dict.fromkeys(map(str, plan["order"]))),
+            budget_bytes=None if budget is None else parse_size(budget),
+            threshold=None if threshold is None else float(threshold),
+            schedule=str(plan.get("schedule", {}).get("kind", "round-robin")),
+            start_ns=int(run["monotonic_start_ns"]),
+            unfinished=None if run["finished"] else str(run.get("reason") or "no reason is given"),
+            visits=tuple(_visit(row, first) for row in rows),
+        )
+    except (KeyError, TypeError, AttributeError, ValueError, PagewiseError) as error:
+        path = folder / "run.toml"
+        raise UnreadableInput(
+            f"{path}: not the description of a run: {_said(error)}", path=str(path), hint=AGAIN
+        ) from error
+
+
+def inputs_of(runs: Sequence[LaunchRun]) -> dict[str, Path]:
+    """The files that a study of ``runs`` rests on, by the name of the run and their own."""
+    return {f"{run.name}/{path.name}": path for run in runs for path in run.files()}
+
+
+AGAIN = "give folders that `pagewise-agent launch PLAN.toml -o FOLDER` wrote"
+
+COLUMNS: Mapping[str, type | tuple[type, ...]] = {
+    "round": int,
+    "app": str,
+    "cold": bool,
+    "launch_s": (float, type(None)),
+    "start_s": float,
+    "end_s": float,
+    "kills": int,
+    "bytes_in": int,
+    "bytes_out": int,
+    "swap_in_bytes": int,
+    "swap_out_bytes": int,
+    "file_refaults": int,
+    "memory_bytes": int,
+}
+"""What is read of visits.parquet; the lab writes more."""
+
+
+def _about(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {error.strerror}", path=str(path), hint=AGAIN) from error
+    except ValueError as error:
+        raise UnreadableInput(f"{path}: not TOML: {error}", path=str(path), hint=AGAIN) from error
+
+
+def _rows(path: Path, columns: Mapping[str, type | tuple[type, ...]]) -> Iterator[dict[str, Any]]:
+    """The rows of a table with these columns, whose types are checked."""
+    try:
+        table = json.loads(_core.read_table(str(path)))
+    except UnreadableInput as error:
+        raise UnreadableInput(str(error), path=str(path), hint=AGAIN) from error
+    found = {column["name"]: column["values"] for column in table["columns"]}
+    for name, kind in columns.items():
+        if name not in found or not all(isinstance(value, kind) for value in found[name]):
+            wrong = "no column" if name not in found else "a value of another type in the column"
+            raise UnreadableInput(f"{path}: {wrong} {name}", path=str(path), hint=AGAIN)
+    for values in zip(*(found[name] for name in columns), strict=True):
+        yield dict(zip(columns, values, strict=True))
+
+
+def _visit(row: Mapping[str, Any], first_round: int) -> Visit:
+    return Visit(
+        round=row["round"] - first_round + 1,
+        app=row["app"],
+        is_cold=row["cold"],
+        launch_s=row["launch_s"],
+        start_s=row["start_s"],
+        end_s=row["end_s"],
+        kills=row["kills"],
+        io_bytes=row["bytes_in"] + row["bytes_out"],
+        swap_bytes=row["swap_in_bytes"] + row["swap_out_bytes"],
+        file_refaults=row["file_refaults"],
+        memory_bytes=row["memory_bytes"],
+    )
+
+
+def _said(error: Exception) -> str:
+    return f"no field {error}" if isinstance(error, KeyError) else str(error)

@@ -1,0 +1,188 @@
+"""S0, "memory thrashing of swap-enabled phones", on launch runs of real programs: Figs. 1 to 3.
+
+Swap on is the mode swap-file, swap off the mode kill, which kills the application used longest ago.
+Which phone of S0 a run stands for is told by its plan (`thrash_phones`), never by its name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, median
+from typing import Any
+
+from pagewise.recording import Progress
+from pagewise.studies import outcome
+from pagewise.studies.bootstrap import BOOTSTRAP
+from pagewise.studies.figure import Figure, Point, mean_point
+from pagewise.studies.launch_runs import LaunchRun, inputs_of, read_runs
+from pagewise.studies.thrash_checks import Inputs, verdicts
+from pagewise.studies.thrash_phones import Phones, phones_of, series, state
+from pagewise.studies.thrash_storage import Storage, storage_of
+from pagewise.studies.thrash_tables import quantile, tables
+
+NAME = "thrash"
+TITLE = "S0 on real programs: swap on against swap off"
+MIB = 2**20
+
+
+def study(
+    folders: Sequence[Path], output: Path, *, seed: int, progress: Progress | None
+) -> dict[str, Any]:
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
+    runs = read_runs(folders)
+    phones = phones_of(runs)
+    storage = storage_of(runs, output, progress)
+    every = [
+        figure_1(phones, storage),
+        *figure_2(runs),
+        figure_3(phones),
+        *killer_figures(phones),
+    ]
+    return outcome.assemble(
+        NAME,
+        output,
+        title=TITLE,
+        figures=[figure for figure in every if figure.points],
+        verdicts=verdicts(Inputs(phones, storage)),
+        tables=tables(runs, phones, storage, seed),
+        inputs=inputs_of(runs),
+        arguments=f"{' '.join(run.name for run in runs)} --seed {seed}",
+        seeds=[seed],
+        seeded=BOOTSTRAP,
+    )
+
+
+def figure_1(phones: Phones, storage: Mapping[str, Storage]) -> Figure:
+    """Storage I/O, split at the busiest 10 % of blocks where all I/O was recorded."""
+    points = []
+    for phone in phones.each():
+        for run in (*phone.on, *phone.off):
+            block = storage[run.name].analyses.get("all storage")
+            if block is None:
+                io_mib = sum(visit.io_bytes for visit in run.visits) / MIB
+                points.append(Point(phone.label(), f"{series(run)}: split not recorded", io_mib))
+                continue
+            split = block["volume"]["block"]
+            points += [
+                Point(phone.label(), f"{series(run)}: {what}", split[bytes_] / MIB)
+                for what, bytes_ in (
+                    ("top 10 % of blocks", "top_10_percent_bytes"),
+                    ("other blocks", "rest_bytes"),
+                )
+            ]
+    return Figure(
+        f"{NAME}-fig1",
+        "Storage I/O of the whole run, swap on against swap off",
+        "phone",
+        "storage I/O, MiB",
+        tuple(points),
+        _config(phones),
+        is_categorical=True,
+    )
+
+
+SUMMARIES: tuple[tuple[str, Callable[[Sequence[float]], float]], ...] = (
+    ("mean", fmean),
+    ("median", median),
+    ("p90", lambda times: quantile(times, 0.9)),
+)
+
+
+def figure_2(runs: Sequence[LaunchRun]) -> Iterator[Figure]:
+    """Launch time by round; the standard deviation stands beside the mean."""
+    for name, summary in SUMMARIES:
+        points = []
+        for run in runs:
+            for number in run.rounds():
+                times = run.launches(number, number)
+                spread = mean_point(number, series(run), times, [])
+                std = spread.std if name == "mean" else 0.0
+                points.append(Point(number, series(run), summary(times), std, len(times)))
+        yield Figure(
+            f"{NAME}-fig2-{name}",
+            f"Launch time by round, {name}",
+            "round",
+            "launch time, seconds",
+            tuple(points),
+            {"runs": [[run.name, state(run), run.start_ns] for run in runs], "summary": name},
+        )
+
+
+def figure_3(phones: Phones) -> Figure:
+    """Launch time after the first round on S0's three phones."""
+    shown = [
+        (phone.label(), state(run), run)
+        for phone in phones.each()
+        for run in (*phone.on, *phone.off, *phone.other)
+        if run.launches(2)
+    ]
+    taken = Counter((phone, name) for phone, name, _ in shown)
+    points = [
+        mean_point(
+            phone,
+            name if taken[phone, name] == 1 else series(run),
+            run.launches(2),
+            [],
+        )
+        for phone, name, run in shown
+    ]
+    return Figure(
+        f"{NAME}-fig3",
+        "Launch time after the first round, by phone",
+        "phone",
+        "launch time, seconds",
+        tuple(points),
+        _config(phones),
+        is_categorical=True,
+    )
+
+
+def killer_figures(phones: Phones) -> Iterator[Figure]:
+    """What the killer's threshold costs, beside the same phone with swap as a flat line."""
+    measures: tuple[tuple[str, str, Callable[[LaunchRun], float | None]], ...] = (
+        ("io", "storage I/O, MiB a visit", lambda run: (run.io_bytes_per_visit() or 0) / MIB),
+        ("launch", "launch time after the first round, median, seconds", _later_median),
+        ("kills", "kills a visit", lambda run: fmean(visit.kills for visit in run.visits)),
+    )
+    for name, y_label, measure in measures:
+        points = []
+        for phone in phones.each():
+            killers = [(run.threshold, run) for run in phone.off if run.threshold is not None]
+            thresholds = sorted({threshold for threshold, _ in killers})
+            if len(thresholds) < 2:
+                continue
+            for at in thresholds:
+                values = [measure(run) for threshold, run in killers if threshold == at]
+                found = [value for value in values if value is not None]
+                if found:
+                    points.append(mean_point(at, f"swap off, {phone.label()}", found, []))
+                points += [
+                    Point(at, f"{series(run)}, {phone.label()}", value)
+                    for run in phone.on
+                    for value in [measure(run)]
+                    if value is not None and name != "kills"
+                ]
+        yield Figure(
+            f"{NAME}-killer-{name}",
+            f"The killer's threshold: {y_label.split(',')[0]}",
+            "threshold, share of the budget",
+            y_label,
+            tuple(points),
+            _config(phones),
+        )
+
+
+def _later_median(run: LaunchRun) -> float | None:
+    times = run.launches(2)
+    return median(times) if times else None
+
+
+def _config(phones: Phones) -> dict[str, Any]:
+    return {
+        "phones": [
+            [phone.label(), [[run.name, state(run), run.start_ns] for run in phone.runs]]
+            for phone in phones.each()
+        ]
+    }

@@ -1,0 +1,66 @@
+"""Why a check comes out as it does, in figures of the runs it was judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from statistics import median
+
+from pagewise.studies.launch_runs import LaunchRun
+from pagewise.studies.thrash_phones import Phone, state
+from pagewise.studies.thrash_storage import Storage
+
+MIB = 2**20
+
+
+def io_cause(phone: Phone) -> str:
+    """What the I/O of each run of a phone consists of."""
+    return "; ".join(map(_io, (*phone.on, *phone.off)))
+
+
+def _io(run: LaunchRun) -> str:
+    visits = len(run.visits)
+    io_bytes = sum(visit.io_bytes for visit in run.visits)
+    swap_bytes = sum(visit.swap_bytes for visit in run.visits)
+    refaults = sum(visit.file_refaults for visit in run.visits) / visits
+    kills = sum(visit.kills for visit in run.visits)
+    parts = [f"{run.name} ({state(run)}) {io_bytes / visits / MIB:.0f} MiB a visit"]
+    if io_bytes and swap_bytes:
+        parts.append(f"{min(1.0, swap_bytes / io_bytes) * 100:.0f} % of it swap")
+    parts.append(f"{refaults:.0f} file pages read again a visit")
+    if kills:
+        parts.append(f"{kills / visits:.1f} kills a visit")
+    return ", ".join(parts)
+
+
+def launch_cause(runs: Iterable[LaunchRun], first: int, last: int | None = None) -> str:
+    """Median launches of some rounds, cold and warm apart."""
+    return "; ".join(
+        f"{run.name} ({state(run)}) {', '.join(parts)}"
+        for run in runs
+        for parts in [_by_warmth(run, first, last)]
+        if parts
+    )
+
+
+def _by_warmth(run: LaunchRun, first: int, last: int | None) -> list[str]:
+    parts = []
+    for word, is_cold in (("cold", True), ("warm", False)):
+        times = [
+            visit.launch_s
+            for visit in run.during(first, last)
+            if visit.is_cold == is_cold and visit.launch_s is not None
+        ]
+        if times:
+            parts.append(f"{len(times)} {word} launches of {median(times):.2f} s")
+    lost = sum(visit.launch_s is None for visit in run.during(first, last))
+    return [*parts, f"{lost} without an answer"] if lost else parts
+
+
+def skew_cause(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> str:
+    """How many pages are accessed once, which is what flattens a skew."""
+    return "; ".join(
+        f"{run.name} ({state(run)}) accesses {analysis['single_access']['pages'] * 100:.0f} % of "
+        f"its pages once, its top 10 % take {analysis['top_share']['0.1'] * 100:.0f} % ({kind})"
+        for run in runs
+        for kind, analysis in storage[run.name].analyses.items()
+    )

@@ -1,0 +1,112 @@
+"""Run folders of the launch lab, small enough to count by hand."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pagewise import _core
+
+MIB = 2**20
+SECOND = 10**9
+
+PLAN = """\
+[plan]
+name = "{name}"
+order = [{order}]
+rounds = 2
+mode = "{mode}"
+{budget}
+schedule = {{ kind = "round-robin" }}
+{kill}
+[machine]
+kernel = "6.18"
+[versions]
+pagewise-agent = "0.1.0"
+[run]
+monotonic_start_ns = {start_ns}
+finished = {finished}
+reason = "{reason}"
+"""
+
+VISIT: dict[str, tuple[str, Any]] = {
+    "visit": ("integer", 0),
+    "round": ("integer", 0),
+    "app": ("text", ""),
+    "cold": ("flag", False),
+    "launch_s": ("number", 1.0),
+    "start_s": ("number", 0.0),
+    "end_s": ("number", 1.0),
+    "kills": ("integer", 0),
+    "killed": ("text", ""),
+    "bytes_in": ("integer", 0),
+    "bytes_out": ("integer", 0),
+    "swap_in_bytes": ("integer", 0),
+    "swap_out_bytes": ("integer", 0),
+    "file_refaults": ("integer", 0),
+    "memory_bytes": ("integer", MIB),
+}
+"""Type and usual value of each column."""
+
+
+def write_run(
+    folder: Path,
+    visits: Sequence[dict[str, Any]],
+    *,
+    mode: str = "swap-file",
+    budget: str = "650MiB",
+    threshold: float = 0.4,
+    start_ns: int = 0,
+    recording: str | None = None,
+    processes: dict[int, str] | None = None,
+    unfinished: str = "",
+) -> Path:
+    """A run with these visits; what a visit does not say is as in ``VISIT``.
+
+    ``recording`` is the text of a recording of any format, which readers tell by its content.
+    """
+    folder.mkdir(parents=True)
+    order = ", ".join(f'"{app}"' for app in dict.fromkeys(visit["app"] for visit in visits))
+    text = PLAN.format(
+        name=folder.name,
+        order=order,
+        mode=mode,
+        budget="" if mode == "no-limit" else f'budget = "{budget}"',
+        kill=f"kill = {{ threshold = {threshold} }}" if mode == "kill" else "",
+        start_ns=start_ns,
+        finished="false" if unfinished else "true",
+        reason=unfinished,
+    )
+    (folder / "run.toml").write_text(text)
+    columns = {
+        name: (kind, [visit.get(name, usual) for visit in visits])
+        for name, (kind, usual) in VISIT.items()
+    }
+    write_table(folder / "visits.parquet", columns)
+    if recording is not None:
+        (folder / "recording.pgr").write_text(recording)
+    if processes is not None:
+        columns = {
+            "app": ("text", list(processes.values())),
+            "process": ("integer", list(processes)),
+        }
+        write_table(folder / "processes.parquet", columns)
+    return folder
+
+
+def write_table(path: Path, columns: dict[str, tuple[str, list[Any]]]) -> None:
+    """A table with these columns, by name their type and values."""
+    listed = [
+        {"name": name, "type": kind, "values": values} for name, (kind, values) in columns.items()
+    ]
+    _core.write_table(str(path), json.dumps({"columns": listed}))
+
+
+def rounds(apps: int, *launches_s: float, **more: Any) -> list[dict[str, Any]]:
+    """One visit a second: a round of ``apps`` applications for each launch time; the first cold."""
+    visits = [
+        {"round": number, "app": f"app{app}", "launch_s": launch_s, "cold": number == 0, **more}
+        for number, launch_s in enumerate(launches_s)
+        for app in range(apps)
+    ]
+    return [{**visit, "start_s": float(at), "end_s": at + 0.9} for at, visit in enumerate(visits)]

@@ -1,0 +1,83 @@
+"""Run folders are read whole, or refused with what is wrong and where."""
+
+from pathlib import Path
+
+import pytest
+from run_folders import rounds, write_run, write_table
+
+from pagewise.errors import UnreadableInput
+from pagewise.studies.launch_runs import read_run, read_runs
+
+
+def test_a_run_is_what_its_plan_and_visits_say(tmp_path: Path) -> None:
+    visits = rounds(2, 3.0, 1.0, bytes_in=6, bytes_out=4, swap_in_bytes=1, swap_out_bytes=2)
+    visits[3]["launch_s"] = None
+    run = read_run(write_run(tmp_path / "kill-1g", visits, mode="kill", threshold=0.35))
+    assert (run.name, run.mode, run.threshold, run.schedule) == (
+        "kill-1g", "kill", 0.35, "round-robin",
+    )  # fmt: skip
+    assert (run.budget_bytes, run.applications) == (650 * 2**20, ("app0", "app1"))
+    assert (run.launches(1, 1), run.launches(2), run.rounds()) == ([3.0, 3.0], [1.0], [1, 2])
+    assert (run.io_bytes_per_visit(), run.io_bytes_per_visit(3)) == (10, None)
+    assert {visit.swap_bytes for visit in run.visits} == {3}
+    assert (run.unfinished, run.owners(), run.recording_path()) == (None, None, None)
+
+
+def test_a_run_that_ended_early_says_why(tmp_path: Path) -> None:
+    run = read_run(write_run(tmp_path / "cut", rounds(1, 1.0), unfinished="interrupted"))
+    assert run.unfinished == "interrupted"
+
+
+def test_two_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / day / "run", rounds(1, 1.0)) for day in ("1", "2")]
+    assert [run.name for run in read_runs(folders)] == ["run", "run (2)"]
+
+
+def broken(folder: Path, how: str) -> None:
+    about, visits = folder / "run.toml", folder / "visits.parquet"
+    match how:
+        case "no run.toml":
+            about.unlink()
+        case "not TOML":
+            about.write_text("[plan")
+        case "no plan":
+            about.write_text('plan = "small"\n[run]\n')
+        case "no mode":
+            about.write_text(about.read_text().replace("mode =", "modus ="))
+        case "no budget of a size":
+            about.write_text(about.read_text().replace("650MiB", "650 lots"))
+        case "no visits.parquet":
+            visits.unlink()
+        case "half a table":
+            visits.write_bytes(visits.read_bytes()[:100])
+        case "no column":
+            write_table(visits, {"round": ("integer", [0])})
+        case "another type":
+            write_table(visits, {"round": ("text", ["first"])})
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("no run.toml", "run.toml: No such file"),
+        ("not TOML", "not TOML"),
+        ("no plan", "not the description of a run"),
+        ("no mode", "no field 'mode'"),
+        ("no budget of a size", "not a size"),
+        ("no visits.parquet", "visits.parquet: No such file"),
+        ("half a table", "visits.parquet"),
+        ("no column", "no column app"),
+        ("another type", "a value of another type in the column round"),
+    ],
+)
+def test_what_is_no_run_is_refused_with_the_reason(tmp_path: Path, how: str, said: str) -> None:
+    folder = write_run(tmp_path / "run", rounds(1, 1.0))
+    broken(folder, how)
+    with pytest.raises(UnreadableInput, match=said) as refusal:
+        read_run(folder)
+    assert "pagewise-agent launch" in str(refusal.value.hint)
+
+
+def test_a_run_without_a_visit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInput, match="has no visit"):
+        read_run(write_run(tmp_path / "run", []))

@@ -1,0 +1,113 @@
+"""The visit before foretells a visit: numbers counted by hand, for both forms of a run folder."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from run_folders import SECOND, write_run
+
+from pagewise.errors import NothingRecorded, UnreadableInput
+from pagewise.studies import predict
+from pagewise.studies.launch_runs import read_run
+
+# Two applications: a is process 10 (and 11), b is process 20. Pages that come back by visit: a at
+# 0 s none (cold), at 2 s 1 2 5 7, at 4 s 1 2 3 and 9 of process 11; b at 3 s 1, at 5 s 8. Process
+# 20's page 2 comes back while a is visited: it is none of a's.
+EVENTS = """\
+time_s,event,process,page,state,kind
+0.0,out,10,1,D,anon
+2.1,in,10,1,,anon
+2.2,in,10,2,,anon
+2.2,in,10,2,,anon
+2.3,in,10,7,,anon
+2.3,in,10,5,,anon
+2.4,in,20,2,,anon
+3.1,in,20,1,,anon
+4.1,in,10,3,,anon
+4.2,in,10,1,,anon
+4.3,in,10,2,,anon
+4.4,in,11,9,,anon
+5.1,in,20,8,,anon
+"""
+VISITS = [
+    {"round": number // 2, "app": "ab"[number % 2], "cold": number < 2,
+     "start_s": float(number), "end_s": number + 0.9}
+    for number in range(6)
+]  # fmt: skip
+PROCESSES = {10: "a", 11: "a", 20: "b"}
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "run", VISITS, recording=EVENTS, processes=PROCESSES)
+
+
+def test_shares_counted_by_hand(run_folder: Path, tmp_path: Path) -> None:
+    a, b = predict.foretold(read_run(run_folder), tmp_path)
+    # Of 1 2 5 7 come back 1 2; new are 3 and the other process's 9, which has no neighbour.
+    assert (a.app, a.round, a.pages) == ("a", 3, 4)
+    assert (a.recall, a.precision, a.adjacency) == (2 / 4, 2 / 4, 3 / 4)
+    assert (b.app, b.pages, b.recall, b.precision, b.adjacency) == ("b", 1, 0, 0, 0)
+
+
+def test_the_study_writes_table_verdicts_and_figures(run_folder: Path, tmp_path: Path) -> None:
+    result = predict.study([run_folder], tmp_path, seed=1, progress=None)
+    table = result["tables"][0]
+    rows = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
+    assert (rows["all"]["visits"], rows["all"]["recall"], rows["all"]["pages"]) == (2, 0.25, 2.5)
+    assert (rows["a"]["recall from"], rows["a"]["recall to"]) == (0.5, 0.5)
+    assert {verdict["verdict"] for verdict in result["verdicts"]} == {"does not hold"}
+    assert [figure["name"] for figure in result["figures"]] == [
+        "predict-rounds-run",
+        "predict-applications-run",
+    ]
+    assert predict.study([run_folder], tmp_path, seed=1, progress=None) == result
+
+
+def test_a_cut_names_its_processes_after_the_applications(tmp_path: Path) -> None:
+    start_ns = 7 * SECOND
+    folder = write_run(tmp_path / "run", VISITS, start_ns=start_ns)
+    (folder / "run.pgw.zst").write_bytes(cut(start_ns))
+    a, b = predict.foretold(read_run(folder), tmp_path)
+    assert (a.pages, a.recall, a.adjacency, b.recall) == (4, 0.5, 0.75, 0)
+
+
+def cut(start_ns: int) -> bytes:
+    """`EVENTS` in the columns of the `pgw` format, in one zstd frame that only stores them."""
+    names = [(0, 6, process, int.from_bytes(app.encode(), "little"))
+             for process, app in PROCESSES.items()]  # fmt: skip
+    rows, last = [], 0
+    for line in EVENTS.splitlines()[1:]:
+        time, event, process, page = line.split(",")[:4]
+        at = round(float(time) * SECOND)
+        rows.append((at - last, {"out": 1, "in": 4}[event], int(process), int(page)))
+        last = at
+    every = [*names, *rows]
+    head = struct.pack("<QQQ", 0x31574750, len(every), start_ns)
+    columns = [
+        ("i", [row[0] for row in every]),
+        ("B", [row[1] for row in every]),
+        ("B", [0] * len(every)),
+        ("I", [row[2] for row in every]),
+        ("Q", [row[3] for row in every]),
+        ("Q", [0] * len(every)),
+        ("I", [0] * len(every)),
+    ]
+    body = head + b"".join(struct.pack(f"<{len(v)}{kind}", *v) for kind, v in columns)
+    frame = b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(body))
+    return frame + (len(body) << 3 | 1).to_bytes(3, "little") + body
+
+
+def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", VISITS)
+    with pytest.raises(UnreadableInput, match="nothing was recorded") as refusal:
+        list(predict.foretold(read_run(folder), tmp_path))
+    assert "--record" in str(refusal.value.hint)
+
+
+def test_the_recording_of_another_run_is_told(tmp_path: Path) -> None:
+    folder = write_run(
+        tmp_path / "run", VISITS, recording=EVENTS, processes=PROCESSES, start_ns=10**15
+    )
+    with pytest.raises(NothingRecorded, match="no page was swapped in during a visit"):
+        list(predict.foretold(read_run(folder), tmp_path))

@@ -1,0 +1,181 @@
+"""S0's checks on made-up runs whose figures are known by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_folders import MIB, rounds, write_run
+
+from pagewise import cli
+from pagewise.report import report
+from pagewise.studies import thrash
+from pagewise.studies.launch_runs import read_run
+from pagewise.studies.text import markdown, ruling
+from pagewise.studies.thrash_phones import phones_of
+from pagewise.studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
+
+# Ten blocks of 4 KiB: block 0 is read nine times and written once, the others once each, so that
+# the top 10 % (one block of ten) take 10 of 19 accesses.
+BLOCKS = "time,op,sector,size\n" + "".join(
+    f"{number},{'W' if number == 18 else 'R'},{8 * max(0, number - 8) * (number < 18)},4096\n"
+    for number in range(19)
+)
+
+
+def paper_like(folder: Path) -> list[Path]:
+    """Six runs as S0 describes them; 9 and 25 applications become 2 and 16."""
+    small = {"budget": "650MiB"}
+    large = {"budget": "1500MiB"}
+
+    def run(name: str, visits: list[dict[str, Any]], **more: Any) -> Path:
+        return write_run(folder / name, visits, **more)
+
+    def io(mib: int) -> dict[str, int]:
+        return {"bytes_in": mib * MIB}
+
+    slow = rounds(2, 2.5, 5.0, 5.0, **io(60))
+    slow[2]["launch_s"], slow[4]["launch_s"] = 6.0, 6.5
+    return [
+        run("a", slow, **small, recording=BLOCKS),
+        run("b", rounds(2, 2.5, 2.0, 2.0, kills=1, **io(10)), mode="kill", **small),
+        run("c", rounds(2, 2.5, 2.0, 2.0, **io(12)), **large),
+        run("d", rounds(2, 2.5, 2.0, 2.0, **io(10)), mode="kill", threshold=0.6, **large),
+        run("e", rounds(16, 2.5, 5.0, 6.0, **io(70)), **large),
+        run("f", rounds(16, 2.5, 2.0, 2.0, **io(10)), mode="kill", **large),
+    ]
+
+
+def by_part(result: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
+    return {(row["check"][-1], row["part"]): row for row in result["verdicts"]}
+
+
+def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
+    result = thrash.study(paper_like(tmp_path), tmp_path, seed=1, progress=None)
+    found = by_part(result)
+    held = [key for key, row in found.items() if row["verdict"] == HOLDS]
+    assert held == [
+        ("2", "1 GB"), ("2", "2 GB"),
+        ("4", "first round"), ("4", "swap off"), ("4", "1 GB"), ("4", "2 GB"),
+        ("5", "swap on"), ("5", "swap off"),
+    ]  # fmt: skip
+    # 60 MiB against 10 a visit; mean 5.625 s and median 5.5 s against 2 s.
+    assert (found["2", "1 GB"]["ours"], found["2", "2 GB"]["ours"]) == ("6.00x", "1.20x")
+    assert found["4", "1 GB"]["ours"] == "2.75x to 2.81x"
+    # 10 of 19 accesses are of the top 10 %: (1 - .526) x 6 is left, more than 1.6.
+    assert (found["3", "1 GB"]["ours"], found["3", "1 GB"]["verdict"]) == ("2.84x", FAILS)
+    assert (found["1", "1 GB"]["ours"], found["1", "1 GB"]["verdict"]) == ("52.6 %", FAILS)
+    assert "b (kill at 0.4) 10 MiB a visit" in found["3", "1 GB"]["why"]
+    assert found["1", "swap off"]["verdict"] == UNMEASURED
+    assert found["1", "swap off"]["why"].startswith("needs all storage I/O recorded")
+
+
+def test_figure_1_splits_what_was_recorded(tmp_path: Path) -> None:
+    result = thrash.study(paper_like(tmp_path), tmp_path, seed=1, progress=None)
+    rows = {(row[0], row[1]): row[2] for row in result["figures"][0]["rows"]}
+    assert rows["1 GB, 2 apps", "swap on (a): top 10 % of blocks"] == 10 * 4096 / MIB
+    assert rows["1 GB, 2 apps", "swap on (a): other blocks"] == 9 * 4096 / MIB
+    assert rows["1 GB, 2 apps", "kill at 0.4 (b): split not recorded"] == 60
+    assert rows["2 GB, 16 apps", "swap on (e): split not recorded"] == 48 * 70
+
+
+def test_missing_runs_are_asked_for(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "only", rounds(2, 2.0, 2.0))
+    found = by_part(thrash.study([folder], tmp_path, seed=1, progress=None))
+    assert {row["verdict"] for row in found.values()} == {UNMEASURED}
+    assert (
+        found["2", "1 GB"]["why"]
+        == "needs a run of 9 applications and less than 1 GiB in mode kill"
+    )
+    assert found["5", "swap on"]["why"] == (
+        "needs a run of 9 applications and 1 GiB or more in mode swap-file"
+    )
+
+
+def test_the_killer_decides_and_is_named(tmp_path: Path) -> None:
+    folders = [
+        write_run(tmp_path / "on", rounds(2, 2.0, 2.0, bytes_in=60)),
+        write_run(tmp_path / "tight", rounds(2, 2.0, 2.0, bytes_in=10), mode="kill"),
+        write_run(tmp_path / "late", rounds(2, 2.0, 2.0, bytes_in=90), mode="kill", threshold=0.8),
+    ]
+    result = thrash.study(folders, tmp_path, seed=1, progress=None)
+    ratio = by_part(result)["2", "1 GB"]
+    assert (ratio["verdict"], ratio["readings"], ratio["holding"]) == (NEEDS, 4, 2)
+    assert ratio["needs"] == {"swap off": "kill at 0.4 (tight)"}
+    sweep = {figure["name"]: figure["rows"] for figure in result["figures"]}["thrash-killer-io"]
+    assert [(row[0], row[2] * MIB) for row in sweep] == [
+        (0.4, 10), (0.4, 60), (0.8, 90), (0.8, 60),
+    ]  # fmt: skip
+
+
+def test_a_phone_is_told_by_the_plan_and_not_by_the_name(tmp_path: Path) -> None:
+    runs = [
+        read_run(write_run(tmp_path / name, rounds(apps, 1.0), budget=budget, mode=mode))
+        for name, apps, budget, mode in (
+            ("phone-2g", 9, "1023MiB", "swap-file"),
+            ("phone-1g", 15, "1GiB", "zram"),
+            ("kill", 16, "1.5GiB", "kill"),
+            ("free", 9, "", "no-limit"),
+        )
+    ]
+    phones = phones_of(runs)
+    assert [[run.name for run in phone.runs] for phone in phones.each()] == [
+        ["phone-2g"], ["phone-1g"], ["kill"],
+    ]  # fmt: skip
+    assert [run.name for run in phones.unlimited] == ["free"]
+
+
+def test_launches_without_an_answer_are_counted_apart(tmp_path: Path) -> None:
+    visits = rounds(2, 1.0, 3.0)
+    visits[3]["launch_s"] = None
+    folder = write_run(tmp_path / "on", visits)
+    result = thrash.study([folder], tmp_path, seed=1, progress=None)
+    table = next(table for table in result["tables"] if table["name"] == "launches")
+    later = dict(zip(table["columns"], table["rows"][1], strict=True))
+    assert (later["visits"], later["unanswered"], later["mean"], later["std"]) == (2, 1, 3.0, 0.0)
+
+
+def test_a_run_that_never_answered_breaks_nothing(tmp_path: Path) -> None:
+    visits = rounds(2, 1.0, 1.0)
+    for visit in visits:
+        visit["launch_s"] = None
+    folders = [
+        write_run(tmp_path / "on", visits),
+        write_run(tmp_path / "off", rounds(2, 1.0, 1.0), mode="kill"),
+    ]
+    found = by_part(thrash.study(folders, tmp_path, seed=1, progress=None))
+    assert found["4", "1 GB"]["verdict"] == UNMEASURED
+
+
+def test_the_result_is_one_and_reads_as_page_and_report(tmp_path: Path) -> None:
+    folders = paper_like(tmp_path)
+    result = thrash.study(folders, tmp_path, seed=1, progress=None)
+    assert json.loads((tmp_path / "thrash.json").read_text()) == result
+    assert thrash.study(folders, tmp_path, seed=1, progress=None) == result
+    page = markdown(result)
+    assert all(ruling(verdict) in page for verdict in result["verdicts"])
+    assert all(f"## {table['title']}" in page for table in result["tables"])
+    assert "pagewise study thrash a b c d e f --seed 1" in page
+    written = report([tmp_path / "thrash.json"], tmp_path / "thrash.html")
+    assert "papers" in written["panels"]
+    html = (tmp_path / "thrash.html").read_text()
+    assert all(table["title"] in html for table in result["tables"])
+
+
+def test_the_command_takes_runs_and_says_when_they_are_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paper_like(tmp_path / "runs")
+    folders = [str(tmp_path / "runs" / name) for name in "ab"]
+    output = ["-o", str(tmp_path / "out")]
+    assert cli.run(["study", "thrash", *folders, *output, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["study"] == "thrash"
+    assert (tmp_path / "out" / "thrash.md").is_file()
+    assert cli.run(["study", "thrash", *folders, *output]) == 0
+    assert "Launch times in seconds" in capsys.readouterr().out
+    assert cli.run(["study", "thrash"]) == 2
+    assert "pagewise study thrash runs/" in capsys.readouterr().err
+    assert cli.run(["study", "multiswap", *folders]) == 2
+    assert "takes no runs" in capsys.readouterr().err
+    assert cli.run(["study", "--help"]) == 0
+    assert "pagewise study predict runs/" in capsys.readouterr().out
