@@ -25,7 +25,8 @@ MAY_DEPEND_ON = {
     "testkit": {"types"},
     "linux": {"types"},
     "recorder": {"types", "trace", "linux"},
-    "agent": {"types", "trace", "linux", "recorder"},
+    "launch": {"types", "trace", "linux", "recorder"},
+    "agent": {"types", "trace", "linux", "recorder", "launch"},
 }
 
 LINES_MAX = 800

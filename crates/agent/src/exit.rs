@@ -43,6 +43,15 @@ impl From<recorder::Error> for Exit {
     }
 }
 
+impl From<launch::Error> for Exit {
+    fn from(error: launch::Error) -> Exit {
+        match error {
+            launch::Error::Plan(message) => Exit::Usage(message),
+            error => Exit::Refused(error.to_string()),
+        }
+    }
+}
+
 impl From<linux::Error> for Exit {
     fn from(error: linux::Error) -> Exit {
         Exit::Refused(error.to_string())

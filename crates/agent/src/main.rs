@@ -20,12 +20,14 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Doctor(commands::doctor::Arguments),
+    Launch(commands::launch::Arguments),
     Record(commands::record::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
     let exit = match Arguments::parse().command {
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Launch(arguments) => commands::launch::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),
     };
     exit.unwrap_or_else(|exit| {

@@ -15,7 +15,7 @@ pub enum Version {
     V2,
 }
 
-/// The mounted hierarchy that has the memory controller.
+/// A mounted hierarchy that has the controller asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hierarchy {
     /// Where it is mounted.
@@ -43,6 +43,14 @@ impl Hierarchy {
     /// # Errors
     /// What the operating system refuses.
     pub fn of_memory(root: &Root) -> Result<Option<Hierarchy>, Error> {
+        Hierarchy::of(root, "memory")
+    }
+
+    /// The hierarchy with `controller`; none where it is mounted nowhere.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn of(root: &Root, controller: &str) -> Result<Option<Hierarchy>, Error> {
         let mounts = root.read("/proc/self/mounts")?.unwrap_or_default();
         for line in mounts.lines() {
             let mut fields = line.split_whitespace();
@@ -52,14 +60,14 @@ impl Hierarchy {
                 continue;
             };
             let mount = PathBuf::from(mount);
-            let has_memory = match kind {
-                "cgroup" => options.split(',').any(|option| option == "memory"),
+            let has_it = match kind {
+                "cgroup" => options.split(',').any(|option| option == controller),
                 "cgroup2" => root
                     .read(mount.join("cgroup.controllers"))?
-                    .is_some_and(|names| names.split_whitespace().any(|name| name == "memory")),
+                    .is_some_and(|names| names.split_whitespace().any(|name| name == controller)),
                 _ => false,
             };
-            if has_memory {
+            if has_it {
                 let version = if kind == "cgroup" { Version::V1 } else { Version::V2 };
                 return Ok(Some(Hierarchy { mount, version }));
             }

@@ -8,6 +8,7 @@
 pub mod cgroup;
 pub mod counters;
 mod error;
+pub mod groups;
 pub mod pressure;
 pub mod probe;
 pub mod process;

@@ -1,4 +1,11 @@
-//! Processes, from `/proc`.
+//! Processes: what `/proc` says of them, how they begin in a cgroup and end.
+#![allow(unsafe_code, reason = "a child joins its cgroups between fork and exec")]
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command};
 
 use crate::{Error, Root};
 
@@ -18,6 +25,40 @@ pub fn name(root: &Root, process: u32) -> Option<String> {
     // A process may end between being listed and being read; its file then refuses.
     let text = root.read(format!("/proc/{process}/comm")).ok()??;
     Some(text.trim_end_matches('\n').to_owned())
+}
+
+/// Starts `command` as the leader of a process group of its own, inside the cgroups whose files
+/// `entrances` are: it runs no instruction of its program outside them.
+///
+/// # Errors
+/// A group that takes no process, or a program that cannot be run.
+pub fn start(root: &Root, command: &mut Command, entrances: &[PathBuf]) -> Result<Child, Error> {
+    let mut files = Vec::new();
+    for path in entrances {
+        let file = OpenOptions::new().write(true).open(root.path(path));
+        files.push(file.map_err(|error| Error::refused("open", path, error))?);
+    }
+    let join = move || {
+        // The kernel takes 0 for whoever writes it.
+        files.iter_mut().try_for_each(|file| file.write_all(b"0"))
+    };
+    // SAFETY: the closure runs in the child between fork and exec, where only calls that are safe
+    // in signal handlers may be made: it makes `write` alone, with files opened before.
+    unsafe { command.process_group(0).pre_exec(join) };
+    let program = command.get_program().to_owned();
+    command.spawn().map_err(|error| Error::refused("run", program, error))
+}
+
+/// Whether this program may change the machine.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Tells a process to end at once; one that has ended already is no matter.
+pub fn kill(process: u32) {
+    if let Some(process) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) {
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,12 @@
-//! Areas of swap, from `/proc/swaps`.
+//! Areas of swap: those in use, from `/proc/swaps`, and areas of our own.
+#![allow(unsafe_code, reason = "swapon and swapoff have no safe wrapper")]
 
-use std::path::PathBuf;
+use std::ffi::CString;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 
 use crate::{Error, Root};
 
@@ -67,6 +73,84 @@ fn unescape(path: &str) -> PathBuf {
         }
     }
     PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The highest priority that an area can be given.
+pub const PRIORITY_MAX: i32 = 32767;
+
+/// The flag of swapon that says the rest of the flags is a priority (include/linux/swap.h).
+const PREFER: i32 = 0x8000;
+
+/// Makes a file of `bytes` at `path`, all of it on the disk, and formats it as a swap area. A file
+/// that is there is left alone.
+///
+/// # Errors
+/// What the operating system refuses: the file is there, or the disk is full.
+pub fn create_file(path: &Path, bytes: u64) -> Result<(), Error> {
+    let refused = |error| Error::refused("make the swap file", path, error);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
+    let file = file.map_err(refused)?;
+    rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes)
+        .map_err(|error| refused(error.into()))?;
+    format(path, bytes)
+}
+
+/// Formats the file or device at `path`, of `bytes`, as a swap area
+/// (`union swap_header` in include/linux/swap.h).
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn format(path: &Path, bytes: u64) -> Result<(), Error> {
+    const MAGIC: &[u8] = b"SWAPSPACE2";
+    const VERSION_AT: usize = 1024;
+    let page_bytes = rustix::param::page_size();
+    let mut header = vec![0; page_bytes];
+    let last_page = (bytes / page_bytes as u64).saturating_sub(1) as u32;
+    header[VERSION_AT..VERSION_AT + 4].copy_from_slice(&1u32.to_ne_bytes());
+    header[VERSION_AT + 4..VERSION_AT + 8].copy_from_slice(&last_page.to_ne_bytes());
+    header[page_bytes - MAGIC.len()..].copy_from_slice(MAGIC);
+    let write = || {
+        let mut file = OpenOptions::new().write(true).open(path)?;
+        file.write_all(&header)?;
+        file.sync_all()
+    };
+    write().map_err(|error| Error::refused("format the swap area", path, error))
+}
+
+/// Uses the area at `path`, before others of lower `priority` (0 to 32767).
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn on(path: &Path, priority: i32) -> Result<(), Error> {
+    let flags = PREFER | (priority & PRIORITY_MAX);
+    let name = c_path(path)?;
+    // SAFETY: the path is a string that ends in NUL and lives during the call.
+    match unsafe { libc::swapon(name.as_ptr(), flags) } {
+        0 => Ok(()),
+        _ => Err(Error::refused("use it as a swap area", path, io::Error::last_os_error())),
+    }
+}
+
+/// Gives the area at `path` back; one that is not in use is no matter.
+///
+/// # Errors
+/// What the operating system refuses: there may be no room in memory for what it holds.
+pub fn off(path: &Path) -> Result<(), Error> {
+    let name = c_path(path)?;
+    // SAFETY: the path is a string that ends in NUL and lives during the call.
+    if unsafe { libc::swapoff(name.as_ptr()) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EINVAL | libc::ENOENT) => Ok(()),
+        _ => Err(Error::refused("give back the swap area", path, error)),
+    }
+}
+
+fn c_path(path: &Path) -> Result<CString, Error> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| Error::unexpected(path, "a path with a NUL byte"))
 }
 
 #[cfg(test)]

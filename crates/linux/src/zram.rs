@@ -1,6 +1,9 @@
-//! Compressed swap in memory: what `/sys/block/zramN/mm_stat` says.
+//! Compressed swap in memory: devices of our own, and what `/sys/block/zramN/mm_stat` says.
+
+use std::path::PathBuf;
 
 use crate::counters::Counters;
+use crate::groups::Setting;
 use crate::{Error, Root};
 
 /// The fields of `mm_stat` in their order (Documentation/admin-guide/blockdev/zram.rst); later
@@ -40,6 +43,44 @@ pub fn statistics(root: &Root, name: &str) -> Result<Option<Counters>, Error> {
         let values = text.split_whitespace().map_while(|field| field.parse().ok());
         FIELDS.iter().map(|&name| name.to_owned()).zip(values).collect()
     }))
+}
+
+/// Adds a device and says its number. Those in use are left alone.
+///
+/// # Errors
+/// What the operating system refuses, such as a kernel whose zram cannot add devices.
+pub fn add(root: &Root) -> Result<u32, Error> {
+    // Reading this file is what adds the device.
+    let path = "/sys/class/zram-control/hot_add";
+    let text = root.read(path)?;
+    text.and_then(|text| text.trim().parse().ok()).ok_or_else(|| {
+        Error::unexpected(path, "no zram device can be added; as root: modprobe zram")
+    })
+}
+
+/// Where device `number` is.
+pub fn path(number: u32) -> PathBuf {
+    PathBuf::from(format!("/dev/zram{number}"))
+}
+
+/// What gives device `number` a compressor (its own default without) and a size, in order.
+pub fn settings(number: u32, compressor: Option<&str>, bytes: u64) -> Vec<Setting> {
+    let file = |name: &str| format!("/sys/block/zram{number}/{name}");
+    let compressor = compressor.map(|name| Setting::new(file("comp_algorithm"), name));
+    compressor.into_iter().chain([Setting::new(file("disksize"), bytes)]).collect()
+}
+
+/// Empties device `number`, which is no swap area any more, and removes it; one that is gone is no
+/// matter.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn remove(root: &Root, number: u32) -> Result<(), Error> {
+    if !root.exists(format!("/sys/block/zram{number}")) {
+        return Ok(());
+    }
+    Setting::new(format!("/sys/block/zram{number}/reset"), 1).apply(root)?;
+    Setting::new("/sys/class/zram-control/hot_remove", number).apply(root)
 }
 
 #[cfg(test)]

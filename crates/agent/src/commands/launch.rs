@@ -1,0 +1,192 @@
+//! `pagewise-agent launch`: applications in rounds, under a memory budget.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use launch::{Observer, Outcome, Preparation, Visited, changes, guard};
+use linux::Root;
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, INTERRUPTED};
+use crate::interrupt::Interrupt;
+
+/// Launch the applications of a plan in rounds, under its memory budget, and time each launch.
+#[derive(Args)]
+#[command(after_help = "\
+Everything that is changed on the machine is undone, however the run ends. Needs root.
+
+Examples:
+  pagewise-agent launch plans/small.toml -o run --dry-run
+  pagewise-agent launch plans/small.toml -o run
+  pagewise-agent launch --undo")]
+pub struct Arguments {
+    /// The plan, a TOML file.
+    #[arg(required_unless_present = "undo", value_name = "PLAN")]
+    plan: Option<PathBuf>,
+    /// Folder for the results: visits.parquet, processes.parquet, run.toml; new or empty.
+    #[arg(short, long, required_unless_present = "undo", value_name = "RUNDIR")]
+    output: Option<PathBuf>,
+    /// Record the run as well, into recording.pgr: swap, faults, files, block, kills, launches.
+    #[arg(long)]
+    record: bool,
+    /// Print what would be done, and do nothing; needs no root.
+    #[arg(long)]
+    dry_run: bool,
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    json: bool,
+    /// Undo what a run left that was killed together with its guard.
+    #[arg(long, conflicts_with_all = ["plan", "output", "record", "dry_run"])]
+    undo: bool,
+    /// With --undo: wait for the end of standard input first.
+    #[arg(long, hide = true, requires = "undo")]
+    guard: bool,
+}
+
+pub fn run(arguments: &Arguments) -> crate::Outcome {
+    let root = Root::system();
+    let (Some(plan), Some(folder)) = (&arguments.plan, &arguments.output) else {
+        return undo(&root, arguments);
+    };
+    let preparation = Preparation::new(&root, plan, folder)?;
+    if arguments.dry_run {
+        let refusals = preparation.refusals(&root)?;
+        show(&preparation, &refusals, arguments.json);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
+    let mut progress = Progress::of(&preparation);
+    let asked = Arc::new(move || interrupt.came());
+    let outcome = launch::run(&root, &preparation, arguments.record, asked, &mut progress)?;
+    conclude(&preparation, &outcome, arguments.json);
+    Ok(match outcome.is_interrupted {
+        true => ExitCode::from(INTERRUPTED),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+fn undo(root: &Root, arguments: &Arguments) -> crate::Outcome {
+    if arguments.guard {
+        guard::stand(root)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    // While a run has it there is nothing to undo.
+    let _lock = changes::Lock::take(root)?;
+    let count = changes::undo(root)?;
+    match arguments.json {
+        true => println!("{}", json!({ "schema": "pagewise.undo/1", "changes": count })),
+        false => println!("{count} changes undone"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(preparation: &Preparation, refusals: &[String], is_json: bool) {
+    let Preparation { plan, visits, steps, .. } = preparation;
+    let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
+    if is_json {
+        let report = json!({
+            "schema": "pagewise.launch-plan/1", "plan": plan.name, "visits": visits.len(),
+            "steps": steps, "refusals": refusals,
+        });
+        println!("{report}");
+        return;
+    }
+    let applications = plan.applications.len();
+    println!("{}: {} visits to {applications} applications", plan.name, visits.len());
+    steps.iter().for_each(|step| println!("  {step}"));
+    println!("  visit each application, freeze it, and note how long it took to answer");
+    println!("  end every application; undo all of the above, last first");
+    refusals.iter().for_each(|refusal| println!("would be refused here: {refusal}"));
+}
+
+/// Says on standard error how far it is.
+struct Progress {
+    began: Instant,
+    rounds: u32,
+    visits: usize,
+}
+
+impl Progress {
+    fn of(preparation: &Preparation) -> Progress {
+        let rounds = preparation.visits.last().map_or(0, |visit| visit.round + 1);
+        Progress { began: Instant::now(), rounds, visits: preparation.visits.len() }
+    }
+}
+
+impl Observer for Progress {
+    fn note(&mut self, what: &str) {
+        eprintln!("{what}");
+    }
+
+    fn visited(&mut self, visit: &Visited, why: Option<&str>, left: usize) {
+        let made = self.visits - left;
+        let state = if visit.is_cold { "cold" } else { "warm" };
+        let answer = match (visit.launch, why) {
+            (Some(launch), _) => format!("{:.2} s", launch.as_secs_f64()),
+            (None, why) => format!("not answered: {}", why.unwrap_or("no reason given")),
+        };
+        let killed = match visit.killed.is_empty() {
+            true => String::new(),
+            false => format!(", killed {}", visit.killed.join(" ")),
+        };
+        // The mean of the visits so far stands for those to come.
+        let rest = self.began.elapsed().mul_f64(left as f64 / made as f64);
+        let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
+        eprintln!(
+            "round {}/{}, visit {made}/{}: {} {state} {answer}{killed}; about {rest} left",
+            visit.round + 1,
+            self.rounds,
+            self.visits,
+            visit.application,
+        );
+    }
+}
+
+fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) {
+    let visits = &outcome.visits;
+    let median_s = |is_cold: bool| {
+        let launches = visits.iter().filter(|visit| visit.is_cold == is_cold);
+        let mut launches: Vec<Duration> = launches.filter_map(|visit| visit.launch).collect();
+        launches.sort_unstable();
+        let middle = launches.len() / 2;
+        let pair = launches.get((launches.len().max(1) - 1) / 2).zip(launches.get(middle));
+        pair.map(|(low, high)| (*low + *high).as_secs_f64() / 2.0)
+    };
+    let answered = visits.iter().filter(|visit| visit.launch.is_some()).count();
+    let cold = visits.iter().filter(|visit| visit.is_cold).count();
+    let kills: usize = visits.iter().map(|visit| visit.killed.len()).sum();
+    let recording = outcome.recording.as_ref();
+    if is_json {
+        let recording = recording.map_or(Value::Null, |recording| {
+            json!({ "recorded": recording.recorded, "lost": recording.lost, "bytes": recording.bytes })
+        });
+        let report = json!({
+            "schema": "pagewise.launch/1", "plan": preparation.plan.name,
+            "folder": preparation.folder, "finished": !outcome.is_interrupted,
+            "visits": visits.len(), "answered": answered, "cold": cold, "kills": kills,
+            "launch_s_cold_median": median_s(true), "launch_s_warm_median": median_s(false),
+            "duration_s": outcome.duration.as_secs_f64(), "recording": recording,
+        });
+        println!("{report}");
+        return;
+    }
+    let seconds =
+        |median: Option<f64>| median.map_or("-".into(), |median| format!("{median:.2} s"));
+    println!(
+        "{}: {answered} of {} visits answered in {:.0} s, {cold} cold (median {}), {} warm \
+         (median {}), {kills} kills",
+        preparation.folder.display(),
+        visits.len(),
+        outcome.duration.as_secs_f64(),
+        seconds(median_s(true)),
+        visits.len() - cold,
+        seconds(median_s(false)),
+    );
+    if let Some(recording) = recording {
+        println!("recording.pgr: {} records, {} lost", recording.recorded, recording.lost);
+    }
+}

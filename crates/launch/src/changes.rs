@@ -1,0 +1,268 @@
+//! Does the steps of a plan and undoes them on every way out.
+//!
+//! Each change stands in a journal before it is made. Whoever has the journal can undo: the run
+//! itself at its end or when it panics, its guard (`crate::guard`) when it was killed, and
+//! `pagewise-agent launch --undo` when both were. The journal lies where a reboot, which undoes all
+//! but the swap file, removes it as well.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use linux::cgroup::Version;
+use linux::groups::{self, Layout, Setting, V1, V2};
+use linux::{Root, swap, zram};
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::guard::Guard;
+use crate::steps::Step;
+
+/// Where journals lie.
+const FOLDER: &str = "/run/pagewise";
+
+/// What undoes one change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Undo {
+    Write { path: PathBuf, value: String },
+    SwapOff { path: PathBuf },
+    RemoveFile { path: PathBuf },
+    RemoveFolder { path: PathBuf },
+    RemoveZram { number: u32 },
+    RemoveGroups { memory: PathBuf, programs: PathBuf, is_v1: bool },
+}
+
+/// The one run that a machine can have at a time.
+#[derive(Debug)]
+pub struct Lock(File);
+
+impl Lock {
+    /// Takes it, for as long as this or a guard that was given it lives.
+    ///
+    /// # Errors
+    /// Another run has it.
+    pub fn take(root: &Root) -> Result<Lock, Error> {
+        let folder = root.path(FOLDER);
+        let path = folder.join("launch.lock");
+        fs::create_dir_all(&folder).map_err(|error| Error::file("made", &folder, &error))?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(|error| Error::file("opened", &path, &error))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Lock(file)),
+            Err(Errno::WOULDBLOCK) => Err(Error::Refused(
+                "another launch is running on this machine, and two would disturb each other: wait \
+                 for its end"
+                    .to_owned(),
+            )),
+            Err(error) => Err(Error::file("locked", &path, &error.into())),
+        }
+    }
+
+    /// A handle that keeps it for another process.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn share(&self) -> io::Result<File> {
+        self.0.try_clone()
+    }
+}
+
+/// The journal of this machine.
+pub fn journal(root: &Root) -> PathBuf {
+    root.path(FOLDER).join("launch.journal")
+}
+
+/// Changes that were made. Dropped, they are undone, and then the guard is let go.
+#[derive(Debug)]
+pub struct Changes {
+    root: Root,
+    journal: PathBuf,
+    file: File,
+    _guard: Guard,
+}
+
+impl Changes {
+    /// None yet, and a guard for those to come.
+    ///
+    /// # Errors
+    /// An earlier run that was not undone.
+    pub fn begin(root: &Root, lock: &Lock) -> Result<Changes, Error> {
+        let journal = journal(root);
+        match OpenOptions::new().append(true).create_new(true).open(&journal) {
+            Ok(file) => {
+                Ok(Changes { root: root.clone(), journal, file, _guard: Guard::start(lock)? })
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(Error::Refused(format!(
+                    "{}: an earlier launch was killed before it could undo its changes; undo them \
+                     with: pagewise-agent launch --undo",
+                    journal.display()
+                )))
+            }
+            Err(error) => Err(Error::file("made", &journal, &error)),
+        }
+    }
+
+    /// Does one step.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn apply(&mut self, step: &Step, layout: &dyn Layout) -> Result<(), Error> {
+        match step {
+            Step::Set(setting) => self.set(setting),
+            Step::Toggle(setting, undo) => {
+                self.note(Undo::Write { path: undo.path.clone(), value: undo.value.clone() })?;
+                Ok(setting.apply(&self.root)?)
+            }
+            Step::Zram { compressor, size, priority } => {
+                self.zram(compressor.as_deref(), size.0, *priority)
+            }
+            Step::SwapFile { path, size, priority } => {
+                self.note(Undo::RemoveFile { path: path.clone() })?;
+                swap::create_file(path, size.0)?;
+                self.swap_on(path, *priority)
+            }
+            Step::Groups { folders, settings } => {
+                self.note(Undo::RemoveGroups {
+                    memory: layout.memory().to_owned(),
+                    programs: layout.programs().to_owned(),
+                    is_v1: layout.version() == Version::V1,
+                })?;
+                folders.iter().try_for_each(|folder| groups::create(&self.root, folder))?;
+                settings.iter().try_for_each(|setting| setting.apply(&self.root))?;
+                Ok(())
+            }
+            Step::DropCaches => Ok(Setting::new("/proc/sys/vm/drop_caches", 3).apply(&self.root)?),
+        }
+    }
+
+    /// Makes a folder for the time of the run.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn folder(&mut self, path: &Path) -> Result<(), Error> {
+        self.note(Undo::RemoveFolder { path: path.to_owned() })?;
+        fs::create_dir(path).map_err(|error| Error::file("made", path, &error))
+    }
+
+    fn set(&mut self, setting: &Setting) -> Result<(), Error> {
+        let Setting { path, .. } = setting;
+        let before = self.root.read(path)?.ok_or_else(|| {
+            linux::Error::unexpected(path, "is missing: the kernel does not offer it")
+        })?;
+        let value = before.trim().to_owned();
+        self.note(Undo::Write { path: path.clone(), value })?;
+        Ok(setting.apply(&self.root)?)
+    }
+
+    fn zram(&mut self, compressor: Option<&str>, bytes: u64, priority: i32) -> Result<(), Error> {
+        let number = zram::add(&self.root)?;
+        self.note(Undo::RemoveZram { number })?;
+        for setting in zram::settings(number, compressor, bytes) {
+            setting.apply(&self.root)?;
+        }
+        let device = zram::path(number);
+        swap::format(&device, bytes)?;
+        self.swap_on(&device, priority)
+    }
+
+    fn swap_on(&mut self, path: &Path, priority: i32) -> Result<(), Error> {
+        self.note(Undo::SwapOff { path: path.to_owned() })?;
+        Ok(swap::on(path, priority)?)
+    }
+
+    fn note(&mut self, undo: Undo) -> Result<(), Error> {
+        let line = serde_json::to_string(&undo).expect("paths of ours are UTF-8") + "\n";
+        let written = self.file.write_all(line.as_bytes());
+        written.map_err(|error| Error::file("written", &self.journal, &error))
+    }
+
+    /// Undoes all, and says what could not be.
+    ///
+    /// # Errors
+    /// What the operating system refuses; the journal then keeps what is left.
+    pub fn undo(self) -> Result<(), Error> {
+        undo(&self.root).map(drop)
+    }
+}
+
+impl Drop for Changes {
+    fn drop(&mut self) {
+        // After `undo` there is no journal and nothing happens.
+        if let Err(error) = undo(&self.root) {
+            eprintln!("pagewise-agent: {error}");
+        }
+    }
+}
+
+/// Undoes what the journal holds, last first, and removes it; says how much that was. What fails
+/// does not keep the rest from being undone.
+///
+/// # Errors
+/// The first failure; the journal then keeps what failed.
+pub fn undo(root: &Root) -> Result<usize, Error> {
+    let path = journal(root);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        Err(error) => return Err(Error::file("read", &path, &error)),
+    };
+    let mut count = 0;
+    let mut failed = Vec::new();
+    let mut first_error = None;
+    for line in text.lines().rev() {
+        // A killed run may leave half a line, for a change that was not made.
+        let Ok(entry) = serde_json::from_str::<Undo>(line) else { continue };
+        match entry.act(root) {
+            Ok(()) => count += 1,
+            Err(error) => {
+                failed.push(line);
+                first_error.get_or_insert(error);
+            }
+        }
+    }
+    let Some(error) = first_error else {
+        return match fs::remove_file(&path) {
+            Ok(()) => Ok(count),
+            Err(error) => Err(Error::file("removed", &path, &error)),
+        };
+    };
+    failed.reverse();
+    fs::write(&path, failed.join("\n") + "\n")
+        .map_err(|error| Error::file("written", &path, &error))?;
+    Err(Error::Refused(format!(
+        "{error}; {} changes are not undone: try again with: pagewise-agent launch --undo",
+        failed.len()
+    )))
+}
+
+impl Undo {
+    fn act(&self, root: &Root) -> Result<(), Error> {
+        match self {
+            Undo::Write { path, value } => Ok(Setting::new(path, value).apply(root)?),
+            Undo::SwapOff { path } => Ok(swap::off(path)?),
+            Undo::RemoveFile { path } => gone(path, fs::remove_file(path)),
+            Undo::RemoveFolder { path } => gone(path, fs::remove_dir_all(path)),
+            Undo::RemoveZram { number } => Ok(zram::remove(root, *number)?),
+            Undo::RemoveGroups { memory, programs, is_v1 } => {
+                let layout: Box<dyn Layout> = match is_v1 {
+                    true => Box::new(V1::of(memory, programs)),
+                    false => Box::new(V2::of(memory)),
+                };
+                Ok(groups::remove(root, layout.as_ref())?)
+            }
+        }
+    }
+}
+
+/// What is gone already is no matter.
+fn gone(path: &Path, result: io::Result<()>) -> Result<(), Error> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::file("removed", path, &error))
+        }
+        _ => Ok(()),
+    }
+}

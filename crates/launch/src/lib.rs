@@ -1,0 +1,26 @@
+//! The launch lab: real applications, visited in rounds under a memory budget, frozen in between. A
+//! launch lasts from the request until the first interaction is answered.
+//!
+//! Decided first (`plan`, `schedule`, `steps`), done by `changes`, `application` and `run`. It knows
+//! how applications are launched and what a machine is changed for; it must not know what the
+//! results mean.
+
+mod application;
+pub mod changes;
+mod error;
+pub mod guard;
+mod interface;
+pub mod plan;
+mod preparation;
+mod recording;
+mod results;
+mod run;
+pub mod schedule;
+pub mod size;
+pub mod steps;
+mod watch;
+
+pub use error::Error;
+pub use preparation::Preparation;
+pub use results::Visited;
+pub use run::{Observer, Outcome, run};

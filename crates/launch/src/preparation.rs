@@ -1,0 +1,121 @@
+//! Everything that is known and decided before a run touches the machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use linux::groups::{self, Layout};
+use linux::probe::{self, Grant};
+use linux::{Root, process};
+
+use crate::application;
+use crate::plan::{Mode, Plan};
+use crate::schedule::{self, Visit};
+use crate::steps::{self, Situation, Step};
+use crate::{Error, changes};
+
+/// How the groups of runs are named; the number of the process follows.
+const GROUP_PREFIX: &str = "pagewise-launch-";
+
+/// A plan, looked at on this machine.
+#[derive(Debug)]
+pub struct Preparation {
+    /// The plan.
+    pub plan: Plan,
+    /// Its visits.
+    pub visits: Vec<Visit>,
+    /// The machine.
+    pub situation: Situation,
+    /// What will be changed.
+    pub steps: Vec<Step>,
+    /// The folder of the results.
+    pub folder: PathBuf,
+    /// What `{lab}` stands for.
+    pub(crate) lab: PathBuf,
+    pub(crate) layout: Arc<dyn Layout>,
+}
+
+impl Preparation {
+    /// Reads the plan at `path` and decides what running it into `folder` means here.
+    ///
+    /// # Errors
+    /// A plan that makes no sense, or a machine without the cgroups to run any.
+    pub fn new(root: &Root, path: &Path, folder: &Path) -> Result<Preparation, Error> {
+        let plan = Plan::read(path)?;
+        let visits = schedule::visits(&plan)?;
+        let situation = Situation::now(root)?;
+        let name = format!("{GROUP_PREFIX}{}", std::process::id());
+        let layout: Arc<dyn Layout> = groups::layout(root, &name)?.into();
+        let folder =
+            std::path::absolute(folder).map_err(|error| Error::file("made", folder, &error))?;
+        let steps = steps::steps(&plan, &situation, root, layout.as_ref(), &folder)?;
+        let lab = lab(path);
+        Ok(Preparation { plan, visits, situation, steps, folder, lab, layout })
+    }
+
+    /// Why this machine must not run the plan now; empty where it can.
+    ///
+    /// # Errors
+    /// What the operating system refuses to tell.
+    pub fn refusals(&self, root: &Root) -> Result<Vec<String>, Error> {
+        let mut refusals: Vec<String> =
+            self.needs().into_iter().filter_map(|need| refusal(root, need)).collect();
+        if !process::is_root() {
+            refusals.push("cgroups and swap areas need root: run as root".to_owned());
+        }
+        refusals.extend(steps::risk(&self.plan, &self.situation));
+        refusals.extend(self.missing_programs());
+        if fs::read_dir(&self.folder).is_ok_and(|mut entries| entries.next().is_some()) {
+            let folder = self.folder.display();
+            refusals.push(format!("{folder}: holds files already: give a new folder"));
+        }
+        if changes::journal(root).exists() {
+            return Ok(refusals);
+        }
+        for left in groups::left_over(root, GROUP_PREFIX)? {
+            let left = left.display();
+            refusals
+                .push(format!("{left}: left by an earlier launch; remove it with: rmdir {left}"));
+        }
+        Ok(refusals)
+    }
+
+    /// Checks of `doctor` that the plan depends on.
+    fn needs(&self) -> Vec<&'static str> {
+        let mode = self.plan.mode;
+        let all = [
+            ("memory-cgroup", true),
+            ("freezer", true),
+            ("swapon", mode.has_swap_file() || mode.has_zram()),
+            ("zram", mode.has_zram()),
+            ("zswap", mode == Mode::Zswap),
+        ];
+        all.iter().filter(|(_, is_needed)| *is_needed).map(|(name, _)| *name).collect()
+    }
+
+    fn missing_programs(&self) -> Vec<String> {
+        let missing = |(name, application): (&String, &crate::plan::Application)| {
+            let program = application.command[0].replace("{lab}", &self.lab.display().to_string());
+            let is_missing = !application::is_there(&program);
+            is_missing.then(|| {
+                format!("applications.{name}: {program}: there is no such program: install it")
+            })
+        };
+        self.plan.applications.iter().filter_map(missing).collect()
+    }
+}
+
+fn refusal(root: &Root, name: &str) -> Option<String> {
+    let check = probe::CATALOG.iter().find(|check| check.name == name)?;
+    match (check.ask)(root) {
+        Grant::Given(_) => None,
+        Grant::Refused(why) => Some(format!("{name}: {why}")),
+    }
+}
+
+/// The folder `lab` beside the folder of the plan.
+fn lab(plan: &Path) -> PathBuf {
+    let plan = std::path::absolute(plan).unwrap_or_else(|_| plan.to_owned());
+    let plans = plan.parent().unwrap_or(Path::new("/"));
+    plans.parent().unwrap_or(plans).join("lab")
+}

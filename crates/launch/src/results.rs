@@ -1,0 +1,237 @@
+//! What a run leaves in its folder: `visits.parquet`, `processes.parquet`, `run.toml`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use linux::Root;
+use linux::counters;
+use linux::groups::Usage;
+use serde::Serialize;
+use trace::table::{self, Column, Table, Values};
+
+use crate::Error;
+use crate::plan::Plan;
+use crate::steps::Situation;
+use crate::watch::Process;
+
+/// One visit that was made.
+#[derive(Clone, Debug)]
+pub struct Visited {
+    /// Its round, from 0.
+    pub round: u32,
+    /// The application.
+    pub application: String,
+    /// Whether its program had to be started.
+    pub is_cold: bool,
+    /// From the request to the answer; none where there was none in time.
+    pub launch: Option<Duration>,
+    /// Since the start of the run.
+    pub start: Duration,
+    /// Since the start of the run.
+    pub end: Duration,
+    /// Applications that the killer ended meanwhile.
+    pub killed: Vec<String>,
+    /// What the kernel counted meanwhile.
+    pub io: Io,
+    /// What the group used at the end.
+    pub usage: Usage,
+}
+
+/// Counts of the kernel, of the whole machine: at one time, or between two.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Io {
+    in_bytes: u64,
+    out_bytes: u64,
+    swap_in_bytes: u64,
+    swap_out_bytes: u64,
+    major_faults: u64,
+    file_refaults: u64,
+}
+
+impl Io {
+    /// Since the machine started.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub(crate) fn now(root: &Root, page_bytes: u64) -> Result<Io, Error> {
+        /// `pgpgin` and `pgpgout` count these.
+        const KIBIBYTE: u64 = 1024;
+        let counters = counters::vmstat(root)?;
+        let count = |name: &str| counters.get(name).copied().unwrap_or(0);
+        Ok(Io {
+            in_bytes: count("pgpgin") * KIBIBYTE,
+            out_bytes: count("pgpgout") * KIBIBYTE,
+            swap_in_bytes: count("pswpin") * page_bytes,
+            swap_out_bytes: count("pswpout") * page_bytes,
+            major_faults: count("pgmajfault"),
+            file_refaults: count("workingset_refault_file"),
+        })
+    }
+
+    /// From `before` to this.
+    pub(crate) fn since(self, before: Io) -> Io {
+        Io {
+            in_bytes: self.in_bytes.saturating_sub(before.in_bytes),
+            out_bytes: self.out_bytes.saturating_sub(before.out_bytes),
+            swap_in_bytes: self.swap_in_bytes.saturating_sub(before.swap_in_bytes),
+            swap_out_bytes: self.swap_out_bytes.saturating_sub(before.swap_out_bytes),
+            major_faults: self.major_faults.saturating_sub(before.major_faults),
+            file_refaults: self.file_refaults.saturating_sub(before.file_refaults),
+        }
+    }
+}
+
+/// Writes `visits.parquet` and `processes.parquet`, in place of earlier ones.
+///
+/// # Errors
+/// What the operating system refuses.
+pub(crate) fn write_tables(
+    folder: &Path,
+    plan: &Plan,
+    visits: &[Visited],
+    processes: &[Process],
+) -> Result<(), Error> {
+    write_table(folder, "visits.parquet", visit_columns(plan, visits))?;
+    write_table(folder, "processes.parquet", process_columns(processes))
+}
+
+fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
+    let integers = |value: &dyn Fn(&Visited) -> u64| {
+        Values::Integer(visits.iter().map(|visit| i64::try_from(value(visit)).ok()).collect())
+    };
+    let texts = |value: &dyn Fn(&Visited) -> String| {
+        Values::Text(visits.iter().map(|visit| Some(value(visit))).collect())
+    };
+    let flags = |value: &dyn Fn(&Visited) -> bool| {
+        Values::Flag(visits.iter().map(|visit| Some(value(visit))).collect())
+    };
+    let seconds = |value: &dyn Fn(&Visited) -> Option<Duration>| {
+        Values::Number(
+            visits.iter().map(|visit| value(visit).map(|time| time.as_secs_f64())).collect(),
+        )
+    };
+    let numbers = Values::Integer((0..visits.len() as i64).map(Some).collect());
+    [
+        ("visit", numbers),
+        ("round", integers(&|visit| u64::from(visit.round))),
+        ("app", texts(&|visit| visit.application.clone())),
+        ("program", texts(&|visit| plan.program(&visit.application))),
+        ("cold", flags(&|visit| visit.is_cold)),
+        ("answered", flags(&|visit| visit.launch.is_some())),
+        ("launch_s", seconds(&|visit| visit.launch)),
+        ("start_s", seconds(&|visit| Some(visit.start))),
+        ("end_s", seconds(&|visit| Some(visit.end))),
+        ("kills", integers(&|visit| visit.killed.len() as u64)),
+        ("killed", texts(&|visit| visit.killed.join(" "))),
+        ("bytes_in", integers(&|visit| visit.io.in_bytes)),
+        ("bytes_out", integers(&|visit| visit.io.out_bytes)),
+        ("swap_in_bytes", integers(&|visit| visit.io.swap_in_bytes)),
+        ("swap_out_bytes", integers(&|visit| visit.io.swap_out_bytes)),
+        ("major_faults", integers(&|visit| visit.io.major_faults)),
+        ("file_refaults", integers(&|visit| visit.io.file_refaults)),
+        ("memory_bytes", integers(&|visit| visit.usage.memory_bytes)),
+        ("anonymous_bytes", integers(&|visit| visit.usage.anonymous_bytes)),
+    ]
+    .map(column)
+    .into()
+}
+
+fn process_columns(processes: &[Process]) -> Vec<Column> {
+    let each = || processes.iter();
+    [
+        ("app", Values::Text(each().map(|process| Some(process.application.clone())).collect())),
+        (
+            "process",
+            Values::Integer(each().map(|process| Some(i64::from(process.number))).collect()),
+        ),
+        (
+            "seen_s",
+            Values::Number(each().map(|process| Some(process.seen.as_secs_f64())).collect()),
+        ),
+    ]
+    .map(column)
+    .into()
+}
+
+fn column((name, values): (&str, Values)) -> Column {
+    Column { name: name.to_owned(), values }
+}
+
+fn write_table(folder: &Path, name: &str, columns: Vec<Column>) -> Result<(), Error> {
+    let aside = folder.join(format!(".{name}"));
+    table::write(&aside, &Table { metadata: Vec::new(), columns })
+        .map_err(|error| Error::Refused(error.to_string()))?;
+    rename(&aside, &folder.join(name))
+}
+
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|error| Error::file("written", to, &error))
+}
+
+/// `run.toml`.
+#[derive(Serialize)]
+pub(crate) struct About<'run> {
+    pub(crate) plan: &'run Plan,
+    pub(crate) machine: AboutMachine,
+    pub(crate) versions: BTreeMap<&'static str, &'static str>,
+    pub(crate) run: AboutRun,
+}
+
+#[derive(Serialize)]
+pub(crate) struct AboutMachine {
+    kernel: String,
+    distribution: String,
+    cores: u32,
+    memory_bytes: u64,
+    available_bytes: u64,
+    cgroup_version: u32,
+    swap_areas_before: Vec<String>,
+}
+
+#[derive(Clone, Serialize)]
+pub(crate) struct AboutRun {
+    pub(crate) started: String,
+    pub(crate) monotonic_start_ns: u64,
+    pub(crate) duration_s: f64,
+    pub(crate) visits: usize,
+    pub(crate) answered: usize,
+    pub(crate) finished: bool,
+    pub(crate) reason: String,
+    /// What was changed for the run.
+    pub(crate) steps: Vec<String>,
+}
+
+impl AboutMachine {
+    pub(crate) fn of(
+        root: &Root,
+        situation: &Situation,
+        cgroup_version: u32,
+    ) -> Result<AboutMachine, Error> {
+        let release = root.read("/etc/os-release")?.unwrap_or_default();
+        let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="));
+        let areas = situation.areas.iter().map(|area| area.path.display().to_string());
+        Ok(AboutMachine {
+            kernel: situation.machine.kernel.clone(),
+            distribution: name.unwrap_or("unknown").trim_matches('"').to_owned(),
+            cores: situation.machine.processors,
+            memory_bytes: situation.machine.memory_bytes,
+            available_bytes: situation.available_bytes,
+            cgroup_version,
+            swap_areas_before: areas.collect(),
+        })
+    }
+}
+
+/// Writes `run.toml`, in place of an earlier one.
+///
+/// # Errors
+/// What the operating system refuses.
+pub(crate) fn write_about(folder: &Path, about: &About) -> Result<(), Error> {
+    let text = toml::to_string(about)
+        .map_err(|error| Error::Refused(format!("run.toml cannot be made: {error}")))?;
+    let aside = folder.join(".run.toml");
+    fs::write(&aside, text).map_err(|error| Error::file("written", &aside, &error))?;
+    rename(&aside, &folder.join("run.toml"))
+}

@@ -1,0 +1,265 @@
+//! A run from its first change of the machine to the last one undone.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use linux::cgroup::Version;
+use linux::{Root, groups, system};
+
+use crate::application::{Application, Place};
+use crate::changes::{Changes, Lock};
+use crate::plan::Mode;
+use crate::recording::Recording;
+use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};
+use crate::schedule::Visit;
+use crate::watch::{Ended, Rules, Watch};
+use crate::{Error, Preparation};
+
+/// Who follows a run.
+pub trait Observer {
+    /// Something was begun or done.
+    fn note(&mut self, what: &str);
+
+    /// A visit is over, `left` are to come; `why` says why it was not answered.
+    fn visited(&mut self, visit: &Visited, why: Option<&str>, left: usize);
+}
+
+/// How a run went.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The visits made.
+    pub visits: Vec<Visited>,
+    /// How long they took together.
+    pub duration: Duration,
+    /// Whether the user ended it.
+    pub is_interrupted: bool,
+    /// What the recording holds and lost, where there is one.
+    pub recording: Option<recorder::Outcome>,
+}
+
+/// Runs what was prepared; `is_interrupted` is asked many times a second.
+///
+/// # Errors
+/// What this machine refuses. The visits made until then are kept, the changes undone.
+pub fn run(
+    root: &Root,
+    preparation: &Preparation,
+    is_recorded: bool,
+    is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
+    if let Some(refusal) = preparation.refusals(root)?.first() {
+        return Err(Error::Refused(refusal.clone()));
+    }
+    let lock = Lock::take(root)?;
+    let mut changes = Changes::begin(root, &lock)?;
+    let folder = &preparation.folder;
+    let made = |path: &std::path::Path| {
+        fs::create_dir_all(path).map_err(|error| Error::file("made", path, &error))
+    };
+    made(folder)?;
+    let place = Place {
+        root,
+        layout: preparation.layout.as_ref(),
+        lab: preparation.lab.clone(),
+        data: folder.join("data"),
+        logs: folder.join("logs"),
+    };
+    made(&place.logs)?;
+    changes.folder(&place.data)?;
+    for step in &preparation.steps {
+        observer.note(&step.to_string());
+        changes.apply(step, preparation.layout.as_ref())?;
+    }
+    let mut recording = match is_recorded {
+        true => Some(Recording::start(root, &folder.join("recording.pgr"))?),
+        false => None,
+    };
+    let mut tour = Tour::new(preparation, &place, is_interrupted);
+    let toured = tour.make(observer);
+    let visits = std::mem::take(&mut tour.visits);
+    let duration = tour.began.elapsed();
+    let reason = match (&toured, tour.is_interrupted()) {
+        (Err(error), _) => error.to_string(),
+        (Ok(()), true) => "interrupted".to_owned(),
+        (Ok(()), false) => "complete".to_owned(),
+    };
+    tour.describe(&visits, duration, &reason)?;
+    let is_interrupted = tour.is_interrupted();
+    drop(tour);
+    let recorded = recording.as_mut().map_or(Ok(None), Recording::finish);
+    observer.note("undo all changes");
+    changes.undo()?;
+    toured?;
+    Ok(Outcome { visits, duration, is_interrupted, recording: recorded? })
+}
+
+/// The visits of a run.
+struct Tour<'run> {
+    preparation: &'run Preparation,
+    place: &'run Place<'run>,
+    is_asked_to_end: Arc<dyn Fn() -> bool + Send + Sync>,
+    watch: Watch,
+    applications: BTreeMap<&'run str, Application<'run>>,
+    visits: Vec<Visited>,
+    began: Instant,
+    about: AboutRun,
+}
+
+impl<'run> Tour<'run> {
+    fn new(
+        preparation: &'run Preparation,
+        place: &'run Place<'run>,
+        is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
+    ) -> Tour<'run> {
+        let plan = &preparation.plan;
+        let began = Instant::now();
+        let about = AboutRun {
+            started: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+            monotonic_start_ns: system::monotonic_ns(),
+            duration_s: 0.0,
+            visits: 0,
+            answered: 0,
+            finished: false,
+            reason: "running".to_owned(),
+            steps: preparation.steps.iter().map(ToString::to_string).collect(),
+        };
+        let kill = plan.kill.as_ref().filter(|_| plan.mode == Mode::Kill);
+        let anonymous_bytes_max = kill.zip(plan.budget).map(|(kill, budget)| {
+            // A share of a size: exact to the byte is not asked for.
+            (kill.threshold * budget.0 as f64) as u64
+        });
+        let watch = Watch::start(Rules {
+            root: place.root.clone(),
+            layout: Arc::clone(&preparation.layout),
+            anonymous_bytes_max,
+            is_interrupted: Arc::clone(&is_interrupted),
+            began,
+        });
+        let application = |(name, application)| {
+            let name: &'run String = name;
+            (name.as_str(), Application::new(name, application, place))
+        };
+        Tour {
+            preparation,
+            place,
+            is_asked_to_end: is_interrupted,
+            watch,
+            applications: plan.applications.iter().map(application).collect(),
+            visits: Vec::new(),
+            began,
+            about,
+        }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        (self.is_asked_to_end)()
+    }
+
+    /// Makes every visit, unless the user interrupts.
+    fn make(&mut self, observer: &mut dyn Observer) -> Result<(), Error> {
+        let preparation = self.preparation;
+        self.describe(&[], Duration::ZERO, "running")?;
+        for (visit, made) in preparation.visits.iter().zip(1..) {
+            if self.is_interrupted() {
+                return Ok(());
+            }
+            let Some((visited, why)) = self.visit(visit)? else { return Ok(()) };
+            observer.visited(&visited, why.as_deref(), preparation.visits.len() - made);
+            self.visits.push(visited);
+            // At each visit: a run that is killed keeps those it made.
+            let processes = self.watch.processes();
+            let folder = &preparation.folder;
+            results::write_tables(folder, &preparation.plan, &self.visits, &processes)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one visit; none where the user interrupted it.
+    fn visit(&mut self, visit: &Visit) -> Result<Option<(Visited, Option<String>)>, Error> {
+        let Visit { round, application: name } = visit;
+        let plan = &self.preparation.plan;
+        let page_bytes = self.preparation.situation.machine.page_bytes;
+        let Place { root, layout, .. } = self.place;
+        let application =
+            self.applications.get_mut(name.as_str()).expect("the plan was checked for it");
+        let before = Io::now(root, page_bytes)?;
+        let is_running = self.watch.begin(name);
+        let start = self.began.elapsed();
+        let is_cold = !(is_running && application.is_alive());
+        let asked = launch(application, is_cold, *round, &plan.timeouts, &self.watch);
+        let launched = self.began.elapsed() - start;
+        let ended = self.watch.settle();
+        let mut result = match ended {
+            Some(Ended::Interrupted) => return Ok(None),
+            Some(Ended::Late) => Err("no answer in time".to_owned()),
+            None => asked,
+        };
+        if result.is_ok() {
+            std::thread::sleep(plan.pause.visit);
+        }
+        let left = result.is_ok() && application.freeze().is_ok();
+        if !left && let Err(error) = application.end() {
+            result = Err(error);
+        }
+        let visited = Visited {
+            round: *round,
+            application: name.clone(),
+            is_cold,
+            launch: result.is_ok().then_some(launched),
+            start,
+            end: self.began.elapsed(),
+            killed: self.watch.finish(name, left),
+            io: Io::now(root, page_bytes)?.since(before),
+            usage: groups::usage(root, *layout)?,
+        };
+        Ok(Some((visited, result.err())))
+    }
+
+    /// Writes `run.toml`.
+    fn describe(
+        &mut self,
+        visits: &[Visited],
+        duration: Duration,
+        reason: &str,
+    ) -> Result<(), Error> {
+        let Preparation { plan, situation, layout, folder, .. } = self.preparation;
+        let cgroup_version = if layout.version() == Version::V1 { 1 } else { 2 };
+        self.about.duration_s = duration.as_secs_f64();
+        self.about.visits = visits.len();
+        self.about.answered = visits.iter().filter(|visit| visit.launch.is_some()).count();
+        self.about.finished = reason == "complete";
+        self.about.reason = reason.to_owned();
+        let about = About {
+            plan,
+            machine: AboutMachine::of(self.place.root, situation, cgroup_version)?,
+            versions: BTreeMap::from([
+                ("pagewise-agent", env!("CARGO_PKG_VERSION")),
+                ("recording", "1"),
+            ]),
+            run: self.about.clone(),
+        };
+        results::write_about(folder, &about)
+    }
+}
+
+/// From the request to the answer.
+fn launch(
+    application: &mut Application,
+    is_cold: bool,
+    round: u32,
+    timeouts: &crate::plan::Timeouts,
+    watch: &Watch,
+) -> Result<(), String> {
+    if is_cold {
+        watch.allow(timeouts.ready);
+        application.start()?;
+        application.wait_until_ready(&|| watch.is_over())?;
+    } else {
+        application.thaw()?;
+    }
+    watch.allow(timeouts.answer);
+    application.ask(round)
+}

@@ -1,0 +1,193 @@
+//! What a plan changes on a machine, step by step, and why a machine must not run it. Decides only:
+//! [`crate::changes`] does it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use linux::groups::{Layout, Setting};
+use linux::system::Machine;
+use linux::{Root, counters, swap};
+
+use crate::Error;
+use crate::plan::{Mode, Plan};
+use crate::size::Size;
+
+/// One change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// A value for the time of the run; the file gets back what it held.
+    Set(Setting),
+    /// A value, and the one that undoes it.
+    Toggle(Setting, Setting),
+    /// A compressed device of its own in memory, used as swap.
+    Zram {
+        /// By the kernel's name.
+        compressor: Option<String>,
+        /// Its uncompressed size.
+        size: Size,
+        /// Among swap areas.
+        priority: i32,
+    },
+    /// A file, used as swap.
+    SwapFile {
+        /// Where.
+        path: PathBuf,
+        /// How large.
+        size: Size,
+        /// Among swap areas.
+        priority: i32,
+    },
+    /// Groups for all applications, with their settings, which end with them.
+    Groups {
+        /// One folder per application, and the one with the limit.
+        folders: Vec<PathBuf>,
+        /// The limit, and how the group swaps.
+        settings: Vec<Setting>,
+    },
+    /// Clean file pages leave memory, so that runs begin alike.
+    DropCaches,
+}
+
+/// What is known of a machine before a run.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    /// The machine.
+    pub machine: Machine,
+    /// Bytes that the kernel can give without swapping.
+    pub available_bytes: u64,
+    /// Areas in use.
+    pub areas: Vec<swap::Area>,
+}
+
+impl Situation {
+    /// This machine, now.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn now(root: &Root) -> Result<Situation, Error> {
+        let memory = counters::meminfo(root)?;
+        Ok(Situation {
+            machine: Machine::this(root)?,
+            available_bytes: memory.get("MemAvailable").copied().unwrap_or(0),
+            areas: swap::areas(root)?,
+        })
+    }
+
+    /// Bytes that a run must leave to everything else.
+    pub fn reserve_bytes(&self) -> u64 {
+        const ENOUGH: u64 = 8 << 30;
+        ENOUGH.min(self.machine.memory_bytes / 3)
+    }
+
+    /// Bytes that a run may take.
+    fn spare_bytes(&self) -> u64 {
+        self.available_bytes.saturating_sub(self.reserve_bytes())
+    }
+
+    /// zswap takes its size in whole percent of the memory.
+    fn percent(&self, size: Size) -> u64 {
+        (size.0 * 100).div_ceil(self.machine.memory_bytes.max(1)).clamp(1, 100)
+    }
+}
+
+/// The steps of `plan`, in order; undone in the opposite one.
+///
+/// # Errors
+/// What the operating system refuses to tell.
+pub fn steps(
+    plan: &Plan,
+    situation: &Situation,
+    root: &Root,
+    layout: &dyn Layout,
+    folder: &Path,
+) -> Result<Vec<Step>, Error> {
+    let mut steps = Vec::new();
+    let zram_size = plan.zram_size.unwrap_or_default();
+    if plan.mode == Mode::Zswap {
+        let parameter = |name: &str| format!("/sys/module/zswap/parameters/{name}");
+        if let Some(compressor) = &plan.compressor {
+            steps.push(Step::Set(Setting::new(parameter("compressor"), compressor)));
+        }
+        let percent = situation.percent(zram_size);
+        steps.push(Step::Set(Setting::new(parameter("max_pool_percent"), percent)));
+        steps.push(Step::Set(Setting::new(parameter("enabled"), "Y")));
+    }
+    // Before every area that the machine has: its own swap is not to be part of the experiment.
+    let mut priority = swap::PRIORITY_MAX;
+    if plan.mode.has_zram() {
+        let compressor = plan.compressor.clone();
+        steps.push(Step::Zram { compressor, size: zram_size, priority });
+        priority -= 1;
+    }
+    if plan.mode.has_swap_file() {
+        let size = plan.swap_size.unwrap_or_default();
+        steps.push(Step::SwapFile { path: folder.join("swap"), size, priority });
+    }
+    for (change, undo) in layout.preparation(root)? {
+        steps.push(Step::Toggle(change, undo));
+    }
+    // Without a limit of its own the run still may not take what the machine needs.
+    let budget = plan.budget.filter(|_| plan.mode != Mode::NoLimit);
+    let limit_bytes = budget.map_or(situation.spare_bytes(), |budget| budget.0);
+    let mut settings = layout.limit(limit_bytes);
+    if matches!(plan.mode, Mode::Kill | Mode::NoLimit) {
+        settings.extend(layout.without_swap(root, limit_bytes));
+    } else {
+        let swappiness = layout.swappiness(plan.swappiness);
+        match swappiness.path.starts_with(layout.memory()) {
+            true => settings.push(swappiness),
+            false => steps.push(Step::Set(swappiness)),
+        }
+    }
+    let programs = plan.applications.keys().map(|name| layout.programs().join(name));
+    let folders = std::iter::once(layout.memory().to_owned()).chain(programs).collect();
+    steps.push(Step::Groups { folders, settings });
+    steps.push(Step::DropCaches);
+    Ok(steps)
+}
+
+/// Why running `plan` would risk the machine's own memory; none where it would not.
+pub fn risk(plan: &Plan, situation: &Situation) -> Option<String> {
+    let budget = plan.budget.filter(|_| plan.mode != Mode::NoLimit).unwrap_or_default();
+    let has_pool = plan.mode.has_zram() || plan.mode == Mode::Zswap;
+    let compressed = plan.zram_size.filter(|_| has_pool).unwrap_or_default();
+    let wanted = budget.0 + compressed.0;
+    if wanted <= situation.spare_bytes() {
+        return None;
+    }
+    Some(format!(
+        "the plan may take {} of memory (budget {budget}, compressed swap {compressed}), the \
+         machine has {} available and must keep {}: make the budget smaller, or end other programs",
+        Size(wanted),
+        Size(situation.available_bytes),
+        Size(situation.reserve_bytes()),
+    ))
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Set(Setting { path, value }) => {
+                write!(f, "write {value} to {}; then restore it", path.display())
+            }
+            Step::Toggle(Setting { path, value }, undo) => {
+                write!(f, "write {value} to {}; then {}", path.display(), undo.value)
+            }
+            Step::Zram { compressor, size, priority } => {
+                let compressor = compressor.as_deref().unwrap_or("the kernel's compressor");
+                write!(f, "add a zram device of {size} ({compressor}), swap priority {priority}")
+            }
+            Step::SwapFile { path, size, priority } => {
+                write!(f, "swap to the file {} of {size}, priority {priority}", path.display())
+            }
+            Step::Groups { folders, settings } => {
+                write!(f, "make {} cgroups below {}", folders.len(), folders[0].display())?;
+                settings.iter().try_for_each(|Setting { path, value }| {
+                    let name = path.file_name().unwrap_or_default().to_string_lossy();
+                    write!(f, ", {name} {value}")
+                })
+            }
+            Step::DropCaches => f.write_str("drop the page cache"),
+        }
+    }
+}

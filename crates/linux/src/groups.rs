@@ -1,0 +1,263 @@
+//! Groups to run programs in: one with a memory limit over all of them, and one per program that
+//! can be frozen. Version 1 keeps the two in hierarchies of their own, version 2 nests them.
+//!
+//! What to write where is data ([`Setting`]), so that a caller can show it before it is done.
+
+use std::fmt::Debug;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::cgroup::{Hierarchy, Version};
+use crate::counters::{self, Counters};
+use crate::{Error, Root, process};
+
+mod v1;
+mod v2;
+
+pub use v1::V1;
+pub use v2::V2;
+
+/// How long processes may take to die, and groups to be given back: exits read swap, and version 1
+/// returns the kernel memory of dead groups later.
+const END_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long tasks may take to stop: one that waits for a swapped page stops when it has it.
+const FREEZE_WITHIN: Duration = Duration::from_secs(2);
+
+const POLL_EVERY: Duration = Duration::from_millis(5);
+
+/// A value for a file of the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The file.
+    pub path: PathBuf,
+    /// What is written.
+    pub value: String,
+}
+
+impl Setting {
+    /// `value` for `path`.
+    pub fn new(path: impl Into<PathBuf>, value: impl ToString) -> Setting {
+        Setting { path: path.into(), value: value.to_string() }
+    }
+
+    /// Writes the value.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn apply(&self, root: &Root) -> Result<(), Error> {
+        // Never creates: a file that the kernel does not offer is to be an error.
+        let file = OpenOptions::new().write(true).open(root.path(&self.path));
+        file.and_then(|mut file| file.write_all(self.value.as_bytes()))
+            .map_err(|error| Error::refused(&format!("write {}", self.value), &self.path, error))
+    }
+}
+
+/// Bytes that a group uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// All that is charged to it.
+    pub memory_bytes: u64,
+    /// Anonymous memory in it, swapped-out pages not counted.
+    pub anonymous_bytes: u64,
+}
+
+/// The files of one version of cgroups.
+pub trait Layout: Debug + Send + Sync {
+    /// The version.
+    fn version(&self) -> Version;
+    /// The group with the limit.
+    fn memory(&self) -> &Path;
+    /// The group whose children hold one program each.
+    fn programs(&self) -> &Path;
+    /// What must be set before groups can have limits, with what undoes it.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn preparation(&self, root: &Root) -> Result<Vec<(Setting, Setting)>, Error>;
+    /// Limits memory to `bytes`.
+    fn limit(&self, bytes: u64) -> Vec<Setting>;
+    /// Keeps the group out of swap; `bytes` is its limit, set already.
+    fn without_swap(&self, root: &Root, bytes: u64) -> Vec<Setting>;
+    /// How readily anonymous pages are evicted: 0 to 200, by the kernel for the group or, where it
+    /// knows no such thing, for the whole machine.
+    fn swappiness(&self, value: u32) -> Setting;
+    /// Freezes or thaws a program.
+    fn freeze(&self, program: &str, is_frozen: bool) -> Setting;
+    /// Whether every task of a program has stopped.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    fn is_frozen(&self, root: &Root, program: &str) -> Result<bool, Error>;
+    /// The file with all that is charged to the group, and the line of `memory.stat` with its
+    /// anonymous bytes.
+    fn usage_names(&self) -> (&'static str, &'static str);
+}
+
+/// The groups of this machine, to be named `name`: where the memory controller is, with the freezer
+/// of the same version.
+///
+/// # Errors
+/// What the kernel does not grant.
+pub fn layout(root: &Root, name: &str) -> Result<Box<dyn Layout>, Error> {
+    let none = |what: &str| {
+        let what = format!("no cgroup hierarchy with the {what} is mounted");
+        Error::unexpected("/proc/self/mounts", what)
+    };
+    let memory = Hierarchy::of_memory(root)?.ok_or_else(|| none("memory controller"))?;
+    match memory.version {
+        Version::V2 => Ok(Box::new(V2::new(&memory.mount, name))),
+        Version::V1 => {
+            let freezer = Hierarchy::of(root, "freezer")?.ok_or_else(|| none("freezer"))?;
+            Ok(Box::new(V1::new(&memory.mount, &freezer.mount, name)))
+        }
+    }
+}
+
+/// Groups that earlier runs named with `prefix` and left.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn left_over(root: &Root, prefix: &str) -> Result<Vec<PathBuf>, Error> {
+    let layout = layout(root, prefix)?;
+    let mut found = Vec::new();
+    for folder in [layout.memory(), layout.programs()] {
+        let Some(parent) = folder.parent() else { continue };
+        let names = root.list(parent)?.into_iter().filter(|name| name.starts_with(prefix));
+        found.extend(names.map(|name| parent.join(name)));
+    }
+    found.dedup();
+    Ok(found)
+}
+
+/// Makes the group of a program, and of all where it is the first.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn create(root: &Root, folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(root.path(folder))
+        .map_err(|error| Error::refused("make the cgroup", folder, error))
+}
+
+/// The files that a process writes itself into to become part of a program.
+pub fn entrances(layout: &dyn Layout, program: &str) -> Vec<PathBuf> {
+    let own = layout.programs().join(program).join("cgroup.procs");
+    match layout.version() {
+        Version::V1 => vec![layout.memory().join("cgroup.procs"), own],
+        Version::V2 => vec![own],
+    }
+}
+
+/// What the group with the limit uses.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn usage(root: &Root, layout: &dyn Layout) -> Result<Usage, Error> {
+    let (charged, anonymous) = layout.usage_names();
+    let text = root.read(layout.memory().join(charged))?.unwrap_or_default();
+    let statistics: Counters = root
+        .read(layout.memory().join("memory.stat"))?
+        .map(|text| counters::parse(&text))
+        .unwrap_or_default();
+    Ok(Usage {
+        memory_bytes: text.trim().parse().unwrap_or(0),
+        anonymous_bytes: statistics.get(anonymous).copied().unwrap_or(0),
+    })
+}
+
+/// Processes in the group at `folder`; none where there is no such group.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn processes(root: &Root, folder: &Path) -> Result<Vec<u32>, Error> {
+    match root.read(folder.join("cgroup.procs")) {
+        Ok(text) => Ok(text.unwrap_or_default().lines().flat_map(str::parse).collect()),
+        // A group that was being removed.
+        Err(_) if !root.exists(folder) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Freezes a program; false where some of it did not stop in time and goes on stopping.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn freeze(root: &Root, layout: &dyn Layout, program: &str) -> Result<bool, Error> {
+    layout.freeze(program, true).apply(root)?;
+    let late = Instant::now() + FREEZE_WITHIN;
+    while !layout.is_frozen(root, program)? {
+        if Instant::now() > late {
+            return Ok(false);
+        }
+        std::thread::sleep(POLL_EVERY);
+    }
+    Ok(true)
+}
+
+/// Ends every process of a program, frozen or not, and waits for it.
+///
+/// # Errors
+/// A process that does not die in time, or what the operating system refuses.
+pub fn end(root: &Root, layout: &dyn Layout, program: &str) -> Result<(), Error> {
+    let folder = layout.programs().join(program);
+    if !root.exists(&folder) {
+        return Ok(());
+    }
+    end_processes(root, &folder, || layout.freeze(program, false).apply(root))
+}
+
+/// Ends every program and removes all groups.
+///
+/// # Errors
+/// What does not end in time, or what the operating system refuses.
+pub fn remove(root: &Root, layout: &dyn Layout) -> Result<(), Error> {
+    for program in root.list(layout.programs())? {
+        let folder = layout.programs().join(&program);
+        if root.exists(folder.join("cgroup.procs")) {
+            end(root, layout, &program)?;
+            remove_folder(root, &folder)?;
+        }
+    }
+    // One that joined the first group and not yet the second.
+    end_processes(root, layout.memory(), || Ok(()))?;
+    remove_folder(root, layout.programs())?;
+    remove_folder(root, layout.memory())
+}
+
+fn end_processes(
+    root: &Root,
+    folder: &Path,
+    thaw: impl Fn() -> Result<(), Error>,
+) -> Result<(), Error> {
+    let late = Instant::now() + END_WITHIN;
+    loop {
+        let alive = processes(root, folder)?;
+        if alive.is_empty() {
+            return Ok(());
+        }
+        alive.iter().for_each(|&process| process::kill(process));
+        // In version 1 a frozen process does not die; told to die before, it does nothing else.
+        thaw()?;
+        if Instant::now() > late {
+            let what = format!("processes that do not end: {alive:?}");
+            return Err(Error::unexpected(folder, what));
+        }
+        std::thread::sleep(POLL_EVERY);
+    }
+}
+
+fn remove_folder(root: &Root, folder: &Path) -> Result<(), Error> {
+    let late = Instant::now() + END_WITHIN;
+    loop {
+        match fs::remove_dir(root.path(folder)) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) if Instant::now() > late => {
+                return Err(Error::refused("remove the cgroup", folder, error));
+            }
+            Err(_) => std::thread::sleep(POLL_EVERY),
+        }
+    }
+}
