@@ -110,6 +110,8 @@ impl Watch {
     /// Ends a visit; `is_running` says whether the application lives on. Those that were killed.
     pub(crate) fn finish(&self, application: &str, is_running: bool) -> Vec<String> {
         let mut state = self.shared.state();
+        // What this visit has allocated since the last look makes room at its own cost.
+        self.shared.relieve(&mut state);
         state.visited = None;
         if !is_running {
             state.running.remove(application);

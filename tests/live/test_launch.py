@@ -1,0 +1,309 @@
+"""Launch plans on the running kernel; the machine must be afterwards as it was before.
+
+Needs root, a memory cgroup and a freezer; says what is missing where it is.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import polars
+import pytest
+
+AGENT = Path(sys.executable).parent / "pagewise-agent"
+JOURNAL = Path("/run/pagewise/launch.journal")
+LOCK = Path("/run/pagewise/launch.lock")
+MARK = f"pagewise-test-{os.getpid()}"
+
+# Holds {mib} MiB and writes to each of its pages at every visit.
+HOLD = """
+import sys  # {mark}
+held = bytearray({mib} << 20)
+print("ready", flush=True)
+for line in sys.stdin:
+    for place in range(0, len(held), 4096):
+        held[place] = (held[place] + 1) % 256
+    print("done", flush=True)
+"""
+
+# Says that it can be used, and then nothing more.
+SILENT = """
+import sys  # {mark}
+print("ready", flush=True)
+for line in sys.stdin:
+    pass
+"""
+
+
+def findings() -> dict[str, dict[str, object]]:
+    answer = subprocess.run([AGENT, "doctor", "--json"], capture_output=True, text=True, check=True)
+    return {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
+
+
+def refusal(*names: str) -> str | None:
+    """Why this machine cannot run these tests."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not AGENT.exists():
+        return "no pagewise-agent beside this Python: make build"
+    if "Launch" not in subprocess.run([AGENT, "--help"], capture_output=True, text=True).stdout:
+        return "this pagewise-agent has no launch: make build"
+    found = findings()
+    for name in names:
+        if not found[name]["is_granted"]:
+            return f"{name}: {found[name]['detail']}"
+    return None
+
+
+REFUSAL = refusal("memory-cgroup", "freezer", "swapon")
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
+
+
+def state() -> dict[str, object]:
+    """What a run may change on the machine."""
+    parameters = [Path("/proc/sys/vm/swappiness"), *Path("/sys/module/zswap/parameters").glob("*")]
+    mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
+    groups = [Path(mount[1]) for mount in mounts if mount[2].startswith("cgroup")]
+    return {
+        "swap": Path("/proc/swaps").read_text(),
+        "parameters": {str(path): path.read_text() for path in parameters if path.exists()},
+        "zram": sorted(path.name for path in Path("/sys/block").glob("zram*")),
+        "groups": sorted(str(path) for mount in groups for path in mount.glob("pagewise-launch*")),
+        "processes": marked_processes(),
+        "journal": JOURNAL.exists(),
+    }
+
+
+def marked_processes() -> list[str]:
+    """Programs of the tests' plans that run."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if MARK.encode() in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:  # It ended meanwhile.
+            continue
+    return found
+
+
+@pytest.fixture
+def machine() -> Iterator[None]:
+    """Checks that the machine is as it was before."""
+    LOCK.parent.mkdir(exist_ok=True)
+    with LOCK.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pytest.skip("another launch is running on this machine")
+    before = state()
+    yield
+    assert state() == before
+
+
+def line(program: str, **values: object) -> dict[str, object]:
+    """An application that speaks in lines."""
+    return {
+        "command": [sys.executable, "-c", program.format(mark=MARK, **values)],
+        "interface": "line",
+        "ready": "ready",
+        "request": "visit {round}",
+        "answer": "done",
+    }
+
+
+def write(path: Path, applications: dict[str, dict[str, object]], **entries: object) -> Path:
+    """A plan file; JSON's strings, lists and numbers are TOML's too."""
+    entries = {"name": path.stem, "order": list(applications)} | entries
+    text = [f"{name} = {json.dumps(value)}" for name, value in entries.items()]
+    for name, application in applications.items():
+        text.append(f"[applications.{name}]")
+        text += [f"{entry} = {json.dumps(value)}" for entry, value in application.items()]
+    path.write_text("\n".join(text) + "\n")
+    return path
+
+
+def swapping(tmp_path: Path, mode: str = "swap-file", **entries: object) -> Path:
+    """A plan of two applications, each about as large as their budget."""
+    applications = {"first": line(HOLD, mib=40), "second": line(HOLD, mib=40)}
+    memory = {"budget": "48MiB", "swap_size": "256MiB", "zram_size": "64MiB"}
+    return write(tmp_path / "plan.toml", applications, mode=mode, **(memory | entries))
+
+
+def launch(plan: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [AGENT, "launch", plan, "-o", plan.with_suffix(""), *options]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def visits(plan: Path) -> polars.DataFrame:
+    return polars.read_parquet(plan.with_suffix("") / "visits.parquet")
+
+
+@pytest.mark.usefixtures("machine")
+def test_applications_swap_and_answer(tmp_path: Path) -> None:
+    plan = swapping(tmp_path, rounds=2)
+    finished = launch(plan, "--json")
+    assert finished.returncode == 0, finished.stderr
+    table = visits(plan)
+    assert table["app"].to_list() == ["first", "second"] * 2
+    assert table["cold"].to_list() == [True, True, False, False]
+    assert table["answered"].all() and (table["launch_s"] > 0).all()
+    assert (table["end_s"] - table["start_s"] >= table["launch_s"]).all()
+    # The second does not fit beside the first, which then has to come back.
+    assert table["swap_out_bytes"][1] > 20 << 20 and table["swap_in_bytes"][2] > 20 << 20
+    assert (table["memory_bytes"] <= 48 << 20).all()
+
+    report = json.loads(finished.stdout)
+    assert (report["visits"], report["answered"], report["cold"]) == (4, 4, 2)
+    about = tomllib.loads((tmp_path / "plan" / "run.toml").read_text())
+    assert about["run"]["finished"] and about["plan"]["swappiness"] == 100
+    processes = polars.read_parquet(tmp_path / "plan" / "processes.parquet")
+    assert set(processes["app"]) == {"first", "second"}
+    left = {path.name for path in (tmp_path / "plan").iterdir()}
+    assert left == {"visits.parquet", "processes.parquet", "run.toml", "logs"}
+
+
+@pytest.mark.usefixtures("machine")
+def test_the_killer_kills_what_was_used_longest_ago(tmp_path: Path) -> None:
+    applications = {name: line(HOLD, mib=30) for name in ("a", "b", "c")}
+    plan = write(
+        tmp_path / "plan.toml",
+        applications,
+        order=["a", "b", "a", "c", "b"],
+        mode="kill",
+        budget="200MiB",
+        kill={},
+    )
+    # Two fit below the threshold, three do not.
+    plan.write_text(plan.read_text().replace("kill = {}", "kill = { threshold = 0.45 }"))
+    finished = launch(plan)
+    assert finished.returncode == 0, finished.stderr
+    table = visits(plan)
+    assert table["killed"].to_list() == ["", "", "", "b", "a"]
+    assert table["cold"].to_list() == [True, True, False, True, True]
+    assert table["kills"].to_list() == [0, 0, 0, 1, 1] and table["answered"].all()
+    assert table["swap_out_bytes"].sum() == 0
+
+
+@pytest.mark.usefixtures("machine")
+def test_an_application_that_does_not_answer_is_started_again(tmp_path: Path) -> None:
+    applications = {"silent": line(SILENT), "first": line(HOLD, mib=1)}
+    plan = write(
+        tmp_path / "plan.toml", applications, rounds=2, mode="no-limit", timeouts={"answer": "1s"}
+    )
+    text = plan.read_text().replace('{"answer": "1s"}', '{ answer = "1s" }')
+    plan.write_text(text)
+    finished = launch(plan)
+    assert finished.returncode == 0, finished.stderr
+    assert "silent cold not answered: no answer in time" in finished.stderr
+    table = visits(plan)
+    assert table["answered"].to_list() == [False, True, False, True]
+    assert table["cold"].to_list() == [True, True, True, False]
+    assert table["launch_s"].is_null().to_list() == [True, False, True, False]
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_server_is_asked_over_http(tmp_path: Path) -> None:
+    server = {
+        "command": [sys.executable, "-m", "http.server", "--bind", "127.0.0.1", "{port}"],
+        "interface": "http",
+        "url": "http://127.0.0.1:{port}/?round={round}",
+    }
+    lost = server | {"url": "http://127.0.0.1:{port}/none", "ready_url": server["url"]}
+    plan = write(
+        tmp_path / "plan.toml", {"server": server, "lost": lost}, rounds=2, mode="no-limit"
+    )
+    finished = launch(plan)
+    assert finished.returncode == 0, finished.stderr
+    assert visits(plan)["answered"].to_list() == [True, False, True, False]
+    assert visits(plan)["cold"].to_list() == [True, True, False, True]
+    assert "status 404" in finished.stderr
+
+
+def wait_for(path: Path) -> None:
+    late = time.monotonic() + 30
+    while not path.exists() and time.monotonic() < late:
+        time.sleep(0.02)
+    assert path.exists()
+
+
+@pytest.mark.parametrize(
+    ("mode", "number"),
+    [
+        ("swap-file", signal.SIGINT),
+        ("swap-file", signal.SIGTERM),
+        ("swap-file", signal.SIGKILL),
+        ("zram+file", signal.SIGKILL),
+        ("zswap", signal.SIGKILL),
+    ],
+)
+@pytest.mark.usefixtures("machine")
+def test_a_signal_keeps_the_visits_and_undoes_the_changes(
+    tmp_path: Path, mode: str, number: signal.Signals
+) -> None:
+    for name in ("zram", "zswap"):
+        if name in mode and (missing := refusal(name)):
+            pytest.skip(missing)
+    plan = swapping(tmp_path, mode, rounds=1000)
+    folder = plan.with_suffix("")
+    run = subprocess.Popen([AGENT, "launch", plan, "-o", folder], stderr=subprocess.PIPE, text=True)
+    wait_for(folder / "visits.parquet")
+    assert len(marked_processes()) > 0 and str(folder) in Path("/proc/swaps").read_text()
+    run.send_signal(number)
+    # Ends when the guard does as well: it has the same standard error.
+    _, errors = run.communicate(timeout=60)
+    assert run.returncode == (-number if number == signal.SIGKILL else 130), errors
+    assert 1 <= visits(plan).height < 2000
+    about = tomllib.loads((folder / "run.toml").read_text())["run"]
+    expected = "running" if number == signal.SIGKILL else "interrupted"
+    assert (about["finished"], about["reason"]) == (False, expected)
+    assert not (folder / "swap").exists() and not (folder / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("entries", "command", "status", "message"),
+    [
+        ({}, "/no/such/program", 3, "applications.first: /no/such/program: there is no such"),
+        ({"budget": "9000GiB"}, None, 3, "must keep"),
+        ({"budget": "lots"}, None, 2, "expected a size such as 650MiB"),
+        ({"order": ["third"]}, None, 2, "[applications.third]"),
+    ],
+)
+@pytest.mark.usefixtures("machine")
+def test_a_plan_that_cannot_be_run_changes_nothing(
+    tmp_path: Path, entries: dict[str, object], command: str | None, status: int, message: str
+) -> None:
+    plan = swapping(tmp_path, **entries)
+    if command:
+        plan.write_text(plan.read_text().replace(json.dumps(sys.executable), f'"{command}"', 1))
+    finished = launch(plan)
+    assert (finished.returncode, finished.stdout) == (status, "")
+    assert message in finished.stderr and not plan.with_suffix("").exists()
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_dry_run_shows_the_steps_and_takes_none(tmp_path: Path) -> None:
+    plan = swapping(tmp_path, "zram+file")
+    finished = launch(plan, "--dry-run", "--json")
+    assert finished.returncode == 0, finished.stderr
+    report = json.loads(finished.stdout)
+    assert any("zram device of 64MiB" in step for step in report["steps"])
+    assert any("swap of 256MiB" in step for step in report["steps"])
+    assert not plan.with_suffix("").exists()
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
+    plan = swapping(tmp_path)
+    results = plan.with_suffix("")
+    results.mkdir()
+    (results / "visits.parquet").write_text("precious")
+    finished = launch(plan)
+    assert finished.returncode == 3 and "holds files already" in finished.stderr
+    assert (results / "visits.parquet").read_text() == "precious"
