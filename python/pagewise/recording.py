@@ -21,6 +21,8 @@ Progress: TypeAlias = Callable[[int, int], object]
 PathLike: TypeAlias = str | os.PathLike[str]
 
 MAPPINGS = ("swap", "block", "objects")
+CLASSES = tuple(_core.classes())
+"""What pages are: ``CLASSES[flags >> 4 & 7]`` of an event's flags."""
 ROLES = ("time", "op", "id", "sector", "sectors", "size", "process", "device")
 
 
@@ -65,7 +67,8 @@ class Trace:
 
         Columns: ``time_ns`` (int64, ns since the first event, null without a clock), ``kind``
         (dictionary of strings), ``page`` and ``process`` (uint32, numbered from 0 in order of
-        appearance), ``flags`` (uint8: 1 dirty, 2 file, 4 major fault, 8 shared).
+        appearance), ``flags`` (uint8: 1 dirty, 2 file, 4 major fault, 8 shared;
+        ``CLASSES[flags >> 4 & 7]`` names the page's class).
         """
         return _core.events(*self.arguments())
 

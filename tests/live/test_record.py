@@ -14,6 +14,10 @@ from pathlib import Path
 
 import pytest
 
+import pagewise as pw
+from pagewise import _core
+from pagewise.recording import CLASSES
+
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 PAGEWISE = Path(sys.executable).parent / "pagewise"
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
@@ -59,7 +63,6 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 @pytest.fixture
 def budget(tmp_path: Path) -> Iterator[Path]:
     """A memory cgroup of 48 MiB with a swap file, both gone afterwards."""
-    swaps_before = Path("/proc/swaps").read_text()
     group = MEMORY_GROUPS / f"pagewise-test-{os.getpid()}"
     swap_file = tmp_path / "swap"
     with swap_file.open("wb") as file:
@@ -75,7 +78,7 @@ def budget(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["swapoff", swap_file], check=True)
         if group.exists():
             group.rmdir()
-    assert Path("/proc/swaps").read_text() == swaps_before
+    assert str(swap_file) not in Path("/proc/swaps").read_text()
 
 
 def counters() -> dict[str, int]:
@@ -130,7 +133,7 @@ def test_reads_in_faults_are_of_pages_that_their_process_owns(budget: Path, tmp_
         [PAGEWISE, "info", recording, "--json"], capture_output=True, text=True, check=True
     )
     result = json.loads(answer.stdout)
-    reads = dict(result["header"]["seen"])["device read"]
+    reads = dict(result["header"]["seen"])["swap_read"]
     # A read inside the fault of the page that its slot holds is that fault's own and is left out of
     # the trace; what is left was taken for another page's.
     of_others = dict(result["kinds"]).get("device_read", 0)
@@ -186,3 +189,42 @@ def test_a_file_that_is_there_is_kept(tmp_path: Path) -> None:
     finished = subprocess.run(command, capture_output=True, text=True, timeout=30)
     assert finished.returncode == 3 and "exists" in finished.stderr
     assert recording.read_text() == "precious"
+
+
+def test_file_pages_block_requests_and_kills(budget: Path, tmp_path: Path) -> None:
+    data = tmp_path / "data.bin"
+    data.write_bytes(os.urandom(8 * MIB))
+    with data.open("rb") as file:
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    recording = tmp_path / "files.pgr"
+    program = f"import os; open({str(data)!r}, 'rb').read(); os.kill(os.getpid(), 9)"
+    inside = f'echo $$ > {budget}/cgroup.procs; exec "$@"'
+    command = ["sh", "-c", inside, "sh", sys.executable, "-c", program]
+    wanted = ["--files", "--block", "--kills", "--launches", "--cgroup", budget.name]
+    finished = subprocess.run(
+        [AGENT, "record", "-o", recording, *wanted, "--", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert finished.returncode == 128 + 9, finished.stderr
+
+    trace = pw.read(recording)
+    info = trace.info()
+    assert info["sources"] == ["files", "block", "kills", "launches"]
+    assert info["events"]["kill"] == 1 and info["lost"] == 0
+    assert {"path": str(data), "class": "own_file"} in [
+        {key: file[key] for key in ("path", "class")} for file in trace.header["files"]
+    ]
+    imported = tmp_path / "files.parquet"
+    pw.import_trace(recording, imported)
+    kinds, flags = pw.read(imported).column("kind"), pw.read(imported).column("flags")
+    is_request = kinds == _core.kinds().index("request")
+    is_own = (flags >> 4 & 7) == CLASSES.index("own_file")
+    assert (is_request & is_own).sum() >= 8 * MIB // 4096
+    assert set(pw.analyze(imported)["top_10_percent_classes"]) <= set(CLASSES)
+
+    blocks = tmp_path / "block.parquet"
+    report = pw.import_trace(recording, blocks, as_="block")
+    assert report["accesses"] - report["writes"] >= 8 * MIB // 4096

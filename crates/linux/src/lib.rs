@@ -9,6 +9,7 @@ pub mod cgroup;
 pub mod counters;
 mod error;
 pub mod groups;
+pub mod mounts;
 pub mod pressure;
 pub mod probe;
 pub mod process;
@@ -19,3 +20,4 @@ pub mod zram;
 
 pub use error::Error;
 pub use root::Root;
+pub(crate) use root::unescape;

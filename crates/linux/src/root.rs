@@ -60,3 +60,23 @@ impl Root {
         self.path(path).exists()
     }
 }
+
+/// The kernel writes blanks and line ends in paths as a backslash and three octal digits.
+pub(crate) fn unescape(path: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&byte, others)) = rest.split_first() {
+        let code = rest.get(1..4).and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+            Some(code) if byte == b'\\' => {
+                bytes.push(code);
+                rest = &rest[4..];
+            }
+            _ => {
+                bytes.push(byte);
+                rest = others;
+            }
+        }
+    }
+    PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
+}

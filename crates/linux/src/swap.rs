@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Root};
+use crate::{Error, Root, unescape};
 
 /// One area of swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,26 +53,6 @@ fn parse(line: &str) -> Option<Area> {
         bytes_used: used_kibibytes * 1024,
         priority,
     })
-}
-
-/// The kernel writes blanks and line ends in paths as a backslash and three octal digits.
-fn unescape(path: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((&byte, others)) = rest.split_first() {
-        let code = rest.get(1..4).and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-            Some(code) if byte == b'\\' => {
-                bytes.push(code);
-                rest = &rest[4..];
-            }
-            _ => {
-                bytes.push(byte);
-                rest = others;
-            }
-        }
-    }
-    PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The highest priority that an area can be given.

@@ -22,7 +22,9 @@ mod _core {
     #[pymodule_export]
     use super::cache_questions::{analyze, misses, policies};
     #[pymodule_export]
-    use super::recordings::{column, events, formats, import_trace, info, kinds, slice_trace};
+    use super::recordings::{
+        classes, column, events, formats, import_trace, info, kinds, slice_trace,
+    };
     #[pymodule_export]
     use super::simulations::{
         architectures, describe_request, device, devices, latency_ratios, simulate, simulate_many,

@@ -8,7 +8,7 @@ use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 
 use trace::Rows;
-use types::{EventKind, Progress};
+use types::{EventKind, PageClass, Progress};
 
 use crate::arrow_stream::ArrowStream;
 use crate::errors::{Raise, detached, usage};
@@ -153,6 +153,12 @@ pub fn column<'py>(
 #[pyfunction]
 pub fn kinds() -> Vec<&'static str> {
     EventKind::ALL.iter().map(|kind| kind.name()).collect()
+}
+
+/// Names of the classes of pages by their number.
+#[pyfunction]
+pub fn classes() -> Vec<&'static str> {
+    PageClass::ALL.iter().map(|class| class.name()).collect()
 }
 
 /// The formats of the catalog, as JSON text.

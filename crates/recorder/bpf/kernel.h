@@ -50,6 +50,14 @@ struct rb_root_cached {
 	struct rb_root rb_root;
 } __kernel_type;
 
+struct hlist_node {
+	struct hlist_node *next;
+} __kernel_type;
+
+struct hlist_head {
+	struct hlist_node *first;
+} __kernel_type;
+
 struct kernfs_node {
 	u64 id;
 } __kernel_type;
@@ -67,6 +75,10 @@ struct cgroup___ids {
 
 struct cgroup_subsys_state {
 	struct cgroup *cgroup;
+} __kernel_type;
+
+struct mem_cgroup {
+	struct cgroup_subsys_state css;
 } __kernel_type;
 
 struct css_set {
@@ -130,8 +142,22 @@ struct super_block {
 	u32 s_dev;
 } __kernel_type;
 
+struct qstr {
+	const unsigned char *name;
+} __kernel_type;
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+} __kernel_type;
+
 struct inode {
 	unsigned long i_ino;
+	u32 i_generation;
+	struct hlist_head i_dentry;
 	struct super_block *i_sb;
 } __kernel_type;
 
@@ -144,6 +170,8 @@ struct folio {
 	void *mapping;
 	unsigned long index;
 	swp_entry_t swap;
+	unsigned long memcg_data;
+	unsigned long _flags_1;
 } __kernel_type;
 
 /* Since Linux 6.18 the flags are a type of their own. */
@@ -164,7 +192,7 @@ struct page {
 	unsigned long compound_head;
 } __kernel_type;
 
-enum pageflags { PG_swapbacked = 17, PG_swapcache = 10 };
+enum pageflags { PG_swapbacked = 17, PG_head = 6 };
 
 struct bio_vec {
 	struct page *bv_page;
@@ -183,7 +211,10 @@ struct request_queue {
 	struct gendisk *disk;
 } __kernel_type;
 
+struct bio;
+
 struct request {
+	struct bio *bio;
 	struct request_queue *q;
 	u32 cmd_flags;
 	unsigned __data_len;

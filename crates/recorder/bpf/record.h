@@ -15,6 +15,18 @@ struct record {
 	u8 flags;
 };
 
+/* The name of a file, once ahead of its pages: the last part of its path first, each part ended by
+ * a zero, up to the root of its file system. */
+#define PARTS_MAX 20
+#define PART_BYTES 64
+
+struct file_name {
+	u64 inode;
+	u32 device;
+	u32 parts;
+	char path[PARTS_MAX][PART_BYTES];
+};
+
 enum kind {
 	PAGE_OUT = 1,     /* address = page of process, object = swap entry, auxiliary = who reclaimed */
 	SWAP_WRITE = 2,   /* object = swap entry, process = who submitted */

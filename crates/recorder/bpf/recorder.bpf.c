@@ -25,6 +25,7 @@ const volatile u32 only_process = 0; // a thread group; 0 = every process
 #define MAPPING_FLAGS 3UL
 #define MAPPING_ANON 1UL
 #define MM_SWAPENTS 2
+#define CHARGE_FLAGS 7UL // in folio->memcg_data
 #define REQ_OP_MASK 0xff
 #define REQ_OP_WRITE 1
 #define REQ_SWAP_6_12 24
@@ -56,6 +57,20 @@ struct {
 	__type(key, u32);
 	__type(value, struct fault);
 } faults SEC(".maps");
+
+struct file_key {
+	u64 inode;
+	u32 device;
+	u32 unused; // keys are compared byte by byte
+};
+
+// Generations of the files whose names were handed over.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct file_key);
+	__type(value, u32);
+} named_files SEC(".maps");
 
 // One number: the records that found the buffer full.
 struct {
@@ -97,20 +112,11 @@ static __always_inline u32 current_process(void)
 	return bpf_get_current_pid_tgid() >> 32;
 }
 
-static __always_inline bool is_in_cgroup(struct task_struct *task)
+// Whether it is the wanted cgroup or one below it.
+static __always_inline bool is_wanted_group(struct cgroup *group)
 {
-	struct cgroup *group, *ancestor;
+	struct cgroup *ancestor;
 
-	if (uses_memory_controller) {
-		u32 memory = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
-		struct cgroup_subsys_state *state = 0;
-		struct css_set *set = BPF_CORE_READ(task, cgroups);
-
-		bpf_core_read(&state, sizeof(state), &set->subsys[memory & 15]);
-		group = BPF_CORE_READ(state, cgroup);
-	} else {
-		group = BPF_CORE_READ(task, cgroups, dfl_cgrp);
-	}
 	if ((u32)BPF_CORE_READ(group, level) < cgroup_level)
 		return false;
 	if (bpf_core_field_exists(group->ancestors)) {
@@ -122,6 +128,18 @@ static __always_inline bool is_in_cgroup(struct task_struct *task)
 
 	bpf_core_read(&id, sizeof(id), &older->ancestor_ids[cgroup_level & 63]);
 	return id == only_cgroup;
+}
+
+static __always_inline bool is_in_cgroup(struct task_struct *task)
+{
+	if (!uses_memory_controller)
+		return is_wanted_group(BPF_CORE_READ(task, cgroups, dfl_cgrp));
+	u32 memory = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
+	struct cgroup_subsys_state *state = 0;
+	struct css_set *set = BPF_CORE_READ(task, cgroups);
+
+	bpf_core_read(&state, sizeof(state), &set->subsys[memory & 15]);
+	return is_wanted_group(BPF_CORE_READ(state, cgroup));
 }
 
 static __always_inline bool is_wanted(struct task_struct *task)
@@ -138,6 +156,19 @@ static __always_inline bool is_current_wanted(void)
 	return is_wanted((struct task_struct *)bpf_get_current_task());
 }
 
+// Whether a page counts: it is charged to the wanted cgroup, whoever moves it. Of a process there is
+// only who moves it.
+static __always_inline bool is_folio_wanted(struct folio *folio)
+{
+	if (!only_cgroup)
+		return is_current_wanted();
+	if (!bpf_core_field_exists(folio->memcg_data))
+		return false;
+	struct mem_cgroup *group = (void *)(BPF_CORE_READ(folio, memcg_data) & ~CHARGE_FLAGS);
+
+	return group && is_wanted_group(BPF_CORE_READ(group, css.cgroup));
+}
+
 static __always_inline u64 swap_entry(struct folio *folio)
 {
 	u64 entry = 0;
@@ -152,13 +183,33 @@ static __always_inline u64 swap_entry(struct folio *folio)
 	return entry;
 }
 
-static __always_inline bool is_swap_backed(struct folio *folio)
+static __always_inline unsigned long flags_of(struct folio *folio)
 {
 	struct folio___memory_flags *newer = (void *)folio;
-	unsigned long flags = bpf_core_field_exists(newer->flags.f) ? BPF_CORE_READ(newer, flags.f) :
-								      BPF_CORE_READ(folio, flags);
 
-	return flags >> bpf_core_enum_value(enum pageflags, PG_swapbacked) & 1;
+	return bpf_core_field_exists(newer->flags.f) ? BPF_CORE_READ(newer, flags.f) :
+						       BPF_CORE_READ(folio, flags);
+}
+
+static __always_inline bool is_swap_backed(struct folio *folio)
+{
+	return flags_of(folio) >> bpf_core_enum_value(enum pageflags, PG_swapbacked) & 1;
+}
+
+static __always_inline struct folio *folio_of(struct page *page)
+{
+	unsigned long head = BPF_CORE_READ(page, compound_head);
+
+	return head & 1 ? (void *)(head - 1) : (void *)page;
+}
+
+// Before Linux 6.6, which keeps the order there, few file systems had folios of several pages.
+static __always_inline u16 pages_of(struct folio *folio)
+{
+	if (!(flags_of(folio) >> bpf_core_enum_value(enum pageflags, PG_head) & 1) ||
+	    !bpf_core_field_exists(folio->_flags_1))
+		return 1;
+	return 1 << (BPF_CORE_READ(folio, _flags_1) & 15);
 }
 
 #define chain_of(node) \
@@ -231,7 +282,7 @@ int BPF_PROG(page_out, struct folio *folio)
 	record->address = page;
 	record->object = swap_entry(folio);
 	record->auxiliary = current_process();
-	record->pages = 1;
+	record->pages = pages_of(folio);
 	record->flags = flags;
 	end(record);
 	return 0;
@@ -362,10 +413,9 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 
 	if (!page)
 		return 0;
-	unsigned long head = BPF_CORE_READ(page, compound_head);
-	struct folio *folio = head & 1 ? (void *)(head - 1) : (void *)page;
+	struct folio *folio = folio_of(page);
 
-	if (!is_swap_backed(folio))
+	if (!is_swap_backed(folio) || (only_cgroup && !is_folio_wanted(folio)))
 		return 0;
 	u64 identity = bpf_get_current_pid_tgid();
 	struct fault *fault = writes ? 0 : open_fault(identity);
@@ -387,9 +437,46 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 	return 0;
 }
 
+#define dentry_of(alias) ((struct dentry *)((void *)(alias) - bpf_core_field_offset(struct dentry, d_u.d_alias)))
+
+// Hands over the file's name, unless it was handed over before.
+static __always_inline void name_file(struct inode *inode, u64 number, u32 device)
+{
+	struct file_key key = { .inode = number, .device = device };
+	u32 generation = BPF_CORE_READ(inode, i_generation);
+	u32 *known = bpf_map_lookup_elem(&named_files, &key);
+
+	if (known && *known == generation)
+		return;
+	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+
+	if (!alias)
+		return;
+	struct file_name *name = bpf_ringbuf_reserve(&records, sizeof(*name), 0);
+
+	if (!name)
+		return; // the next page tries again
+	struct dentry *entry = dentry_of(alias);
+	u32 parts = 0;
+
+	for (; parts < PARTS_MAX; parts++) {
+		struct dentry *parent = BPF_CORE_READ(entry, d_parent);
+
+		if (!parent || parent == entry)
+			break;
+		bpf_probe_read_kernel_str(name->path[parts], PART_BYTES, BPF_CORE_READ(entry, d_name.name));
+		entry = parent;
+	}
+	name->inode = number;
+	name->device = device;
+	name->parts = parts;
+	bpf_ringbuf_submit(name, BPF_RB_NO_WAKEUP);
+	bpf_map_update_elem(&named_files, &key, &generation, BPF_ANY);
+}
+
 static __always_inline int file_page(struct folio *folio, u8 kind)
 {
-	if (!is_current_wanted())
+	if (!is_folio_wanted(folio))
 		return 0;
 	unsigned long mapping = 0;
 
@@ -397,14 +484,19 @@ static __always_inline int file_page(struct folio *folio, u8 kind)
 	if (!mapping || mapping & MAPPING_FLAGS)
 		return 0;
 	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
+	u64 number = BPF_CORE_READ(inode, i_ino);
+	u32 device = BPF_CORE_READ(inode, i_sb, s_dev);
+
+	name_file(inode, number, device);
+
 	struct record *record = begin(kind, current_process());
 
 	if (!record)
 		return 0;
 	record->address = BPF_CORE_READ(folio, index);
-	record->object = BPF_CORE_READ(inode, i_ino);
-	record->device = BPF_CORE_READ(inode, i_sb, s_dev);
-	record->pages = 1;
+	record->object = number;
+	record->device = device;
+	record->pages = pages_of(folio);
 	end(record);
 	return 0;
 }
@@ -421,11 +513,23 @@ int BPF_PROG(file_page_dropped, struct folio *folio)
 	return file_page(folio, FILE_DROPPED);
 }
 
+// A request belongs to whom its first page is charged, since a kernel thread may issue it; one
+// without pages to who issues it.
+static __always_inline bool is_request_wanted(struct request *request)
+{
+	struct page *page = BPF_CORE_READ(request, bio, bi_io_vec, bv_page);
+
+	return page && only_cgroup ? is_folio_wanted(folio_of(page)) : is_current_wanted();
+}
+
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(block_request, struct request *request)
 {
 	u32 operation = BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK;
 	struct gendisk *disk = BPF_CORE_READ(request, q, disk);
+
+	if (!is_request_wanted(request))
+		return 0;
 	struct record *record = begin(BLOCK, current_process());
 
 	if (!record)
@@ -455,6 +559,8 @@ int BPF_PROG(kill, int signal, void *information, struct task_struct *task)
 SEC("tp_btf/mark_victim")
 int BPF_PROG(oom_kill, struct task_struct *task)
 {
+	if (!is_wanted(task))
+		return 0;
 	struct record *record = begin(KILL, BPF_CORE_READ(task, tgid));
 
 	if (!record)

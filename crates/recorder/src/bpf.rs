@@ -1,16 +1,17 @@
 //! The BPF programs in the kernel, and the ring buffer that they fill.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::rc::Rc;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, PrintLevel, RingBuffer, RingBufferBuilder};
 use linux::cgroup::Version;
-use trace::recording::Record;
+use trace::recording::{FileName, Record};
 
 use crate::sources::Source;
-use crate::{Error, Filter};
+use crate::{Error, Filter, file_names};
 use skeleton::{RecorderSkel, RecorderSkelBuilder};
 
 #[allow(
@@ -30,7 +31,16 @@ pub struct Programs<'object> {
     skeleton: RecorderSkel<'object>,
     buffer: RingBuffer<'static>,
     /// What the buffer held when it was last looked at.
-    drained: Rc<RefCell<Vec<Record>>>,
+    drained: Rc<RefCell<Batch>>,
+}
+
+/// What the buffer held.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Events in order.
+    pub records: Vec<Record>,
+    /// Names of files whose pages are among the events, or come later.
+    pub files: Vec<FileName>,
 }
 
 /// Where the programs live; made before them and dropped after them.
@@ -75,20 +85,24 @@ impl<'object> Programs<'object> {
         constants.only_process = filter.process.unwrap_or(0);
         open.maps.records.set_max_entries(buffer_bytes).map_err(refused)?;
         let mut skeleton = open.load().map_err(refused)?;
-        let drained = Rc::new(RefCell::new(Vec::new()));
-        let buffer = ring(&skeleton, Rc::clone(&drained)).map_err(refused)?;
+        let drained = Rc::new(RefCell::new(Batch::default()));
+        let mounts = linux::mounts::by_device(&linux::Root::system())?;
+        let buffer = ring(&skeleton, mounts, Rc::clone(&drained)).map_err(refused)?;
         skeleton.attach().map_err(refused)?;
         Ok(Programs { skeleton, buffer, drained })
     }
 
-    /// Hands what the buffer holds to `take`, in order, and empties it.
+    /// Hands what the buffer holds to `take` and empties it.
     ///
     /// # Errors
-    /// What the kernel refuses.
-    pub fn drain(&self, mut take: impl FnMut(Record)) -> Result<(), Error> {
+    /// What the kernel refuses, or `take`.
+    pub fn drain(&self, take: impl FnOnce(&Batch) -> Result<(), Error>) -> Result<(), Error> {
         self.buffer.consume().map_err(refused)?;
-        self.drained.borrow_mut().drain(..).for_each(&mut take);
-        Ok(())
+        let mut batch = self.drained.borrow_mut();
+        let taken = take(&batch);
+        batch.records.clear();
+        batch.files.clear();
+        taken
     }
 
     /// Records that found the buffer full so far.
@@ -110,13 +124,16 @@ fn refused(error: libbpf_rs::Error) -> Error {
 /// The buffer of the programs, which puts what it holds into `drained` when it is consumed.
 fn ring(
     skeleton: &RecorderSkel,
-    drained: Rc<RefCell<Vec<Record>>>,
+    mounts: HashMap<u32, String>,
+    drained: Rc<RefCell<Batch>>,
 ) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
     let mut builder = RingBufferBuilder::new();
     builder.add(&skeleton.maps.records, move |bytes| {
-        // The kernel's side writes whole records only.
-        if let Ok(bytes) = bytes.try_into() {
-            drained.borrow_mut().push(Record::from_kernel(bytes));
+        let mut batch = drained.borrow_mut();
+        // The kernel's side writes whole records, and names of files, which differ in length.
+        match bytes.try_into() {
+            Ok(bytes) => batch.records.push(Record::from_kernel(bytes)),
+            Err(_) => batch.files.extend(file_names::from_kernel(bytes, &mounts)),
         }
         0
     })?;

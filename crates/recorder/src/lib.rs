@@ -4,6 +4,8 @@
 #[cfg_attr(not(feature = "bpf"), path = "no_bpf.rs")]
 mod bpf;
 mod error;
+#[cfg(feature = "bpf")]
+mod file_names;
 mod sampler;
 mod session;
 pub mod sources;

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use trace::recording::Record;
+use trace::recording::{FileName, Record};
 
 use crate::sources::Source;
 use crate::{Error, Filter};
@@ -12,6 +12,15 @@ use crate::{Error, Filter};
 pub struct Programs<'object> {
     never: Infallible,
     object: PhantomData<&'object ()>,
+}
+
+/// What the buffer held.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Events in order.
+    pub records: Vec<Record>,
+    /// Names of files whose pages are among the events, or come later.
+    pub files: Vec<FileName>,
 }
 
 /// Nothing lives in it.
@@ -40,7 +49,7 @@ impl<'object> Programs<'object> {
     ///
     /// # Errors
     /// None.
-    pub fn drain(&self, _take: impl FnMut(Record)) -> Result<(), Error> {
+    pub fn drain(&self, _take: impl FnOnce(&Batch) -> Result<(), Error>) -> Result<(), Error> {
         match self.never {}
     }
 

@@ -182,13 +182,12 @@ fn names(root: &Root, filter: &Filter) -> Result<Vec<Record>, Error> {
 
 /// Writes what is in the buffer.
 fn drain(programs: &Programs, writer: &mut Writer<File>) -> Result<(), Error> {
-    let mut failure = None;
-    programs.drain(|record: Record| {
-        if failure.is_none() {
-            failure = writer.push(record).err();
+    programs.drain(|batch| {
+        if !batch.files.is_empty() {
+            writer.name_files(&batch.files).map_err(Error::Write)?;
         }
-    })?;
-    failure.map_or(Ok(()), |error| Err(Error::Write(error)))
+        batch.records.iter().try_for_each(|&record| writer.push(record)).map_err(Error::Write)
+    })
 }
 
 /// Whether the kernel takes the programs of each source: loads and attaches them for a moment.

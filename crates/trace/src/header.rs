@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::File;
+use crate::recording::About;
+
 /// What the pages of a trace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -75,6 +78,12 @@ pub struct Header {
     pub processes: Vec<Process>,
     /// Devices seen, as the recording names them.
     pub devices: Vec<String>,
+    /// Files of which it has pages, by number: see `FILE_PAGE_BITS`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<File>,
+    /// What the recorder said when it began, where it was ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorder: Option<About>,
     /// What was lost or skipped.
     pub losses: Vec<Loss>,
     /// The first lines that could not be read; `losses` counts them all.

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use types::ProcessId;
 
+use crate::files::Files;
+use crate::recording::About;
 use crate::text::readable;
 use crate::{Error, ErrorKind, Loss, Position, Process, Reject, SPACES_MAX};
 
@@ -35,6 +37,10 @@ pub struct Ledger {
     device_by_name: HashMap<Vec<u8>, u32>,
     /// The same device comes many times in a row: its name and number.
     device_last: (Vec<u8>, Option<u32>),
+    /// Files of which there are pages.
+    pub files: Files,
+    /// What the recorder said of itself.
+    pub recorder: Option<About>,
     rejected: u64,
     rejects: Vec<Reject>,
     skipped: BTreeMap<&'static str, u64>,

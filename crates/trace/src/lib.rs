@@ -2,6 +2,7 @@
 
 mod binary;
 mod error;
+mod files;
 pub mod formats;
 mod header;
 pub mod import;
@@ -24,6 +25,7 @@ pub mod table;
 mod text;
 
 pub use error::{Error, ErrorKind, Position};
+pub use files::{FILE_PAGE_BITS, File};
 pub use formats::Role;
 pub use header::{Header, Loss, Process, Reject, TraceKind};
 pub use ledger::Ledger;

@@ -1,7 +1,7 @@
 //! From records to runs of rows: a request becomes the 4 KiB pages that it touches, and every page
 //! gets the key by which it is numbered.
 
-use types::{EventFlags, EventKind, PAGE_BYTES};
+use types::{EventFlags, EventKind, PAGE_BYTES, PageClass};
 
 use crate::ledger::Ledger;
 use crate::record::{AddressUnit, Mapping, Operation, Record, Traits};
@@ -128,7 +128,10 @@ impl Mapper {
         }
         let is_file = record.flags.contains(EventFlags::FILE);
         let space = if is_file { 0 } else { record.process.0 + 1 };
-        mapped.runs.push(self.run(record, kind, record.flags, space));
+        let is_anonymous = !is_file && kind != EventKind::Exit;
+        let flags =
+            if is_anonymous { record.flags.with_class(PageClass::Anonymous) } else { record.flags };
+        mapped.runs.push(self.run(record, kind, flags, space));
         mapped.rows += 1;
         if kind != EventKind::Exit {
             mapped.extents.push(Extent { first: page_key(space, record.address), count: 1 });

@@ -154,6 +154,8 @@ impl Pipeline {
             pages: Some(0),
             processes: Vec::new(),
             devices: Vec::new(),
+            files: Vec::new(),
+            recorder: None,
             losses: Vec::new(),
             rejects: Vec::new(),
             disordered: 0,
@@ -317,6 +319,8 @@ impl Pipeline {
             self.header.processes.push(Process { pid: 0, name: String::new() });
         }
         self.header.devices = self.ledger.devices().to_vec();
+        self.header.files = self.ledger.files.list().to_vec();
+        self.header.recorder = self.ledger.recorder.clone();
         self.header.disordered = self.mapper.disordered();
         self.header.losses = self.ledger.losses();
         self.header.rejects = self.ledger.rejects().1.to_vec();

@@ -103,6 +103,64 @@ impl EventFlags {
     pub const fn with(self, other: EventFlags) -> EventFlags {
         EventFlags(self.0 | other.0)
     }
+
+    /// What kind of page it is: bits 4 to 6.
+    pub const fn class(self) -> PageClass {
+        let number = (self.0 >> CLASS_SHIFT & CLASS_MASK) as usize;
+        if number < PageClass::ALL.len() { PageClass::ALL[number] } else { PageClass::Unknown }
+    }
+
+    /// The same facts, with this kind of page.
+    #[must_use]
+    pub const fn with_class(self, class: PageClass) -> EventFlags {
+        EventFlags(self.0 & !(CLASS_MASK << CLASS_SHIFT) | (class as u8) << CLASS_SHIFT)
+    }
+}
+
+const CLASS_SHIFT: u8 = 4;
+const CLASS_MASK: u8 = 7;
+
+/// What kind of page an event is about, as far as the recording knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum PageClass {
+    /// The recording does not say.
+    #[default]
+    Unknown = 0,
+    /// Memory of a process without a file.
+    Anonymous = 1,
+    /// A library that programs share.
+    SharedLibrary = 2,
+    /// A file of an application: its program, code or data.
+    OwnFile = 3,
+    /// A program or file of the system's services.
+    Service = 4,
+    /// A file without a known name.
+    Other = 5,
+}
+
+impl PageClass {
+    /// Every class, in the order of its number.
+    pub const ALL: [PageClass; 6] = [
+        PageClass::Unknown,
+        PageClass::Anonymous,
+        PageClass::SharedLibrary,
+        PageClass::OwnFile,
+        PageClass::Service,
+        PageClass::Other,
+    ];
+
+    /// Its name in tables and JSON.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PageClass::Unknown => "unknown",
+            PageClass::Anonymous => "anonymous",
+            PageClass::SharedLibrary => "shared_library",
+            PageClass::OwnFile => "own_file",
+            PageClass::Service => "service",
+            PageClass::Other => "other",
+        }
+    }
 }
 
 /// One event.

@@ -4,6 +4,6 @@ mod event;
 mod progress;
 mod units;
 
-pub use event::{Event, EventFlags, EventKind, Events};
+pub use event::{Event, EventFlags, EventKind, Events, PageClass};
 pub use progress::{Cancelled, NoProgress, Progress};
 pub use units::{Bytes, Nanos, PAGE_BYTES, PageId, ProcessId};

@@ -3,13 +3,23 @@
 use super::skew::share;
 use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
-use types::{Event, EventFlags, EventKind};
+use types::{Event, EventFlags, EventKind, PageClass};
 
-/// Kinds of pages that a swap recording tells apart. Which file pages are libraries, and which
-/// processes are services, no recording says yet.
-const CLASSES: [&str; 4] = ["anonymous", "anonymous_shared", "file", "file_shared"];
+/// Kinds of pages that recordings tell apart. The first four are numbered by the two bits below;
+/// those behind them are file pages whose class the recording knows.
+const CLASSES: [&str; 8] = [
+    "anonymous",
+    "anonymous_shared",
+    "file",
+    "file_shared",
+    PageClass::SharedLibrary.name(),
+    PageClass::OwnFile.name(),
+    PageClass::Service.name(),
+    PageClass::Other.name(),
+];
 const SHARED_BIT: u8 = 1;
 const FILE_BIT: u8 = 2;
+const KNOWN_FROM: u8 = 4;
 
 /// Classes of the busiest pages; in JSON an object {class: {pages, accesses}}.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +47,14 @@ impl PageClasses {
             || event.flags.contains(EventFlags::FILE);
         let is_shared = event.flags.contains(EventFlags::SHARED);
         let class = &mut self.0[event.page.index()];
+        let known = match event.flags.class() {
+            PageClass::Unknown | PageClass::Anonymous => None,
+            known => Some(KNOWN_FROM + known as u8 - PageClass::SharedLibrary as u8),
+        };
+        if let Some(known) = known {
+            *class = known;
+            return;
+        }
         *class |= (u8::from(is_file) * FILE_BIT) | (u8::from(is_shared) * SHARED_BIT);
     }
 

@@ -221,7 +221,7 @@ fn not_recorded(header: &Header) -> Vec<&'static str> {
         (is_swap && !header.has_durations, "durations: no fault-time distribution"),
         (!is_swap, "owners of pages: no classes of the busiest pages, no swap traffic"),
         (
-            is_swap,
+            is_swap && header.files.is_empty(),
             "libraries and services: pages are only told as anonymous or file, shared or not",
         ),
         (is_swap, "the rest of the block I/O: volume is over swap accesses alone"),

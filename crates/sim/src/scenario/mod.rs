@@ -173,6 +173,8 @@ impl Scenario {
             pages: Some(0),
             processes,
             devices: Vec::new(),
+            files: Vec::new(),
+            recorder: None,
             losses: Vec::new(),
             rejects: Vec::new(),
             disordered: 0,

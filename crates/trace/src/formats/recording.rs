@@ -1,13 +1,14 @@
 //! `recording`: what `pagewise-agent record` writes on the device (crate::recording has its layout).
-//! `swap_events` says what its events mean.
+//! As a swap trace, which it is unless asked otherwise, `swap_events` says what its events mean; as a
+//! block trace it is the requests that went to block devices.
 
-use super::swap_events::SwapEvents;
+use super::swap_events::{self, SwapEvents};
 use super::{Confidence, Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::record::{Record, RecordReader, Traits};
-use crate::recording::{Block, MAGIC, read_block};
+use crate::record::{Mapping, Operation, Record, RecordReader, Traits};
+use crate::recording::{self, Block, MAGIC, flag, kind, read_block};
 
 /// The row of this format.
 pub const FORMAT: Format = Format {
@@ -19,23 +20,64 @@ pub const FORMAT: Format = Format {
     open,
 };
 
+/// Records per call, unless a single event has more pages: what a block stands for is not bounded.
+const RECORDS_PER_READ: usize = 1 << 14;
+
 fn sniff(head: &[u8]) -> Confidence {
     Confidence::Certain.when(head.starts_with(&MAGIC))
 }
 
-fn open(mut input: Input, _options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
+fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
     input.skip(MAGIC.len() as u64)?;
-    Ok(Box::new(Recording { input, meaning: SwapEvents::default(), has_ended: false }))
+    let meaning = match options.mapping {
+        Some(Mapping::Block) => Meaning::Block,
+        _ => Meaning::Swap(SwapEvents::default()),
+    };
+    Ok(Box::new(Recording { input, meaning, events: Vec::new(), taken: 0, has_ended: false }))
 }
 
 struct Recording {
     input: Input,
-    meaning: SwapEvents,
+    meaning: Meaning,
+    /// Those of the last block, and how many of them have been taken.
+    events: Vec<recording::Record>,
+    taken: usize,
     has_ended: bool,
+}
+
+/// What a recording is read as.
+enum Meaning {
+    Swap(SwapEvents),
+    Block,
 }
 
 impl RecordReader for Recording {
     fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
+        let full = records.len() + RECORDS_PER_READ;
+        while let Some(event) = self.events.get(self.taken)
+            && records.len() < full
+        {
+            self.taken += 1;
+            let time_ns = event.time_ns as i64;
+            match &mut self.meaning {
+                Meaning::Swap(meaning) => meaning.take(time_ns, event, records, ledger),
+                Meaning::Block => block_request(time_ns, event, records, ledger),
+            }
+        }
+        Ok(self.taken < self.events.len() || self.read_block(ledger)?)
+    }
+
+    fn traits(&self) -> Traits {
+        match self.meaning {
+            Meaning::Swap(_) => SwapEvents::TRAITS,
+            Meaning::Block => Traits { has_stages: false, ..Traits::BLOCK_EVENTS },
+        }
+    }
+}
+
+impl Recording {
+    /// Reads the next block; false at the end of the file.
+    fn read_block(&mut self, ledger: &mut Ledger) -> Result<bool, Error> {
         let Some(block) = read_block(&mut self.input)? else {
             if !self.has_ended {
                 ledger.lose("the end of the recording: the recorder was stopped before it", 1);
@@ -43,24 +85,111 @@ impl RecordReader for Recording {
             return Ok(false);
         };
         match block {
-            Block::Records(raws) => {
-                for raw in &raws {
-                    self.meaning.take(raw.time_ns as i64, raw, records, ledger);
+            Block::Records(events) => (self.events, self.taken) = (events, 0),
+            Block::About(about) => ledger.recorder = Some(about),
+            Block::Files(names) => {
+                for name in names {
+                    ledger.files.name(name.device, name.inode, name.path);
                 }
             }
             Block::Ending(ending) => {
                 self.has_ended = true;
-                if ending.lost > 0 {
-                    ledger.lose("events that found the recorder's buffer full", ending.lost);
-                }
+                ledger.lose("events that found the recorder's buffer full", ending.lost);
             }
             Block::CutShort(bytes) => ledger.lose("bytes of a block that was cut short", bytes),
-            Block::About(_) | Block::Sample(_) | Block::Unknown(_) => {}
+            Block::Sample(_) | Block::Unknown(_) => {}
         }
         Ok(true)
     }
+}
 
-    fn traits(&self) -> Traits {
-        SwapEvents::TRAITS
+/// Appends an event that is a request to a block device.
+fn block_request(
+    time_ns: i64,
+    event: &recording::Record,
+    records: &mut Vec<Record>,
+    ledger: &mut Ledger,
+) {
+    swap_events::see(event, ledger);
+    if event.kind != kind::BLOCK {
+        return swap_events::know_process(event, ledger);
+    }
+    let operation = match event.flags {
+        flags if flags & flag::IS_OTHER != 0 => Operation::Passthrough,
+        flags if flags & flag::WRITES != 0 => Operation::Write,
+        _ => Operation::Read,
+    };
+    let device = format!("{},{}", event.device >> 20, event.device & 0xf_ffff);
+    records.push(Record {
+        time_ns,
+        bytes: event.object,
+        process: ledger.process(event.process),
+        device: ledger.device(device.as_bytes()),
+        ..Record::new(operation, event.address)
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::tests::read_with;
+    use crate::recording::{About, Ending, FileName, Writer};
+    use types::PageClass;
+
+    /// Two pages of a library come, one leaves; a request of 8 KiB; a kill.
+    fn sample() -> Vec<u8> {
+        let file =
+            recording::Record { object: 7, device: 1 << 20, process: 9, ..Default::default() };
+        let events = [
+            recording::Record { kind: kind::FILE_ADDED, address: 5, pages: 2, ..file },
+            recording::Record { kind: kind::FILE_DROPPED, address: 6, ..file },
+            recording::Record {
+                kind: kind::BLOCK,
+                address: 8,
+                object: 8192,
+                flags: flag::WRITES,
+                ..file
+            },
+            recording::Record { kind: kind::KILL, flags: flag::OOM_KILL, ..file },
+        ];
+        let about = About { sources: vec!["files".into()], ..About::default() };
+        let mut writer = Writer::new(Vec::new(), &about).unwrap();
+        let name = FileName { device: 1 << 20, inode: 7, path: "/usr/lib/libc.so.6".into() };
+        writer.name_files(&[name]).unwrap();
+        events.iter().for_each(|&event| writer.push(event).unwrap());
+        writer.finish(Ending { lost: 3, ..Ending::default() }).unwrap()
+    }
+
+    fn read(mapping: Mapping) -> (Vec<Record>, Ledger) {
+        let options = ReadOptions { mapping: Some(mapping), ..ReadOptions::default() };
+        read_with(&FORMAT, &sample(), &options).unwrap()
+    }
+
+    #[test]
+    fn file_pages_come_and_go_with_their_class() {
+        let (records, ledger) = read(Mapping::Swap);
+        let brief: Vec<_> =
+            records.iter().map(|record| (record.operation, record.address)).collect();
+        let come = Operation::Request;
+        assert_eq!(brief, [(come, 5), (come, 6), (Operation::Evict, 6)]);
+        for record in &records {
+            assert!(record.flags.contains(types::EventFlags::FILE));
+            assert_eq!(record.flags.class(), PageClass::SharedLibrary);
+        }
+        assert_eq!(ledger.files.list()[0].path, "/usr/lib/libc.so.6");
+        assert_eq!(ledger.files.list()[0].device, "1:0");
+        let seen = [("block_write", 1), ("file_added", 2), ("file_dropped", 1), ("oom_kill", 1)];
+        assert_eq!(ledger.seen(), seen.map(|(name, count)| (name.to_owned(), count)));
+        assert_eq!(ledger.recorder.as_ref().unwrap().sources, ["files"]);
+        assert_eq!(ledger.losses()[0].count, 3);
+    }
+
+    #[test]
+    fn as_a_block_trace_it_has_the_requests() {
+        let (records, ledger) = read(Mapping::Block);
+        assert_eq!(records.len(), 1);
+        assert_eq!((records[0].operation, records[0].address), (Operation::Write, 8));
+        assert_eq!((records[0].bytes, records[0].device), (8192, 0));
+        assert_eq!(ledger.devices(), ["1,0"]);
     }
 }

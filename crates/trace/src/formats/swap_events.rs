@@ -43,7 +43,7 @@ impl SwapEvents {
         has_stages: false,
     };
 
-    /// Appends what an event records, if it is one that a trace keeps.
+    /// Appends what an event records, if it is one that a swap trace keeps.
     pub(super) fn take(
         &mut self,
         time_ns: i64,
@@ -51,84 +51,156 @@ impl SwapEvents {
         records: &mut Vec<Record>,
         ledger: &mut Ledger,
     ) {
-        let record = |operation, process, page, flags| Record {
-            time_ns,
-            process,
-            flags,
-            ..Record::new(operation, page)
-        };
-        let none = EventFlags::default();
+        see(raw, ledger);
+        let taken = records.len();
         match raw.kind {
-            kind::PAGE_OUT => {
-                ledger.see(b"page-out", 1);
-                if raw.flags & flag::NO_OWNER != 0 {
-                    ledger.lose("page-outs whose owner the recorder did not find", 1);
-                }
-                let process = ledger.process(raw.process);
-                let is_written = self.queued.remove(&raw.object);
-                let owner = Owner { process, page: raw.address, is_written };
-                self.owners.insert(raw.object, owner);
-                let is_shared = raw.flags & flag::SHARED != 0;
-                let shared = if is_shared { EventFlags::SHARED } else { none };
-                let flags = EventFlags::DIRTY.with(shared);
-                records.push(record(Operation::SwapOut, process, raw.address, flags));
-                if is_written {
-                    records.push(record(Operation::DeviceWrite, process, raw.address, none));
-                }
-            }
-            kind::SWAP_WRITE => {
-                ledger.see(b"device write", 1);
-                match self.owners.get_mut(&raw.object) {
-                    Some(owner) if !owner.is_written => {
-                        owner.is_written = true;
-                        let (process, page) = (owner.process, owner.page);
-                        records.push(record(Operation::DeviceWrite, process, page, none));
-                    }
-                    _ => {
-                        self.queued.insert(raw.object);
-                    }
-                }
-            }
-            kind::SWAP_READ => {
-                ledger.see(b"device read", 1);
-                let Some(owner) = self.owners.get(&raw.object) else {
-                    ledger.lose("device reads of slots written before the recording began", 1);
-                    return;
-                };
-                let is_in_fault = raw.flags & flag::IN_FAULT != 0;
-                // After a fork the child faults on the page that its parent wrote out, at the
-                // parent's address: the address decides, not the process.
-                if !is_in_fault || raw.address != owner.page {
-                    records.push(record(Operation::DeviceRead, owner.process, owner.page, none));
-                }
-            }
+            kind::PAGE_OUT => self.page_out(raw, records, ledger),
+            kind::SWAP_WRITE => self.swap_write(raw, records),
+            kind::SWAP_READ => self.swap_read(raw, records, ledger),
             kind::SWAP_IN => {
-                ledger.see(b"swap-in fault", 1);
                 let is_major = raw.flags & flag::MAJOR != 0;
-                let flags = if is_major { EventFlags::MAJOR } else { none };
-                let process = ledger.process(raw.process);
-                let record = record(Operation::SwapIn, process, raw.address, flags);
-                records.push(Record { duration_ns: u64::from(raw.auxiliary), ..record });
+                let flags = if is_major { EventFlags::MAJOR } else { EventFlags::default() };
+                let record = record(Operation::SwapIn, ledger.process(raw.process), raw.address);
+                let duration_ns = u64::from(raw.auxiliary);
+                records.push(Record { duration_ns, flags, ..record });
             }
-            kind::EXEC => {
-                ledger.see(b"exec", 1);
-                let name = [raw.address.to_le_bytes(), raw.object.to_le_bytes()].concat();
-                let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
-                let process = ledger.process(raw.process);
-                ledger.name_process(process, name);
+            kind::FILE_ADDED => file_pages(Operation::Request, raw, records, ledger),
+            kind::FILE_DROPPED => file_pages(Operation::Evict, raw, records, ledger),
+            kind::EXIT => records.push(record(Operation::Exit, ledger.process(raw.process), 0)),
+            _ => know_process(raw, ledger),
+        }
+        records[taken..].iter_mut().for_each(|record| record.time_ns = time_ns);
+    }
+
+    fn page_out(
+        &mut self,
+        raw: &recording::Record,
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) {
+        if raw.flags & flag::NO_OWNER != 0 {
+            ledger.lose("page-outs whose owner the recorder did not find", pages(raw));
+        }
+        let process = ledger.process(raw.process);
+        let is_shared = raw.flags & flag::SHARED != 0;
+        let shared = if is_shared { EventFlags::SHARED } else { EventFlags::default() };
+        for place in 0..pages(raw) {
+            let (slot, page) = (raw.object.wrapping_add(place), raw.address.wrapping_add(place));
+            let is_written = self.queued.remove(&slot);
+            self.owners.insert(slot, Owner { process, page, is_written });
+            let flags = EventFlags::DIRTY.with(shared);
+            records.push(Record { flags, ..record(Operation::SwapOut, process, page) });
+            if is_written {
+                records.push(record(Operation::DeviceWrite, process, page));
             }
-            kind::EXIT => {
-                ledger.see(b"exit", 1);
-                let process = ledger.process(raw.process);
-                records.push(record(Operation::Exit, process, 0, none));
-            }
-            kind::FORK => {
-                ledger.see(b"fork", 1);
-                // Pages of a process still leave memory after its first thread has exited; only
-                // a fork makes its pid another process.
-                ledger.end_process(raw.process);
-            }
-            other => ledger.see(format!("type {other}").as_bytes(), 1),
         }
     }
+
+    fn swap_write(&mut self, raw: &recording::Record, records: &mut Vec<Record>) {
+        for slot in slots(raw) {
+            match self.owners.get_mut(&slot) {
+                Some(owner) if !owner.is_written => {
+                    owner.is_written = true;
+                    records.push(record(Operation::DeviceWrite, owner.process, owner.page));
+                }
+                _ => {
+                    self.queued.insert(slot);
+                }
+            }
+        }
+    }
+
+    fn swap_read(
+        &mut self,
+        raw: &recording::Record,
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) {
+        let is_in_fault = raw.flags & flag::IN_FAULT != 0;
+        for slot in slots(raw) {
+            let Some(owner) = self.owners.get(&slot) else {
+                ledger.lose("device reads of slots written before the recording began", 1);
+                continue;
+            };
+            // After a fork the child faults on the page that its parent wrote out, at the parent's
+            // address: the address decides, not the process.
+            if !is_in_fault || raw.address != owner.page {
+                records.push(record(Operation::DeviceRead, owner.process, owner.page));
+            }
+        }
+    }
+}
+
+/// Keeps who is who, whatever the recording is read as.
+pub(super) fn know_process(raw: &recording::Record, ledger: &mut Ledger) {
+    match raw.kind {
+        kind::EXEC => {
+            let name = [raw.address.to_le_bytes(), raw.object.to_le_bytes()].concat();
+            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
+            let process = ledger.process(raw.process);
+            ledger.name_process(process, name);
+        }
+        // Pages of a process still leave memory after its first thread has exited; only a fork makes
+        // its pid another process.
+        kind::FORK => ledger.end_process(raw.process),
+        _ => {}
+    }
+}
+
+/// A page enters or leaves the page cache.
+fn file_pages(
+    operation: Operation,
+    raw: &recording::Record,
+    records: &mut Vec<Record>,
+    ledger: &mut Ledger,
+) {
+    let process = ledger.process(raw.process);
+    for place in 0..pages(raw) {
+        let page = raw.address.wrapping_add(place);
+        match ledger.files.page(raw.device, raw.object, page) {
+            Some((address, class)) => {
+                let flags = EventFlags::FILE.with_class(class);
+                records.push(Record { flags, ..record(operation, process, address) });
+            }
+            None => ledger.lose("pages of files beyond the first million", 1),
+        }
+    }
+}
+
+/// Counts an event under the name that `pagewise info` gives it: pages where it moves pages.
+pub(super) fn see(raw: &recording::Record, ledger: &mut Ledger) {
+    let name: &[u8] = match raw.kind {
+        kind::PAGE_OUT => b"page_out",
+        kind::SWAP_WRITE => b"swap_write",
+        kind::SWAP_READ => b"swap_read",
+        kind::SWAP_IN => b"swap_in_fault",
+        kind::FILE_ADDED => b"file_added",
+        kind::FILE_DROPPED => b"file_dropped",
+        kind::EXEC => b"exec",
+        kind::EXIT => b"exit",
+        kind::FORK => b"fork",
+        kind::BLOCK if raw.flags & flag::IS_OTHER != 0 => b"block_other",
+        kind::BLOCK if raw.flags & flag::WRITES != 0 => b"block_write",
+        kind::BLOCK => b"block_read",
+        kind::KILL if raw.flags & flag::OOM_KILL != 0 => b"oom_kill",
+        kind::KILL => b"kill",
+        other => return ledger.see(format!("kind_{other}").as_bytes(), 1),
+    };
+    let is_of_pages = raw.kind <= kind::FILE_ADDED || raw.kind == kind::FILE_DROPPED;
+    ledger.see(name, if is_of_pages { pages(raw) } else { 1 });
+}
+
+/// Pages of one event; recordings without the number have one.
+fn pages(raw: &recording::Record) -> u64 {
+    u64::from(raw.pages.max(1))
+}
+
+/// The swap slots of a transfer, which lie one behind the other.
+fn slots(raw: &recording::Record) -> impl Iterator<Item = u64> {
+    let first = raw.object;
+    (0..pages(raw)).map(move |place| first.wrapping_add(place))
+}
+
+fn record(operation: Operation, process: ProcessId, page: u64) -> Record {
+    Record { process, ..Record::new(operation, page) }
 }

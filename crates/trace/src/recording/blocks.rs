@@ -1,6 +1,8 @@
 //! Blocks from the bytes of a recording.
 
-use super::{About, BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, BlockKind, Ending, Record, Sample, columns};
+use super::{
+    About, BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, BlockKind, Ending, FileName, Record, Sample, columns,
+};
 use crate::Error;
 use crate::input::Input;
 
@@ -15,6 +17,8 @@ pub enum Block {
     Sample(Sample),
     /// What was known at the end; the last, where the recorder came to it.
     Ending(Ending),
+    /// Names of files whose pages follow.
+    Files(Vec<FileName>),
     /// A kind of block that this version does not know.
     Unknown(u32),
     /// The file ends within a block, of which this many bytes are there.
@@ -82,6 +86,9 @@ fn parse(kind: u32, contents: &[u8]) -> Result<Block, String> {
         }
         kind if kind == BlockKind::Ending as u32 => {
             Block::Ending(serde_json::from_slice(contents).map_err(text)?)
+        }
+        kind if kind == BlockKind::Files as u32 => {
+            Block::Files(serde_json::from_slice(contents).map_err(text)?)
         }
         unknown => Block::Unknown(unknown),
     })

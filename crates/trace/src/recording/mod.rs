@@ -12,7 +12,7 @@ mod writer;
 
 pub use blocks::{Block, read_block};
 pub use columns::RECORDS_MAX;
-pub use parts::{About, Area, Counters, Ending, Missing, Pressure, Sample};
+pub use parts::{About, Area, Counters, Ending, FileName, Missing, Pressure, Sample};
 pub use writer::Writer;
 
 /// The first bytes of a recording, its version at the end.
@@ -32,6 +32,7 @@ enum BlockKind {
     Records = 2,
     Sample = 3,
     Ending = 4,
+    Files = 5,
 }
 
 /// One event as the kernel reported it, without interpretation; crates/recorder/bpf/record.h is its

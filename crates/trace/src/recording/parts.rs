@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub type Counters = BTreeMap<String, u64>;
 
 /// What is known when a recording begins.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// Version of pagewise that records.
     pub pagewise: String,
@@ -34,6 +34,17 @@ pub struct About {
     pub process: Option<u32>,
     /// The command that was run, where there is one.
     pub command: Vec<String>,
+}
+
+/// The name of a file of which the recording has pages; it stands ahead of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileName {
+    /// The kernel's number of the file system's device.
+    pub device: u32,
+    /// Number of the inode.
+    pub inode: u64,
+    /// Where it lies.
+    pub path: String,
 }
 
 /// Something that a recording does not have.

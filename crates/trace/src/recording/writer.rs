@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{About, BlockKind, Ending, MAGIC, RECORDS_MAX, Record, Sample, columns};
+use super::{About, BlockKind, Ending, FileName, MAGIC, RECORDS_MAX, Record, Sample, columns};
 
 /// Level 1 packs 40 bytes into about 9 at 300 MB per CPU second; level 3 saves a tenth more.
 const COMPRESSION_LEVEL: i32 = 1;
@@ -43,6 +43,14 @@ impl<W: Write> Writer<W> {
         }
         self.pending.push(record);
         Ok(())
+    }
+
+    /// Writes the names of files whose pages come after, or are pending.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn name_files(&mut self, names: &[FileName]) -> io::Result<()> {
+        self.write_json(BlockKind::Files, &names)
     }
 
     /// Writes what is pending, so that a recorder killed from now on has not lost it.

@@ -1,5 +1,7 @@
 //! What is inside a trace, and what cannot be learnt from it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use types::{EventKind, Events, Progress};
 
@@ -10,6 +12,13 @@ use crate::{Error, ErrorKind, Header, Source, TraceKind};
 pub struct Info {
     /// What the trace says about itself; complete, also of a foreign recording.
     pub header: Header,
+    /// What the recording holds by the names of its own events, used or not; of what moves pages, the
+    /// pages.
+    pub events: BTreeMap<String, u64>,
+    /// How much was lost, as `header.losses` lists it.
+    pub lost: u64,
+    /// What was recorded, by the names of the recorder's sources; none where it was not ours.
+    pub sources: Option<Vec<String>>,
     /// Events of each kind that occurs, by name.
     pub kinds: Vec<(&'static str, u64)>,
     /// Events that the analyses count as accesses.
@@ -106,7 +115,11 @@ impl Counts {
             })
             .collect();
         let (absent, ruled_out) = self.gaps(&header, accesses);
+        let recorder = header.recorder.as_ref();
         Info {
+            events: header.seen.iter().cloned().collect(),
+            lost: header.losses.iter().fold(0, |lost, loss| lost.saturating_add(loss.count)),
+            sources: recorder.map(|recorder| recorder.sources.clone()),
             kinds,
             accesses,
             writes: header.has_operations.then_some(self.writes),
@@ -149,6 +162,9 @@ impl Counts {
             "readahead and block I/O beside swap",
         );
         gap(!header.has_durations, "durations", "fault and request times");
+        for missing in header.recorder.iter().flat_map(|recorder| &recorder.absent) {
+            gap(true, &missing.what, &missing.why);
+        }
         let is_named = |process: &crate::Process| process.pid != 0 || !process.name.is_empty();
         gap(!header.processes.iter().any(is_named), "processes", "counts by process");
         (absent, ruled_out)

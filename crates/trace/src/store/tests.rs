@@ -27,6 +27,8 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         pages,
         processes: (0..4).map(|pid| Process { pid, name: format!("app{pid}) Z (") }).collect(),
         devices: vec!["sda".to_owned()],
+        files: Vec::new(),
+        recorder: None,
         losses: vec![Loss { what: "torn lines".to_owned(), count: 3 }],
         rejects: vec![Reject { file: "torn".into(), line: 7, expected: "a number".into() }],
         disordered: 5,
