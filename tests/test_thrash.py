@@ -83,13 +83,13 @@ def test_missing_runs_are_asked_for(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "only", rounds(2, 2.0, 2.0))
     found = by_part(thrash.study([folder], tmp_path, seed=1, progress=None))
     assert {row["verdict"] for row in found.values()} == {UNMEASURED}
-    assert (
-        found["2", "1 GB"]["why"]
-        == "needs a run of 9 applications and less than 1 GiB in mode kill"
+    assert found["2", "1 GB"]["why"] == (
+        "needs a run in mode kill with at most 15 applications and less than 1 GiB "
+        "(plans/kill-1g.toml)"
     )
-    assert found["5", "swap on"]["why"] == (
-        "needs a run of 9 applications and 1 GiB or more in mode swap-file"
-    )
+    assert "plans/phone-2g.toml" in found["5", "swap on"]["why"]
+    assert "plans/kill-2g.toml" in found["5", "swap off"]["why"]
+    assert "plans/kill-1g.toml" in found["1", "swap off"]["why"]
 
 
 def test_the_killer_decides_and_is_named(tmp_path: Path) -> None:
@@ -145,6 +145,7 @@ def test_a_run_that_never_answered_breaks_nothing(tmp_path: Path) -> None:
     ]
     found = by_part(thrash.study(folders, tmp_path, seed=1, progress=None))
     assert found["4", "1 GB"]["verdict"] == UNMEASURED
+    assert found["4", "1 GB"]["why"].startswith("no launch of the rounds that count")
 
 
 def test_the_result_is_one_and_reads_as_page_and_report(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.errors import PagewiseError, UnreadableInput
+from pagewise.grids.key import digest
 from pagewise.recording import Trace, import_trace, read
 from pagewise.units import parse_size
 
@@ -96,9 +97,11 @@ class LaunchRun:
         source = self.recording_path()
         if source is None or (as_ != "swap" and source.name != RECORDING):
             return None
-        path = output / f"{self.name}-{as_}.parquet"
-        if not path.exists() or path.stat().st_mtime < source.stat().st_mtime:
-            import_trace(source, path, as_=as_, force=True)
+        facts = source.stat()
+        identity = digest([str(source.resolve()), facts.st_size, facts.st_mtime_ns])[:8]
+        path = output / f"{self.name}-{as_}-{identity}.parquet"
+        if not path.exists():
+            import_trace(source, path, as_=as_)
         return read(path)
 
     def owners(self) -> dict[int, str] | None:

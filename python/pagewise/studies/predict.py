@@ -21,7 +21,7 @@ from pagewise.studies import outcome
 from pagewise.studies.bootstrap import BOOTSTRAP, interval
 from pagewise.studies.figure import Figure, mean_point
 from pagewise.studies.launch_runs import LaunchRun, inputs_of, read_runs
-from pagewise.studies.table import Cell, Table
+from pagewise.studies.table import Row, Table
 from pagewise.studies.verdict import Reading, Verdict, judge, load_checks
 from pagewise.units import PAGE_BYTES
 
@@ -181,41 +181,31 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
 def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
     """One row per application, and one over all visits."""
     names = [ALL, *sorted({one.app for one in found})] if found else []
-    rows: list[Sequence[Cell]] = []
+    rows: list[Row] = []
     for name in names:
         visits = [one for one in found if name in (ALL, one.app)]
         recall = [one.recall for one in visits]
+        low, high = interval(recall, None, seed, f"{run.name} {name} recall")
         pages = median(one.pages for one in visits)
         rows.append(
-            [
-                name,
-                len(visits),
-                fmean(recall),
-                *interval(recall, None, seed, f"{run.name} {name} recall"),
-                median(recall),
-                fmean(one.precision for one in visits),
-                fmean(one.adjacency for one in visits),
-                pages,
-                pages * PAGE_BYTES / MIB,
-            ]
+            {
+                "application": name,
+                "visits": len(visits),
+                "recall": fmean(recall),
+                "recall from": low,
+                "recall to": high,
+                "recall, median": median(recall),
+                "precision": fmean(one.precision for one in visits),
+                "adjacent": fmean(one.adjacency for one in visits),
+                "pages": pages,
+                "MiB": pages * PAGE_BYTES / MIB,
+            }
         )
     return Table(
         f"{NAME}-{run.name}",
         f"Visits foretold by the visit before ({run.name})",
         "Shares are means over visits; the interval is that of the mean (bootstrap, 95 %); pages "
         "and MiB are medians over visits.",
-        (
-            "application",
-            "visits",
-            "recall",
-            "recall from",
-            "recall to",
-            "recall, median",
-            "precision",
-            "adjacent",
-            "pages",
-            "MiB",
-        ),
         rows,
     )
 

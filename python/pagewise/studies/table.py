@@ -1,31 +1,33 @@
-"""A table of a study's result, beside its figures: named columns, their units in their names."""
+"""A table of a study's result, beside its figures; units stand in the names of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Cell: TypeAlias = str | int | float | None
 """None where it was not measured."""
+Row: TypeAlias = Mapping[str, Cell]
+"""Cells by column, in the order of the columns."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """``note`` says how to read it."""
+    """Rows with the same columns; ``note`` says how to read them."""
 
     name: str
     title: str
     note: str
-    columns: tuple[str, ...]
-    rows: Sequence[Sequence[Cell]]
+    rows: Sequence[Row]
 
     def to_json(self) -> dict[str, Any]:
         """The form that results files and the report use."""
+        columns = list(self.rows[0]) if self.rows else []
         return {
             "name": self.name,
             "title": self.title,
             "note": self.note,
-            "columns": list(self.columns),
-            "rows": [list(row) for row in self.rows],
+            "columns": columns,
+            "rows": [[row[column] for column in columns] for row in self.rows],
         }

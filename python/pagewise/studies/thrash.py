@@ -17,7 +17,8 @@ from pagewise.studies import outcome
 from pagewise.studies.bootstrap import BOOTSTRAP
 from pagewise.studies.figure import Figure, Point, mean_point
 from pagewise.studies.launch_runs import LaunchRun, inputs_of, read_runs
-from pagewise.studies.thrash_checks import Inputs, verdicts
+from pagewise.studies.thrash_checks import verdicts
+from pagewise.studies.thrash_judge import Inputs
 from pagewise.studies.thrash_phones import Phones, phones_of, series, state
 from pagewise.studies.thrash_storage import Storage, storage_of
 from pagewise.studies.thrash_tables import quantile, tables

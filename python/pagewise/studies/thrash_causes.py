@@ -57,10 +57,18 @@ def _by_warmth(run: LaunchRun, first: int, last: int | None) -> list[str]:
 
 
 def skew_cause(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> str:
-    """How many pages are accessed once, which is what flattens a skew."""
+    """How many pages are accessed once, which flattens a skew, and what the busiest ones are."""
     return "; ".join(
-        f"{run.name} ({state(run)}) accesses {analysis['single_access']['pages'] * 100:.0f} % of "
-        f"its pages once, its top 10 % take {analysis['top_share']['0.1'] * 100:.0f} % ({kind})"
+        f"{run.name} ({state(run)}), {counted}: {analysis['single_access']['pages'] * 100:.0f} % "
+        f"of pages accessed once, the top 10 % take {analysis['top_share']['0.1'] * 100:.0f} %"
+        f"{_classes(analysis.get('top_10_percent_classes') or {})}"
         for run in runs
-        for kind, analysis in storage[run.name].analyses.items()
+        for counted, analysis in storage[run.name].analyses.items()
     )
+
+
+def _classes(classes: Mapping[str, Mapping[str, float]]) -> str:
+    """The two classes that most of the busiest pages are of."""
+    largest = sorted(classes.items(), key=lambda row: -row[1]["pages"])[:2]
+    parts = [f"{row['pages'] * 100:.0f} % {name.replace('_', ' ')}" for name, row in largest]
+    return f" and are {', '.join(parts)}" if parts else ""

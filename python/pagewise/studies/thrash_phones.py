@@ -20,10 +20,12 @@ APPLICATIONS_BORDER = 15
 
 @dataclass(frozen=True)
 class Phone:
-    """One of S0's phones; ``wanted`` is how the runs that stand for it are asked for."""
+    """One of S0's phones; ``wanted`` says what a run needs to stand for it, ``plans`` are the
+    plans of ours that do, swap on and off."""
 
     memory: str
     wanted: str
+    plans: tuple[str, str]
     on: tuple[LaunchRun, ...]
     off: tuple[LaunchRun, ...]
     other: tuple[LaunchRun, ...]
@@ -44,12 +46,13 @@ class Phone:
             for off in self.off:
                 yield on, off
 
-    def missing(self) -> str:
-        """Which runs would have to be made before this phone can be judged; empty if none."""
-        modes = [
-            f"mode {mode}" for mode, runs in ((SWAP_ON, self.on), (SWAP_OFF, self.off)) if not runs
-        ]
-        return f"needs a run of {self.wanted} in {' and one in '.join(modes)}" if modes else ""
+    def missing(self, *modes: str) -> str:
+        """The first run that has to be made before this phone can be judged; empty if none."""
+        plans = zip((SWAP_ON, SWAP_OFF), (self.on, self.off), self.plans, strict=True)
+        for mode, runs, plan in plans:
+            if not runs and mode in (modes or (SWAP_ON, SWAP_OFF)):
+                return f"needs a run in mode {mode} with {self.wanted} (plans/{plan}.toml)"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,9 @@ class Phones:
 def phones_of(runs: Sequence[LaunchRun]) -> Phones:
     """Sorts the runs; many applications in a small memory stand for no phone of S0."""
 
-    def phone(memory: str, is_large: bool, is_crowded: bool, wanted: str) -> Phone:
+    def phone(
+        memory: str, is_large: bool, is_crowded: bool, wanted: str, plans: tuple[str, str]
+    ) -> Phone:
         mine = [
             run
             for run in runs
@@ -81,12 +86,15 @@ def phones_of(runs: Sequence[LaunchRun]) -> Phones:
             mode: tuple(run for run in mine if run.mode == mode) for mode in (SWAP_ON, SWAP_OFF)
         }
         other = tuple(run for run in mine if run.mode not in by_mode)
-        return Phone(memory, wanted, by_mode[SWAP_ON], by_mode[SWAP_OFF], other)
+        return Phone(memory, wanted, plans, by_mode[SWAP_ON], by_mode[SWAP_OFF], other)
 
+    few, many = (f"{word} {APPLICATIONS_BORDER} applications" for word in ("at most", "more than"))
     return Phones(
-        small=phone("1 GB", False, False, "9 applications and less than 1 GiB"),
-        large=phone("2 GB", True, False, "9 applications and 1 GiB or more"),
-        crowded=phone("2 GB", True, True, "25 applications and 1 GiB or more"),
+        small=phone("1 GB", False, False, f"{few} and less than 1 GiB", ("phone-1g", "kill-1g")),
+        large=phone("2 GB", True, False, f"{few} and 1 GiB or more", ("phone-2g", "kill-2g")),
+        crowded=phone(
+            "2 GB", True, True, f"{many} and 1 GiB or more", ("phone-2g-25apps", "kill-2g-25apps")
+        ),
         unlimited=tuple(run for run in runs if run.mode == NO_LIMIT),
     )
 

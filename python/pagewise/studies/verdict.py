@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any
+from typing import Any, TypeAlias
 
 HOLDS = "holds"
 FAILS = "does not hold"
@@ -20,11 +20,15 @@ NEEDS = "needs a reading"
 UNMEASURED = "not measured here"
 
 
+Choices: TypeAlias = tuple[tuple[str, str], ...]
+"""What is left open and how it was filled, by name."""
+
+
 @dataclass(frozen=True)
 class Reading:
     """One way to fill the gaps, whether the statement then holds, and the figure it rests on."""
 
-    choices: tuple[tuple[str, str], ...]
+    choices: Choices
     holds: bool
     figure: float | None = None
 

@@ -1,0 +1,69 @@
+"""The studies of launch runs on a run that is made here: three small programs, a swap file."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pagewise.studies import predict, thrash
+from pagewise.studies.launch_runs import read_run
+
+ROOT = Path(__file__).resolve().parents[2]
+REFUSED = 3
+"""Exit status where the machine does not grant what a plan needs."""
+AGENT = Path(sys.executable).parent / "pagewise-agent"
+
+
+def refusal() -> str | None:
+    """Why this machine cannot run these tests."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if not AGENT.exists():
+        return "no pagewise-agent beside this Python: make build"
+    answer = subprocess.run([AGENT, "doctor", "--json"], capture_output=True, text=True, check=True)
+    findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
+    for name in ("swapon", "record --swap", "record --faults", "record --block"):
+        if not findings[name]["is_granted"]:
+            return f"{name}: {findings[name]['detail']}"
+    return None
+
+
+REFUSAL = refusal()
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "small"
+    plan = ROOT / "plans" / "small.toml"
+    made = subprocess.run(
+        [AGENT, "launch", plan, "-o", folder, "--record"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if made.returncode == REFUSED:
+        pytest.skip(f"pagewise-agent launch: {made.stderr.strip().splitlines()[-1]}")
+    assert made.returncode == 0, made.stderr
+    return folder
+
+
+def test_a_program_that_touches_the_same_memory_is_foretold(
+    run_folder: Path, tmp_path: Path
+) -> None:
+    run = read_run(run_folder)
+    found = [one for one in predict.foretold(run, tmp_path) if one.app == "numbers"]
+    # Its 48 MiB do not fit beside the others into 48 MiB: most come back at each visit.
+    assert found
+    assert all(one.recall > 0.9 and one.pages > 4000 for one in found)
+
+
+def test_what_was_recorded_is_measured(run_folder: Path, tmp_path: Path) -> None:
+    result = thrash.study([run_folder], tmp_path, seed=1, progress=None)
+    tables = {table["name"]: table for table in result["tables"]}
+    ways = {row[2] for row in tables["skew"]["rows"]}
+    assert {"swap", "all storage"} <= ways
+    assert {row[0] for row in tables["launches"]["rows"]} == {"small"}
