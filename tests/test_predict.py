@@ -11,8 +11,9 @@ from pagewise.studies import predict
 from pagewise.studies.launch_runs import read_run
 
 # Two applications: a is process 10 (and 11), b is process 20. Pages that come back by visit: a at
-# 0 s none (cold), at 2 s 1 2 5 7, at 4 s 1 2 3 and 9 of process 11; b at 3 s 1, at 5 s 8. Process
-# 20's page 2 comes back while a is visited: it is none of a's.
+# 0 s none (cold), at 2 s 1 2 5 7, at 4 s 1 2 3 and 9 of process 11, at 6 s 3 5; b at 3 s 1, at 5 s
+# 8. Process 20's page 2 comes back while a is visited: it is none of a's. Between 2 and 4 s leave 1
+# and another page of a.
 EVENTS = """\
 time_s,event,process,page,state,kind
 0.0,out,10,1,D,anon
@@ -23,16 +24,21 @@ time_s,event,process,page,state,kind
 2.3,in,10,5,,anon
 2.4,in,20,2,,anon
 3.1,in,20,1,,anon
+3.5,out,10,1,D,anon
+3.6,out,10,7,D,anon
 4.1,in,10,3,,anon
 4.2,in,10,1,,anon
 4.3,in,10,2,,anon
 4.4,in,11,9,,anon
 5.1,in,20,8,,anon
+6.0,out,10,9,D,anon
+6.1,in,10,5,,anon
+6.2,in,10,3,,anon
 """
 VISITS = [
     {"round": number // 2, "app": "ab"[number % 2], "cold": number < 2,
      "start_s": float(number), "end_s": number + 0.9}
-    for number in range(6)
+    for number in range(7)
 ]  # fmt: skip
 PROCESSES = {10: "a", 11: "a", 20: "b"}
 
@@ -43,10 +49,15 @@ def run_folder(tmp_path: Path) -> Path:
 
 
 def test_shares_counted_by_hand(run_folder: Path, tmp_path: Path) -> None:
-    a, b = predict.foretold(read_run(run_folder), tmp_path)
+    a, b, again = predict.foretold(read_run(run_folder), tmp_path)
     # Of 1 2 5 7 come back 1 2; new are 3 and the other process's 9, which has no neighbour.
     assert (a.app, a.round, a.pages) == ("a", 3, 4)
     assert (a.recall, a.precision, a.adjacency) == (2 / 4, 2 / 4, 3 / 4)
+    # 7 had left and was not wanted; 1 had, and 2 must have, being back.
+    assert (a.recall_all, a.precision_out) == (2 / 4, 2 / 3)
+    # 3 came back at the last visit, 5 at the one before that.
+    assert (again.pages, again.recall, again.recall_all) == (2, 1 / 2, 1)
+    assert (b.recall_all, b.precision_out) == (0, None)
     assert (b.app, b.pages, b.recall, b.precision, b.adjacency) == ("b", 1, 0, 0, 0)
 
 
@@ -54,9 +65,11 @@ def test_the_study_writes_table_verdicts_and_figures(run_folder: Path, tmp_path:
     result = predict.study([run_folder], tmp_path, seed=1, progress=None)
     table = result["tables"][0]
     rows = {row[0]: dict(zip(table["columns"], row, strict=True)) for row in table["rows"]}
-    assert (rows["all"]["visits"], rows["all"]["recall"], rows["all"]["pages"]) == (2, 0.25, 2.5)
+    assert (rows["all"]["visits"], rows["all"]["recall"], rows["all"]["pages"]) == (3, 1 / 3, 2)
     assert (rows["a"]["recall from"], rows["a"]["recall to"]) == (0.5, 0.5)
+    assert rows["b"]["precision, of those out"] is None
     assert {verdict["verdict"] for verdict in result["verdicts"]} == {"does not hold"}
+    assert "all visits before together brought in 50% of" in result["verdicts"][0]["why"]
     assert [figure["name"] for figure in result["figures"]] == [
         "predict-rounds-run",
         "predict-applications-run",
@@ -68,7 +81,7 @@ def test_a_cut_names_its_processes_after_the_applications(tmp_path: Path) -> Non
     start_ns = 7 * SECOND
     folder = write_run(tmp_path / "run", VISITS, start_ns=start_ns)
     (folder / "run.pgw.zst").write_bytes(cut(start_ns))
-    a, b = predict.foretold(read_run(folder), tmp_path)
+    a, b, _ = predict.foretold(read_run(folder), tmp_path)
     assert (a.pages, a.recall, a.adjacency, b.recall) == (4, 0.5, 0.75, 0)
 
 

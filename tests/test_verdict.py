@@ -16,6 +16,7 @@ from pagewise.studies.verdict import (
     load_checks,
     needed,
     show,
+    with_cause,
 )
 
 CHECK = Check("ACC-X-1", "shape", "change", "a is below b", "-5 %", "because")
@@ -35,6 +36,12 @@ def test_all_none_and_no_readings():
     assert judge(CHECK, "data", readings([True] * 8)).verdict == HOLDS
     assert judge(CHECK, "data", readings([False] * 8)).verdict == FAILS
     assert judge(CHECK, "data", []).verdict == UNMEASURED
+
+
+def test_a_cause_is_told_where_a_check_does_not_always_hold():
+    for outcomes, why in (([True] * 8, "because"), ([False] * 8, "because. Seen here: rain")):
+        assert with_cause(judge(CHECK, "data", readings(outcomes)), "rain").why == why
+    assert with_cause(judge(CHECK, "data", []), "rain").why == "because"
 
 
 def test_the_one_choice_that_decides_is_named():

@@ -16,7 +16,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.errors import PagewiseError, UnreadableInput
 from pagewise.grids.key import digest
-from pagewise.recording import Trace, import_trace, read
+from pagewise.recording import Progress, Trace, import_trace, read
 from pagewise.units import parse_size
 
 RECORDING = "recording.pgr"
@@ -92,7 +92,9 @@ class LaunchRun:
         whole = self.folder / RECORDING
         return next(iter([whole] if whole.is_file() else sorted(self.folder.glob(CUT))), None)
 
-    def recording(self, output: Path, as_: str = "swap") -> Trace | None:
+    def recording(
+        self, output: Path, as_: str = "swap", progress: Progress | None = None
+    ) -> Trace | None:
         """The recording, imported into ``output`` once so that many passes are quick."""
         source = self.recording_path()
         if source is None or (as_ != "swap" and source.name != RECORDING):
@@ -101,7 +103,7 @@ class LaunchRun:
         identity = digest([str(source.resolve()), facts.st_size, facts.st_mtime_ns])[:8]
         path = output / f"{self.name}-{as_}-{identity}.parquet"
         if not path.exists():
-            import_trace(source, path, as_=as_)
+            import_trace(source, path, as_=as_, progress=progress)
         return read(path)
 
     def owners(self) -> dict[int, str] | None:

@@ -1,9 +1,11 @@
 """How well the pages that an application swapped in at its last visit foretell its next one.
 
 Recall is the share of a visit's pages that the visit before brought in too, precision the share of
-that one's pages that are wanted again. A page is (process, virtual page); it counts once a visit,
-whether its fault read the device or found it read ahead. A visit that started its application
-anew, or had nothing to swap in, foretells nothing and is left out.
+that one's pages that are wanted again. Pages that stayed in memory since are among the latter,
+though a prefetch would not read them; so the precision over those that left is given too. A page is
+(process, virtual page); it counts once a visit, whether its fault read the device or found it read
+ahead. A visit that started its application anew, or had nothing to swap in, foretells nothing and
+is left out.
 """
 
 from __future__ import annotations
@@ -14,24 +16,22 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
 
-from pagewise import _core
-from pagewise.errors import NothingRecorded, UnreadableInput
-from pagewise.recording import Progress, Trace
+from pagewise.errors import UnreadableInput
+from pagewise.recording import Progress
 from pagewise.studies import outcome
 from pagewise.studies.bootstrap import BOOTSTRAP, interval
 from pagewise.studies.figure import Figure, mean_point
-from pagewise.studies.launch_runs import LaunchRun, inputs_of, read_runs
+from pagewise.studies.launch_runs import LaunchRun, Visit, inputs_of, read_runs
+from pagewise.studies.predict_pages import moves
 from pagewise.studies.table import Row, Table
-from pagewise.studies.verdict import Reading, Verdict, judge, load_checks
+from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, with_cause
 from pagewise.units import PAGE_BYTES
 
 if TYPE_CHECKING:
-    import numpy
+    from pagewise.studies.predict_pages import Pages
 
 NAME = "predict"
 TITLE = "How well an application's last visit foretells the pages of its next one"
-ADDRESS_BITS = 44
-"""Bits that the address of a page has room for, as in `trace::rows`; its space lies above them."""
 MIB = 2**20
 ALL = "all"
 CHECKS = load_checks(NAME)
@@ -45,7 +45,11 @@ class Foretold:
     app: str
     round: int
     recall: float
+    recall_all: float
+    """Recall of all its visits before, since the application was started."""
     precision: float
+    precision_out: float | None
+    """Precision over pages that left memory since, which a prefetch would read; None of none."""
     adjacency: float
     """Share of the pages that have a neighbour among them."""
     pages: int
@@ -73,73 +77,47 @@ def study(
 
 def foretold(run: LaunchRun, output: Path, progress: Progress | None = None) -> Iterator[Foretold]:
     """Every visit of a run that has one before it to compare with, in order."""
-    import numpy
-
-    trace = run.recording(output)
+    trace = run.recording(output, progress=progress)
     if trace is None:
         raise UnreadableInput(
             f"{run.folder}: nothing was recorded",
             path=str(run.folder),
             hint="run it again with `pagewise-agent launch PLAN.toml -o FOLDER --record`",
         )
-    before: dict[str, numpy.ndarray[Any, Any]] = {}
-    for visit, pages in zip(run.visits, swapped_in(run, trace, progress), strict=True):
+    moved = moves(run, trace, progress)
+    before: dict[str, Visit] = {}
+    back: dict[str, list[Pages]] = {}
+    for visit in run.visits:
+        pages = moved["swap_in"].during(visit.app, visit.start_s, visit.end_s)
         last = before.get(visit.app)
-        before[visit.app] = pages
-        if last is None or visit.is_cold or not len(last) or not len(pages):
-            continue
-        both = len(numpy.intersect1d(last, pages, assume_unique=True))
-        is_next = numpy.diff(pages) == 1
-        adjacent = numpy.append(is_next, False) | numpy.append(False, is_next)
-        yield Foretold(
-            app=visit.app,
-            round=visit.round,
-            recall=both / len(pages),
-            precision=both / len(last),
-            adjacency=float(adjacent.mean()),
-            pages=len(pages),
-        )
+        earlier = [] if visit.is_cold else back.get(visit.app, [])
+        before[visit.app], back[visit.app] = visit, [*earlier, pages]
+        if last is not None and earlier and len(earlier[-1]) and len(pages):
+            gone = moved["swap_out"].during(visit.app, last.start_s, visit.start_s)
+            yield _compare(visit, pages, earlier, gone)
 
 
-def swapped_in(
-    run: LaunchRun, trace: Trace, progress: Progress | None
-) -> list[numpy.ndarray[Any, Any]]:
-    """The pages of each visit's own application that came back meanwhile, ascending, each once."""
+def _compare(visit: Visit, pages: Pages, earlier: Sequence[Pages], gone: Pages) -> Foretold:
+    """``earlier`` are the pages of the visits before, ``gone`` those that left since the last."""
     import numpy
 
-    header = trace.header
-    kind, time_ns, space, address, process = (
-        trace.column(name, progress=progress)
-        for name in ("kind", "time_ns", "space", "address", "process")
+    last = earlier[-1]
+    again = numpy.isin(last, pages)
+    is_next = numpy.diff(pages) == 1
+    return Foretold(
+        app=visit.app,
+        round=visit.round,
+        recall=float(again.sum()) / len(pages),
+        recall_all=float(numpy.isin(pages, numpy.concatenate(earlier)).mean()),
+        precision=float(again.mean()),
+        precision_out=_share(again.sum(), (again | numpy.isin(last, gone)).sum()),
+        adjacency=float((numpy.append(is_next, False) | numpy.append(False, is_next)).mean()),
+        pages=len(pages),
     )
-    is_in = numpy.flatnonzero(kind == _core.kinds().index("swap_in"))
-    is_in = is_in[numpy.argsort(time_ns[is_in], kind="stable")]
-    time_s = (time_ns[is_in] + header["start_ns"] - run.start_ns) / 1e9
-    page = (space[is_in].astype(numpy.uint64) << numpy.uint64(ADDRESS_BITS)) | address[is_in]
-    applications = list(dict.fromkeys(visit.app for visit in run.visits))
-    owners = run.owners()
-    number = numpy.array(
-        [
-            applications.index(name) if name in applications else -1
-            for process in header["processes"]
-            for name in [process["name"] if owners is None else owners.get(process["pid"])]
-        ],
-        dtype=numpy.int64,
-    )
-    app = number[process[is_in]]
-    visits = [
-        numpy.unique(page[first:last][app[first:last] == applications.index(visit.app)])
-        for visit in run.visits
-        for first, last in [numpy.searchsorted(time_s, (visit.start_s, visit.end_s))]
-    ]
-    if len(page) and not any(map(len, visits)):
-        raise NothingRecorded(
-            f"{trace.path}: no page was swapped in during a visit by the application visited",
-            path=trace.path,
-            hint="is this the recording of that run? Its times count from run.toml's "
-            "monotonic_start_ns, its processes are those of processes.parquet",
-        )
-    return visits
+
+
+def _share(part: float, whole: float) -> float | None:
+    return float(part) / float(whole) if whole else None
 
 
 def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
@@ -186,6 +164,7 @@ def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
         visits = [one for one in found if name in (ALL, one.app)]
         recall = [one.recall for one in visits]
         low, high = interval(recall, None, seed, f"{run.name} {name} recall")
+        out = [one.precision_out for one in visits if one.precision_out is not None]
         pages = median(one.pages for one in visits)
         rows.append(
             {
@@ -195,7 +174,9 @@ def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
                 "recall from": low,
                 "recall to": high,
                 "recall, median": median(recall),
+                "recall of all before": fmean(one.recall_all for one in visits),
                 "precision": fmean(one.precision for one in visits),
+                "precision, of those out": fmean(out) if out else None,
                 "adjacent": fmean(one.adjacency for one in visits),
                 "pages": pages,
                 "MiB": pages * PAGE_BYTES / MIB,
@@ -225,5 +206,17 @@ def verdicts(run: LaunchRun, found: Sequence[Foretold]) -> list[Verdict]:
             for name, summary in (("mean", fmean), ("median", median))
             if values
         ]
-        judged.append(judge(CHECKS[measure], run.name, readings))
+        verdict = judge(CHECKS[measure], run.name, readings)
+        judged.append(with_cause(verdict, _cause(measure, found)))
     return judged
+
+
+def _cause(measure: str, found: Sequence[Foretold]) -> str:
+    """What a prefetch could still know or would not read."""
+    out = [one.precision_out for one in found if one.precision_out is not None]
+    if measure == "recall" and found:
+        share = fmean(one.recall_all for one in found)
+        return f"all visits before together brought in {share:.0%} of a visit's pages"
+    if measure == "precision" and out:
+        return f"of the pages that had left memory since, {fmean(out):.0%} were wanted again"
+    return ""

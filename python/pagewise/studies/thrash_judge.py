@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.thrash_phones import SWAP_OFF, Phones, series
 from pagewise.studies.thrash_storage import Storage
 from pagewise.studies.verdict import (
-    FAILS,
-    NEEDS,
     Choices,
     Reading,
     Verdict,
     judge,
     load_checks,
     unmeasured,
+    with_cause,
 )
 
 CHECKS = load_checks("thrash")
@@ -38,10 +37,7 @@ def verdict(
     data = ", ".join(dict.fromkeys(run.name for run in runs))
     if not readings:
         return unmeasured(CHECKS[name], data, missing)
-    found = judge(CHECKS[name], data, readings)
-    if cause and found.verdict in (FAILS, NEEDS):
-        return replace(found, why=f"{found.why}. Seen here: {cause}")
-    return found
+    return with_cause(judge(CHECKS[name], data, readings), cause)
 
 
 def first_reason(reasons: Iterable[str]) -> str:

@@ -55,9 +55,9 @@ def storage_of(
 
 def _storage(run: LaunchRun, output: Path, progress: Progress | None) -> Storage:
     analyses: dict[Counted, Mapping[str, Any]] = {}
-    if pages := run.recording(output):
+    if pages := run.recording(output, progress=progress):
         analyses |= of_pages(pages, progress)
-    if blocks := run.recording(output, "block"):
+    if blocks := run.recording(output, "block", progress):
         analyses["all storage"] = questions.analyze(blocks, progress=progress)
     return Storage({kind: found for kind, found in analyses.items() if found["accesses"]})
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, TypeAlias
 
@@ -114,6 +114,13 @@ def judge(check: Check, data: str, readings: Sequence[Reading]) -> Verdict:
 def unmeasured(check: Check, data: str, why: str | None = None) -> Verdict:
     """The honest row of a check without data; ``why`` if not for the check's own reason."""
     return Verdict(check, data, UNMEASURED, why or check.why)
+
+
+def with_cause(verdict: Verdict, cause: str) -> Verdict:
+    """The verdict with what was seen in the data, where it does not hold under every reading."""
+    if not cause or verdict.verdict not in (FAILS, NEEDS):
+        return verdict
+    return replace(verdict, why=f"{verdict.why}. Seen here: {cause}")
 
 
 def needed(readings: Sequence[Reading]) -> tuple[tuple[str, str], ...]:
