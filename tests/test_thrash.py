@@ -73,10 +73,10 @@ def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
 def test_figure_1_splits_what_was_recorded(tmp_path: Path) -> None:
     result = thrash.study(paper_like(tmp_path), tmp_path, seed=1, progress=None)
     rows = {(row[0], row[1]): row[2] for row in result["figures"][0]["rows"]}
-    assert rows["1 GB, 2 apps", "swap on (a): top 10 % of blocks"] == 10 * 4096 / MIB
-    assert rows["1 GB, 2 apps", "swap on (a): other blocks"] == 9 * 4096 / MIB
-    assert rows["1 GB, 2 apps", "kill at 0.4 (b): split not recorded"] == 60
-    assert rows["2 GB, 16 apps", "swap on (e): split not recorded"] == 48 * 70
+    assert rows["1 GB, 2 apps: swap on", "top 10 % of blocks"] == 10 * 4096 / MIB
+    assert rows["1 GB, 2 apps: swap on", "other blocks"] == 9 * 4096 / MIB
+    assert rows["1 GB, 2 apps: kill at 0.4", "split not recorded"] == 60
+    assert rows["2 GB, 16 apps: swap on", "split not recorded"] == 48 * 70
 
 
 def test_missing_runs_are_asked_for(tmp_path: Path) -> None:

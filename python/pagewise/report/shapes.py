@@ -131,6 +131,7 @@ STUDY = {
         {
             **dict.fromkeys(("name", "title", "x_label", "y_label"), TEXT),
             "is_categorical": FLAG,
+            "is_stacked": Maybe(FLAG),
             "columns": [TEXT],
             "rows": [[Maybe(SCALAR)]],
         }

@@ -41,6 +41,7 @@ class Figure:
     points: tuple[Point, ...]
     config: Mapping[str, Any] = field(repr=False)
     is_categorical: bool = False
+    is_stacked: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """The form that results files and the report use."""
@@ -51,6 +52,7 @@ class Figure:
             "x_label": self.x_label,
             "y_label": self.y_label,
             "is_categorical": self.is_categorical,
+            "is_stacked": self.is_stacked,
             "columns": list(COLUMNS),
             "rows": [
                 [point.x, point.series, point.y, point.std, point.n, point.seed, config_hash]

@@ -19,7 +19,7 @@ from pagewise.studies.figure import Figure, Point, mean_point
 from pagewise.studies.launch_runs import LaunchRun, inputs_of, read_runs
 from pagewise.studies.thrash_checks import verdicts
 from pagewise.studies.thrash_judge import Inputs
-from pagewise.studies.thrash_phones import Phones, phones_of, series, state
+from pagewise.studies.thrash_phones import Phone, Phones, phones_of, series, state
 from pagewise.studies.thrash_storage import Storage, storage_of
 from pagewise.studies.thrash_tables import quantile, tables
 
@@ -58,30 +58,36 @@ def study(
 def figure_1(phones: Phones, storage: Mapping[str, Storage]) -> Figure:
     """Storage I/O, split at the busiest 10 % of blocks where all I/O was recorded."""
     points = []
-    for phone in phones.each():
-        for run in (*phone.on, *phone.off):
-            block = storage[run.name].analyses.get("all storage")
-            if block is None:
-                io_mib = sum(visit.io_bytes for visit in run.visits) / MIB
-                points.append(Point(phone.label(), f"{series(run)}: split not recorded", io_mib))
-                continue
-            split = block["volume"]["block"]
-            points += [
-                Point(phone.label(), f"{series(run)}: {what}", split[bytes_] / MIB)
-                for what, bytes_ in (
-                    ("top 10 % of blocks", "top_10_percent_bytes"),
-                    ("other blocks", "rest_bytes"),
-                )
-            ]
+    for phone, run, name in _named(phones):
+        bar = f"{phone.label()}: {name}"
+        block = storage[run.name].analyses.get("all storage")
+        if block is None:
+            io_mib = sum(visit.io_bytes for visit in run.visits) / MIB
+            points.append(Point(bar, "split not recorded", io_mib))
+            continue
+        split = block["volume"]["block"]
+        points += [
+            Point(bar, "top 10 % of blocks", split["top_10_percent_bytes"] / MIB),
+            Point(bar, "other blocks", split["rest_bytes"] / MIB),
+        ]
     return Figure(
         f"{NAME}-fig1",
         "Storage I/O of the whole run, swap on against swap off",
-        "phone",
+        "",
         "storage I/O, MiB",
         tuple(points),
         _config(phones),
         is_categorical=True,
+        is_stacked=True,
     )
+
+
+def _named(phones: Phones) -> Iterator[tuple[Phone, LaunchRun, str]]:
+    """Every run of a phone and its state, with the run's name where the phone has two of it."""
+    for phone in phones.each():
+        taken = Counter(map(state, phone.runs))
+        for run in phone.runs:
+            yield phone, run, state(run) if taken[state(run)] == 1 else series(run)
 
 
 SUMMARIES: tuple[tuple[str, Callable[[Sequence[float]], float]], ...] = (
@@ -113,21 +119,10 @@ def figure_2(runs: Sequence[LaunchRun]) -> Iterator[Figure]:
 
 def figure_3(phones: Phones) -> Figure:
     """Launch time after the first round on S0's three phones."""
-    shown = [
-        (phone.label(), state(run), run)
-        for phone in phones.each()
-        for run in (*phone.on, *phone.off, *phone.other)
-        if run.launches(2)
-    ]
-    taken = Counter((phone, name) for phone, name, _ in shown)
     points = [
-        mean_point(
-            phone,
-            name if taken[phone, name] == 1 else series(run),
-            run.launches(2),
-            [],
-        )
-        for phone, name, run in shown
+        mean_point(phone.label(), name, run.launches(2), [])
+        for phone, run, name in _named(phones)
+        if run.launches(2)
     ]
     return Figure(
         f"{NAME}-fig3",

@@ -90,6 +90,7 @@ def chart(study: Result, figure: Result) -> Chart:
         Axis(str(figure["y_label"]), "ratio", low=0),
         [View("", series)],
         "bar" if is_named else "line",
+        is_stacked=bool(figure.get("is_stacked")),
     )
 
 
