@@ -108,6 +108,26 @@ def test_the_killer_decides_and_is_named(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_runs_of_other_applications_or_budgets_are_not_held_against_each_other(
+    tmp_path: Path,
+) -> None:
+    folders = [
+        write_run(tmp_path / "on", rounds(2, 2.0, 2.0, bytes_in=60)),
+        write_run(tmp_path / "fewer", rounds(1, 2.0, 2.0, bytes_in=10), mode="kill"),
+        write_run(
+            tmp_path / "less", rounds(2, 2.0, 2.0, bytes_in=10), mode="kill", budget="600MiB"
+        ),
+    ]
+    result = thrash.study(folders, tmp_path, seed=1, progress=None)
+    ratio = by_part(result)["2", "1 GB"]
+    assert (ratio["verdict"], ratio["why"]) == (
+        UNMEASURED,
+        "needs runs with and without swap of the same applications and budget",
+    )
+    assert "comparison" not in {table["name"] for table in result["tables"]}
+    assert not [figure for figure in result["figures"] if "killer" in figure["name"]]
+
+
 def test_a_phone_is_told_by_the_plan_and_not_by_the_name(tmp_path: Path) -> None:
     runs = [
         read_run(write_run(tmp_path / name, rounds(apps, 1.0), budget=budget, mode=mode))

@@ -19,7 +19,7 @@ from pagewise.studies.figure import Figure, Point, mean_point
 from pagewise.studies.launch_runs import LaunchRun, inputs_of, read_runs
 from pagewise.studies.thrash_checks import verdicts
 from pagewise.studies.thrash_judge import Inputs
-from pagewise.studies.thrash_phones import Phone, Phones, phones_of, series, state
+from pagewise.studies.thrash_phones import Phone, Phones, phones_of, series, setting, state
 from pagewise.studies.thrash_storage import Storage, storage_of
 from pagewise.studies.thrash_tables import quantile, tables
 
@@ -142,21 +142,18 @@ def killer_figures(phones: Phones) -> Iterator[Figure]:
         ("launch", "launch time after the first round, median, seconds", _later_median),
         ("kills", "kills a visit", lambda run: fmean(visit.kills for visit in run.visits)),
     )
+    sweeps = list(_sweeps(phones))
     for name, y_label, measure in measures:
         points = []
-        for phone in phones.each():
-            killers = [(run.threshold, run) for run in phone.off if run.threshold is not None]
-            thresholds = sorted({threshold for threshold, _ in killers})
-            if len(thresholds) < 2:
-                continue
-            for at in thresholds:
-                values = [measure(run) for threshold, run in killers if threshold == at]
+        for label, killers, with_swap in sweeps:
+            for at in sorted({run.threshold or 0.0 for run in killers}):
+                values = [measure(run) for run in killers if run.threshold == at]
                 found = [value for value in values if value is not None]
                 if found:
-                    points.append(mean_point(at, f"swap off, {phone.label()}", found, []))
+                    points.append(mean_point(at, f"swap off, {label}", found, []))
                 points += [
-                    Point(at, f"{series(run)}, {phone.label()}", value)
-                    for run in phone.on
+                    Point(at, f"{series(run)}, {label}", value)
+                    for run in with_swap
                     for value in [measure(run)]
                     if value is not None and name != "kills"
                 ]
@@ -170,7 +167,25 @@ def killer_figures(phones: Phones) -> Iterator[Figure]:
         )
 
 
+def _sweeps(phones: Phones) -> Iterator[tuple[str, list[LaunchRun], list[LaunchRun]]]:
+    """Runs that differ in the killer's threshold alone, two thresholds at least: their phone, they,
+    and the runs with swap that stand beside them."""
+    for phone in phones.each():
+        alike: dict[tuple[int, frozenset[str]], list[LaunchRun]] = {}
+        for run in phone.off:
+            alike.setdefault(setting(run), []).append(run)
+        for (budget_bytes, applications), killers in alike.items():
+            if len({run.threshold for run in killers}) > 1:
+                label = f"{len(applications)} apps, {budget_bytes / MIB:.0f} MiB"
+                yield (
+                    label,
+                    killers,
+                    [run for run in phone.on if setting(run) == setting(killers[0])],
+                )
+
+
 def _later_median(run: LaunchRun) -> float | None:
+    """The median launch after the first round; None where none was answered."""
     times = run.launches(2)
     return median(times) if times else None
 

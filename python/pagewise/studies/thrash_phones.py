@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -41,9 +42,9 @@ class Phone:
         return f"{self.memory}, {'/'.join(map(str, counts))} apps" if counts else self.wanted
 
     def pairs(self) -> Iterator[tuple[LaunchRun, LaunchRun]]:
-        """Each run with swap beside each without."""
-        for on in self.on:
-            for off in self.off:
+        """Each run with swap beside each without, of the same applications and budget."""
+        for on, off in itertools.product(self.on, self.off):
+            if setting(on) == setting(off):
                 yield on, off
 
     def missing(self, *modes: str) -> str:
@@ -52,6 +53,8 @@ class Phone:
         for mode, runs, plan in plans:
             if not runs and mode in (modes or (SWAP_ON, SWAP_OFF)):
                 return f"needs a run in mode {mode} with {self.wanted} (plans/{plan}.toml)"
+        if not modes and not any(self.pairs()):
+            return "needs runs with and without swap of the same applications and budget"
         return ""
 
 
@@ -97,6 +100,11 @@ def phones_of(runs: Sequence[LaunchRun]) -> Phones:
         ),
         unlimited=tuple(run for run in runs if run.mode == NO_LIMIT),
     )
+
+
+def setting(run: LaunchRun) -> tuple[int, frozenset[str]]:
+    """Budget in bytes (0 without) and applications: runs of one setting differ in their mode."""
+    return run.budget_bytes or 0, frozenset(run.applications)
 
 
 def state(run: LaunchRun) -> str:

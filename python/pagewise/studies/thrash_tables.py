@@ -10,7 +10,7 @@ from typing import Any
 from pagewise.studies.bootstrap import interval, ratio_interval
 from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.table import Row, Table
-from pagewise.studies.thrash_phones import Phones, series, state
+from pagewise.studies.thrash_phones import Phones, series, setting, state
 from pagewise.studies.thrash_storage import TOP_SHARES, Storage
 from pagewise.studies.visits import spread
 
@@ -94,7 +94,7 @@ def _comparison(phones: Phones, seed: int) -> Iterator[Row]:
         pairs = itertools.product((*phone.on, *phone.other), phone.off, SECTIONS)
         for on, off, (name, first, last) in pairs:
             above, below = on.launches(first, last), off.launches(first, last)
-            if not above or not below:
+            if not above or not below or setting(on) != setting(off):
                 continue
             label = f"{on.name} {off.name} {name}"
             mean_low, mean_high = ratio_interval(above, below, None, seed, f"{label} mean")
@@ -173,6 +173,7 @@ def _killers(phones: Phones) -> Iterator[Row]:
             yield {
                 "phone": phone.label(),
                 "run": series(run),
+                "budget, MiB": (run.budget_bytes or 0) / MIB,
                 "threshold": run.threshold,
                 "kills a visit": fmean(visit.kills for visit in run.visits),
                 "cold": fmean(visit.is_cold for visit in run.visits),
