@@ -1,11 +1,13 @@
 """The visit before foretells a visit: numbers counted by hand, for both forms of a run folder."""
 
+import json
 import struct
 from pathlib import Path
 
 import pytest
 from run_folders import SECOND, write_run
 
+from pagewise import cli
 from pagewise.errors import NothingRecorded, UnreadableInput
 from pagewise.studies import predict
 from pagewise.studies.launch_runs import read_run
@@ -124,3 +126,17 @@ def test_the_recording_of_another_run_is_told(tmp_path: Path) -> None:
     )
     with pytest.raises(NothingRecorded, match="no page was swapped in during a visit"):
         list(predict.foretold(read_run(folder), tmp_path))
+
+
+def test_what_the_recording_lost_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = write_run(
+        tmp_path / "run", VISITS, recording=f"{EVENTS}nonsense\n", processes=PROCESSES
+    )
+    output = tmp_path / "out"
+    assert cli.run(["study", "predict", str(folder), "-o", str(output), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["losses"]["run"][0]["count"] == 1
+    assert "note: run lost 1 record" in err
+    assert "- `run` lost 1 records: " in (output / "predict.md").read_text()

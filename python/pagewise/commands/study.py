@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise.commands.options import Json
+from pagewise.commands.options import Json, tell_losses
 from pagewise.errors import UsageError
 from pagewise.studies import STUDIES
 from pagewise.studies.text import markdown, ruling, support, table_rows, verdict_rows
@@ -81,6 +81,8 @@ def run(
         else:
             folder = recordings or examples_folder()
             result = study.run(folder, output, seeds=seeds, progress=progress)
+    for run, losses in result["losses"].items():
+        tell_losses({"losses": losses}, run)
     (output / f"{name}.md").write_text(markdown(result), encoding="utf-8")
     if report is not None:
         from pagewise.report import report as write_report

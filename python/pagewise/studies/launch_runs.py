@@ -106,6 +106,11 @@ class LaunchRun:
             import_trace(source, path, as_=as_, progress=progress)
         return read(path)
 
+    def losses(self, output: Path) -> list[dict[str, Any]]:
+        """What its recording lost: what, and how many; empty of nothing or no recording."""
+        trace = self.recording(output)
+        return [] if trace is None else [loss for loss in trace.header["losses"] if loss["count"]]
+
     def owners(self) -> dict[int, str] | None:
         """The application of each process number; None where processes bear their names."""
         path = self.folder / "processes.parquet"

@@ -29,11 +29,13 @@ def assemble(
     seeded: str,
     tables: Sequence[Table] = (),
     sensitivity: Sequence[Mapping[str, Any]] = (),
+    losses: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
 ) -> dict[str, Any]:
     """Writes ``NAME.json`` and one CSV per figure into ``output``; returns the JSON object.
 
     ``inputs`` are the files it rests on, which the result names with their sha256; ``arguments``
-    completes the command that made it; ``seeded`` says what the seeds are for.
+    completes the command that made it; ``seeded`` says what the seeds are for; ``losses`` what each
+    recording lost.
     """
     for figure in figures:
         figure.write(output)
@@ -50,6 +52,7 @@ def assemble(
         "figures": [figure.to_json() for figure in figures],
         "tables": [table.to_json() for table in tables],
         "sensitivity": [dict(row) for row in sensitivity],
+        "losses": {label: list(lost) for label, lost in (losses or {}).items() if lost},
     }
     path = output / f"{name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

@@ -86,6 +86,11 @@ def markdown(result: Mapping[str, Any]) -> str:
         "",
         *(f"- `{name}` sha256 `{sha256}`" for name, sha256 in result["inputs"].items()),
         f"- {result['seeded']}, seeds {_span(result['seeds'])}",
+        *(
+            f"- `{name}` lost {loss['count']:,} records: {loss['what']}"
+            for name, losses in result["losses"].items()
+            for loss in losses
+        ),
         "",
         "## Verdicts",
         "",

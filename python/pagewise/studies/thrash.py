@@ -52,6 +52,7 @@ def study(
         arguments=f"{' '.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,
+        losses={run.name: run.losses(output) for run in runs},
     )
 
 

@@ -16,7 +16,7 @@ from pagewise.studies.visits import spread
 
 MIB = 2**20
 SECTIONS: tuple[tuple[str, int, int | None], ...] = (("first", 1, 1), ("later", 2, None))
-"""Rounds that are summed up apart: every launch of the first is cold."""
+"""Rounds that are summed up apart: taking turns, every launch of the first is cold."""
 
 
 def tables(
