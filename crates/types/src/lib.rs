@@ -1,9 +1,12 @@
-//! Units and nouns shared by every crate. No logic, no dependencies.
+//! Units and nouns shared by every crate. No logic, no dependencies: only `prefetch`, for loops
+//! over scattered memory in several crates.
 
 mod event;
+mod prefetch;
 mod progress;
 mod units;
 
 pub use event::{Event, EventFlags, EventKind, Events, PageClass};
+pub use prefetch::prefetch;
 pub use progress::{Cancelled, NoProgress, Progress};
 pub use units::{Bytes, Nanos, PAGE_BYTES, PageId, ProcessId};

@@ -4,6 +4,12 @@
 //! The residents of each of its two LRU lists and the ghosts that left it are one list of the
 //! timeline: ghosts at the ticks `first..boundary`, residents from there on. Thereby an eviction
 //! and a ghost forgotten are a boundary moved to the next bit, without a look at any page.
+//!
+//! Which accesses hit cannot be foreseen by the processor, so most are counted without asking.
+//! Each access places one page, which gives its tick beforehand, and evicts at most one: residents
+//! younger than the next so many to leave (the zone) are hit for sure. Of a chunk of accesses, sure
+//! hits move their pages first, without a branch, and the others follow in order. The two name
+//! different pages, and all that the others need of sure hits is how many left `ONCE` before them.
 
 use super::CountMisses;
 use super::timeline::{CHUNK, TICK_FIRST, Timeline};
@@ -17,12 +23,37 @@ pub(super) struct ArcCounter {
     target: f64,
     lists: [List; 2],
     pages: Timeline<2>,
+    zone: Zone,
+    /// As many as a chunk has accesses: those of it that are no sure hits, and anything after them.
+    others: Vec<Other>,
+}
+
+/// The residents of the lists that leave next.
+struct Zone {
+    /// Residents from these ticks on are not in it.
+    ends: [u32; 2],
+    /// At least as many residents of each list that has an end.
+    residents: u32,
+}
+
+/// An access that is counted in order.
+#[derive(Clone, Copy, Default)]
+struct Other {
+    /// Within its chunk.
+    index: u32,
+    /// Sure hits of residents of `ONCE` before it.
+    moved: u32,
 }
 
 /// Pages seen again since they came (T2 and B2 in the paper).
 const AGAIN: usize = 0;
 /// Pages seen once (T1 and B1).
 const ONCE: usize = 1;
+
+/// Chunks whose accesses a zone outlasts at least.
+const ZONE_CHUNKS: u32 = 8;
+/// The end of a zone that has all residents: none is hit for sure.
+const NO_END: u32 = u32::MAX;
 
 /// Residents and ghosts of one list, the latter older.
 #[derive(Clone, Copy)]
@@ -38,12 +69,25 @@ struct List {
 impl ArcCounter {
     pub(super) fn new(frames: u32) -> ArcCounter {
         let list = List { first: TICK_FIRST, boundary: TICK_FIRST, residents: 0, ghosts: 0 };
-        ArcCounter { frames, misses: 0, target: 0.0, lists: [list; 2], pages: Timeline::new() }
+        ArcCounter {
+            frames,
+            misses: 0,
+            target: 0.0,
+            lists: [list; 2],
+            pages: Timeline::new(),
+            zone: Zone { ends: [NO_END; 2], residents: 0 },
+            others: vec![Other::default(); CHUNK],
+        }
     }
 
     #[cfg(test)]
     pub(super) fn with_ticks_max(self, ticks_max: u32) -> ArcCounter {
         ArcCounter { pages: self.pages.with_ticks_max(ticks_max), ..self }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_chunk(self, accesses: usize) -> ArcCounter {
+        ArcCounter { others: vec![Other::default(); accesses], ..self }
     }
 
     fn make_room(&mut self, ticks: usize) {
@@ -52,20 +96,78 @@ impl ArcCounter {
                 list.first = new.of(list.first);
                 list.boundary = new.of(list.boundary);
             }
+            self.zone.residents = 0;
         }
     }
 
+    fn count_chunk(&mut self, chunk: &[PageId]) {
+        self.renew_zone(chunk.len() as u32);
+        let (others, moved_all) = self.count_sure_hits(chunk);
+        let mut moved_before = 0;
+        for place in 0..others {
+            let Other { index, moved } = self.others[place];
+            self.move_to_again(moved - moved_before);
+            moved_before = moved;
+            self.access(chunk[index as usize], self.pages.now() + index);
+        }
+        self.move_to_again(moved_all - moved_before);
+        // Each evicts one resident of the zone at most, or moves it.
+        self.zone.residents -= others as u32;
+        self.pages.advance(chunk.len() as u32);
+    }
+
+    /// Begins a new zone if this one might not outlast the next `accesses`.
     #[inline(always)]
-    fn access(&mut self, page: PageId) {
+    fn renew_zone(&mut self, accesses: u32) {
+        if self.zone.residents >= accesses {
+            return;
+        }
+        let residents = self.others.len() as u32 * ZONE_CHUNKS;
+        self.zone = Zone { ends: [NO_END; 2], residents };
+        // Sure hits are placed in `AGAIN` early, so evictions must not get that far.
+        if self.lists[AGAIN].residents < residents {
+            return;
+        }
+        for (end, kind) in self.zone.ends.iter_mut().zip(0..) {
+            let list = self.lists[kind];
+            if list.residents >= residents {
+                *end = self.pages.end(kind, list.boundary, residents);
+            }
+        }
+    }
+
+    /// Moves the pages of sure hits. Returns how many accesses are left as `others`, and how many
+    /// pages left `ONCE`.
+    #[inline(never)]
+    fn count_sure_hits(&mut self, chunk: &[PageId]) -> (usize, u32) {
+        let (mut others, mut moved) = (0, 0);
+        for (index, &page) in (0..).zip(chunk) {
+            let stamp = self.pages.stamp(page);
+            let is_sure = stamp.tick() >= self.zone.ends[stamp.kind()];
+            // Written in any case, counted if not sure.
+            self.others[others] = Other { index, moved };
+            others += usize::from(!is_sure);
+            moved += u32::from(is_sure) & u32::from(stamp.kind() == ONCE);
+            self.pages.move_if(is_sure, page, stamp, self.pages.now() + index);
+        }
+        (others, moved)
+    }
+
+    #[inline(always)]
+    fn move_to_again(&mut self, residents: u32) {
+        self.lists[ONCE].residents -= residents;
+        self.lists[AGAIN].residents += residents;
+    }
+
+    /// Counts an access that may be anything, and places its page at `tick`.
+    #[inline(always)]
+    fn access(&mut self, page: PageId, tick: u32) {
         let stamp = self.pages.stamp(page);
         let list = stamp.kind();
         if stamp.tick() >= self.lists[list].boundary {
-            // Arithmetic: which of the lists is hit cannot be foreseen.
-            let from_once = u32::from(list == ONCE);
-            self.lists[ONCE].residents -= from_once;
-            self.lists[AGAIN].residents += from_once;
+            self.move_to_again(u32::from(list == ONCE));
             self.pages.take(stamp);
-            self.pages.place(page, AGAIN);
+            self.pages.place_at(tick, page, AGAIN);
             return;
         }
         self.misses += 1;
@@ -76,19 +178,19 @@ impl ArcCounter {
             if self.is_full() {
                 self.replace(list == AGAIN);
             }
-            self.place::<AGAIN>(page);
+            self.place::<AGAIN>(page, tick);
         } else {
             if self.is_full() {
                 self.replace_for_unknown();
             }
-            self.place::<ONCE>(page);
+            self.place::<ONCE>(page, tick);
         }
     }
 
     #[inline(always)]
-    fn place<const LIST: usize>(&mut self, page: PageId) {
+    fn place<const LIST: usize>(&mut self, page: PageId, tick: u32) {
         self.lists[LIST].residents += 1;
-        self.pages.place(page, LIST);
+        self.pages.place_at(tick, page, LIST);
     }
 
     #[inline(always)]
@@ -158,12 +260,12 @@ impl ArcCounter {
 impl CountMisses for ArcCounter {
     fn count(&mut self, requests: &[PageId], bound: usize) {
         self.pages.grow(bound);
-        for chunk in requests.chunks(CHUNK) {
+        let mut chunks = requests.chunks(self.others.len()).peekable();
+        while let Some(chunk) = chunks.next() {
             self.make_room(chunk.len());
-            self.pages.read_ahead(chunk);
-            for &page in chunk {
-                self.access(page);
-            }
+            self.pages.fetch_stamps(chunks.peek().copied().unwrap_or_default());
+            self.pages.fetch_blocks(chunk);
+            self.count_chunk(chunk);
         }
     }
 

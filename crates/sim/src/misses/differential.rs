@@ -11,7 +11,7 @@ use types::PageId;
 
 type Build = fn(frames: u32) -> Box<dyn CountMisses>;
 
-const COUNTERS: [(&str, Build); 6] = [
+const COUNTERS: [(&str, Build); 7] = [
     ("lru", |frames| Box::new(LruCounter::new(frames))),
     ("clock", |frames| Box::new(ClockCounter::new(frames))),
     ("arc", |frames| Box::new(ArcCounter::new(frames))),
@@ -19,6 +19,8 @@ const COUNTERS: [(&str, Build); 6] = [
     // Ticks begin anew again and again.
     ("arc", |frames| Box::new(ArcCounter::new(frames).with_ticks_max(TICKS_MAX))),
     ("lirs", |frames| Box::new(LirsCounter::new(frames).with_ticks_max(TICKS_MAX))),
+    // Small memories have a zone, and small chunks several.
+    ("arc", |frames| Box::new(ArcCounter::new(frames).with_chunk(3).with_ticks_max(TICKS_MAX))),
 ];
 const TICKS_MAX: u32 = 1 << 13;
 

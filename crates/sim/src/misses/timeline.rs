@@ -8,13 +8,13 @@
 //! enough for the processor's cache. When the ring of bits is full, pages get new ticks in the same
 //! order.
 
-use types::PageId;
+use types::{PageId, prefetch};
 
 /// Tick and kind of a page's last placement, in one word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp(u32);
 
-/// Accesses whose stamps are best read ahead together.
+/// Accesses whose stamps are best fetched together.
 pub(super) const CHUNK: usize = 128;
 /// The first tick of a placement.
 pub(super) const TICK_FIRST: u32 = 2;
@@ -125,6 +125,24 @@ impl<const KINDS: usize> Timeline<KINDS> {
         std::hint::black_box(read);
     }
 
+    /// Asks for the stamps of pages that will be named.
+    #[inline(always)]
+    pub(super) fn fetch_stamps(&self, pages: &[PageId]) {
+        for page in pages {
+            prefetch(&self.stamps, page.index());
+        }
+    }
+
+    /// Asks for the blocks of the ring that these pages leave when they are named.
+    #[inline(always)]
+    pub(super) fn fetch_blocks(&self, pages: &[PageId]) {
+        let blocks = &self.blocks[..];
+        for &page in pages {
+            let block = self.stamp(page).tick() / BLOCK_TICKS;
+            prefetch(blocks, block as usize & (blocks.len() - 1));
+        }
+    }
+
     #[inline(always)]
     pub(super) fn stamp(&self, page: PageId) -> Stamp {
         self.stamps[page.index()]
@@ -139,10 +157,31 @@ impl<const KINDS: usize> Timeline<KINDS> {
     /// Makes `page`, which has left its list before, the newest of `kind`.
     #[inline(always)]
     pub(super) fn place(&mut self, page: PageId, kind: usize) {
-        let stamp = Stamp::new(self.now, kind);
+        self.place_at(self.now, page, kind);
+        self.now += 1;
+    }
+
+    /// As `place`, at a tick that `make_room` made room for and `advance` will pass.
+    #[inline(always)]
+    pub(super) fn place_at(&mut self, tick: u32, page: PageId, kind: usize) {
+        let stamp = Stamp::new(tick, kind);
         self.stamps[page.index()] = stamp;
         self.mark(stamp);
-        self.now += 1;
+    }
+
+    /// The next placement comes `ticks` later: those in between were made by `place_at`.
+    #[inline(always)]
+    pub(super) fn advance(&mut self, ticks: u32) {
+        self.now += ticks;
+    }
+
+    /// If `is_moved`, moves the page that bears `stamp` from its list to kind 0, at `tick`; without
+    /// a branch.
+    #[inline(always)]
+    pub(super) fn move_if(&mut self, is_moved: bool, page: PageId, stamp: Stamp, tick: u32) {
+        self.stamps[page.index()] = if is_moved { Stamp::new(tick, 0) } else { stamp };
+        let bit = u64::from(is_moved) << (stamp.tick() % BLOCK_TICKS);
+        self.block_mut(stamp.tick() / BLOCK_TICKS)[stamp.kind()] &= !bit;
     }
 
     #[inline(always)]
@@ -173,6 +212,18 @@ impl<const KINDS: usize> Timeline<KINDS> {
             bits = word(block);
         }
         block * BLOCK_TICKS + bits.trailing_zeros()
+    }
+
+    /// The first tick of a block before which `count` placements of `kind` lie, from tick `from`
+    /// on. There must be as many.
+    pub(super) fn end(&self, kind: usize, from: u32, count: u32) -> u32 {
+        let mut block = from / BLOCK_TICKS;
+        let mut found = (self.block(block)[kind] & bits_from(from)).count_ones();
+        while found < count {
+            block += 1;
+            found += self.block(block)[kind].count_ones();
+        }
+        (block + 1) * BLOCK_TICKS
     }
 
     /// Placements of `kind` at ticks from `from` to before `to`, which is not earlier.

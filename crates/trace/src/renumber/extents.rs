@@ -4,9 +4,9 @@
 //! many pages asks once per line: whether all its pages are known there, or all are new there.
 //! What is neither goes the exact way, id by id.
 
-use super::probe::fetch;
 use super::table::{GROUP, hash, home};
 use super::{Full, Renumber};
+use types::prefetch;
 
 /// Ids that count up from `first`, in the order in which they are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Renumber {
                 let lane = (id % GROUP as u64) as usize;
                 let count = rest.min(GROUP - lane);
                 let hash = hash(id - lane as u64);
-                fetch(self.table.slots(), home(hash, self.table.bits()));
+                prefetch(self.table.slots(), home(hash, self.table.bits()));
                 self.parts.push(Part { hash, first: id, count });
                 if self.parts.len() == BLOCK_PARTS {
                     self.settle_parts(out)?;

@@ -9,10 +9,10 @@ pub(super) const BLOCK_KEYS: usize = 4096;
 pub(super) const AHEAD: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use unchecked::{advise_huge_pages, fetch, settle};
+pub(super) use unchecked::{advise_huge_pages, settle};
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) use checked::{advise_huge_pages, fetch, settle};
+pub(super) use checked::{advise_huge_pages, settle};
 
 /// The same in safe code: the fallback, and the oracle of `unchecked`.
 #[cfg(any(test, not(target_arch = "x86_64")))]
@@ -40,20 +40,15 @@ pub(super) mod checked {
         }
     }
 
-    /// Nothing to fetch ahead without a word for it in the language.
-    #[cfg(not(target_arch = "x86_64"))]
-    #[inline(always)]
-    pub(in crate::renumber) fn fetch(_slots: &[u64], _index: usize) {}
-
     /// Nothing to advise without a system call.
     #[cfg(not(target_arch = "x86_64"))]
     pub(in crate::renumber) fn advise_huge_pages(_slots: &mut [u64]) {}
 }
 
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "prefetch, unchecked stores and huge-page advice double the speed")]
+#[allow(unsafe_code, reason = "unchecked stores and huge-page advice double the speed")]
 pub(super) mod unchecked {
-    use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    use types::prefetch;
 
     use super::{AHEAD, BLOCK_KEYS};
     use crate::renumber::table::{Table, hash, home};
@@ -79,7 +74,7 @@ pub(super) mod unchecked {
         let numbers = 1u64 << (bits - 1);
         let base = slots.as_ptr();
         for &key in keys.iter().take(AHEAD) {
-            fetch(slots, home(hash(key), bits));
+            prefetch(slots, home(hash(key), bits));
         }
         let out_base = out.spare_capacity_mut().as_mut_ptr();
         let unsettled_base = unsettled.spare_capacity_mut().as_mut_ptr();
@@ -103,7 +98,7 @@ pub(super) mod unchecked {
         };
         let ahead = keys.get(AHEAD..).unwrap_or_default();
         for (position, (&key, &later)) in keys.iter().zip(ahead).enumerate() {
-            fetch(slots, home(hash(later), bits));
+            prefetch(slots, home(hash(later), bits));
             one(position, key);
         }
         for (position, &key) in keys.iter().enumerate().skip(ahead.len()) {
@@ -115,13 +110,6 @@ pub(super) mod unchecked {
             out.set_len(out.len() + keys.len());
             unsettled.set_len(unsettled_length);
         }
-    }
-
-    /// Starts to bring `slots[index]` into the cache. Any index is allowed; one outside is useless.
-    #[inline(always)]
-    pub(in crate::renumber) fn fetch(slots: &[u64], index: usize) {
-        // SAFETY: a prefetch reads nothing into the program and faults at no address.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(slots.as_ptr().wrapping_add(index).cast()) };
     }
 
     /// Asks the kernel to back a large table by huge pages, where it can: each probe goes to a

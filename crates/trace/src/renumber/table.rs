@@ -9,7 +9,8 @@
 
 use super::Full;
 use super::extents::Part;
-use super::probe::{AHEAD, advise_huge_pages, fetch};
+use super::probe::{AHEAD, advise_huge_pages};
+use types::prefetch;
 
 /// 2^64 / golden ratio, odd: multiplying by it is a bijection that spreads into the high bits.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -276,7 +277,7 @@ impl Table {
                 .find(|&place| rest[place] != first + place as u64)
                 .unwrap_or(rest.len().min(GROUP - lane));
             if let Some(&later) = self.ids.get(number + AHEAD) {
-                fetch(&self.slots, home(hash(later), bits));
+                prefetch(&self.slots, home(hash(later), bits));
             }
             let part = Part { hash: hash(first - lane as u64), first, count };
             if !self.fill_part(&part, number) {
