@@ -41,6 +41,8 @@ impl MemorySource {
             pages: None,
             processes: Vec::new(),
             devices: Vec::new(),
+            files: Vec::new(),
+            recorder: None,
             losses: Vec::new(),
             rejects: Vec::new(),
             disordered: 0,

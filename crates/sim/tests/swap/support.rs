@@ -30,6 +30,8 @@ impl Recorded {
             pages: None,
             processes: Vec::new(),
             devices: Vec::new(),
+            files: Vec::new(),
+            recorder: None,
             losses: Vec::new(),
             rejects: Vec::new(),
             disordered: 0,
