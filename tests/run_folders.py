@@ -102,6 +102,12 @@ def write_table(path: Path, columns: dict[str, tuple[str, list[Any]]]) -> None:
     _core.write_table(str(path), json.dumps({"columns": listed}))
 
 
+def zstd_frame(data: bytes) -> bytes:
+    """One zstd frame that only stores the data, below 128 KiB (RFC 8878)."""
+    head = b"\x28\xb5\x2f\xfd\xa0" + len(data).to_bytes(4, "little")
+    return head + (len(data) << 3 | 1).to_bytes(3, "little") + data
+
+
 def rounds(apps: int, *launches_s: float, **more: Any) -> list[dict[str, Any]]:
     """One visit a second: a round of ``apps`` applications for each launch time; the first cold."""
     visits = [

@@ -20,7 +20,7 @@ def test_a_run_is_what_its_plan_and_visits_say(tmp_path: Path) -> None:
     assert (run.launches(1, 1), run.launches(2), run.rounds()) == ([3.0, 3.0], [1.0], [1, 2])
     assert (run.io_bytes_per_visit(), run.io_bytes_per_visit(3)) == (10, None)
     assert {visit.swap_bytes for visit in run.visits} == {3}
-    assert (run.unfinished, run.owners(), run.recording_path()) == (None, None, None)
+    assert (run.unfinished, run.owners(), run.recording_path("swap")) == (None, None, None)
 
 
 def test_a_run_that_ended_early_says_why(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from run_folders import SECOND, write_run
+from run_folders import SECOND, write_run, zstd_frame
 
 from pagewise import cli
 from pagewise.errors import NothingRecorded, UnreadableInput
@@ -88,7 +88,7 @@ def test_a_cut_names_its_processes_after_the_applications(tmp_path: Path) -> Non
 
 
 def cut(start_ns: int) -> bytes:
-    """`EVENTS` in the columns of the `pgw` format, in one zstd frame that only stores them."""
+    """`EVENTS` in the columns of the `pgw` format, packed."""
     names = [(0, 6, process, int.from_bytes(app.encode(), "little"))
              for process, app in PROCESSES.items()]  # fmt: skip
     rows, last = [], 0
@@ -109,8 +109,7 @@ def cut(start_ns: int) -> bytes:
         ("I", [0] * len(every)),
     ]
     body = head + b"".join(struct.pack(f"<{len(v)}{kind}", *v) for kind, v in columns)
-    frame = b"\x28\xb5\x2f\xfd\xa0" + struct.pack("<I", len(body))
-    return frame + (len(body) << 3 | 1).to_bytes(3, "little") + body
+    return zstd_frame(body)
 
 
 def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from run_folders import MIB, rounds, write_run
+from run_folders import MIB, rounds, write_run, zstd_frame
 
 from pagewise import cli
 from pagewise.report import report
@@ -67,7 +67,7 @@ def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
     assert (found["1", "1 GB"]["ours"], found["1", "1 GB"]["verdict"]) == ("52.6 %", FAILS)
     assert "b (kill at 0.4) 10 MiB a visit" in found["3", "1 GB"]["why"]
     assert found["1", "swap off"]["verdict"] == UNMEASURED
-    assert found["1", "swap off"]["why"].startswith("needs all storage I/O recorded")
+    assert found["1", "swap off"]["why"].startswith("needs block requests recorded")
 
 
 def test_figure_1_splits_what_was_recorded(tmp_path: Path) -> None:
@@ -77,6 +77,17 @@ def test_figure_1_splits_what_was_recorded(tmp_path: Path) -> None:
     assert rows["1 GB, 2 apps: swap on", "other blocks"] == 9 * 4096 / MIB
     assert rows["1 GB, 2 apps: kill at 0.4", "split not recorded"] == 60
     assert rows["2 GB, 16 apps: swap on", "split not recorded"] == 48 * 70
+
+
+def test_a_run_as_it_ships_has_its_block_requests(tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "on", rounds(2, 2.0, 2.0))
+    (folder / "on.blocks.csv.zst").write_bytes(zstd_frame(BLOCKS.encode()))
+    result = thrash.study([folder], tmp_path, seed=1, progress=None)
+    assert [row[1:3] for row in result["figures"][0]["rows"]] == [
+        ["top 10 % of blocks", 10 * 4096 / MIB],
+        ["other blocks", 9 * 4096 / MIB],
+    ]
+    assert list(result["inputs"]) == ["on/run.toml", "on/visits.parquet", "on/on.blocks.csv.zst"]
 
 
 def test_missing_runs_are_asked_for(tmp_path: Path) -> None:

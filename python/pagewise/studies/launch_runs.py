@@ -1,7 +1,8 @@
 """A run of the launch lab: what was planned, how each visit went, and where its recording lies.
 
 A run folder holds run.toml and visits.parquet; a recorded one processes.parquet and recording.pgr
-too. As it ships its recording is NAME.pgw.zst, whose processes are named after their applications.
+too. As it ships, NAME.pgw.zst has its swap events, whose processes are named after their
+applications, and NAME.blocks.csv.zst its block requests.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from pagewise.recording import Progress, Trace, import_trace, read
 from pagewise.units import parse_size
 
 RECORDING = "recording.pgr"
-CUT = "*.pgw.zst"
+CUTS = {"swap": "*.pgw.zst", "block": "*.blocks.csv.zst"}
+"""What stands for the recording as a run ships, by what it is read as."""
 
 
 @dataclass(frozen=True)
@@ -84,20 +86,23 @@ class LaunchRun:
     def files(self) -> list[Path]:
         """The files that its figures rest on."""
         paths = [self.folder / name for name in ("run.toml", "visits.parquet")]
-        recording = self.recording_path()
-        return paths if recording is None else [*paths, recording]
+        recordings = dict.fromkeys(map(self.recording_path, CUTS))
+        return [*paths, *(path for path in recordings if path)]
 
-    def recording_path(self) -> Path | None:
+    def recording_path(self, as_: str) -> Path | None:
         """The recording of the run, or its cut; None where nothing was recorded."""
         whole = self.folder / RECORDING
-        return next(iter([whole] if whole.is_file() else sorted(self.folder.glob(CUT))), None)
+        return whole if whole.is_file() else next(iter(sorted(self.folder.glob(CUTS[as_]))), None)
 
     def recording(
         self, output: Path, as_: str = "swap", progress: Progress | None = None
     ) -> Trace | None:
-        """The recording, imported into ``output`` once so that many passes are quick."""
-        source = self.recording_path()
-        if source is None or (as_ != "swap" and source.name != RECORDING):
+        """The recording, imported into ``output`` once so that many passes are quick.
+
+        ``as_`` is ``"swap"`` or ``"block"``.
+        """
+        source = self.recording_path(as_)
+        if source is None:
             return None
         facts = source.stat()
         identity = digest([str(source.resolve()), facts.st_size, facts.st_mtime_ns])[:8]

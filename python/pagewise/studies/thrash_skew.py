@@ -17,7 +17,7 @@ from pagewise.studies.thrash_storage import WAYS, Counted, Storage
 from pagewise.studies.verdict import Reading, Verdict
 
 RECORD = "needs the runs recorded: `pagewise-agent launch --record`"
-BLOCK = "needs all storage I/O recorded: recording.pgr in the run's folder"
+BLOCK = "needs block requests recorded: `pagewise-agent launch --record`"
 
 
 def skew_verdicts(inputs: Inputs) -> Iterator[Verdict]:
