@@ -71,7 +71,10 @@ def test_the_study_writes_table_verdicts_and_figures(run_folder: Path, tmp_path:
     assert (rows["a"]["recall from"], rows["a"]["recall to"]) == (0.5, 0.5)
     assert rows["b"]["precision, of those out"] is None
     assert {verdict["verdict"] for verdict in result["verdicts"]} == {"does not hold"}
-    assert "all visits before together brought in 50% of" in result["verdicts"][0]["why"]
+    assert (
+        "all visits before together brought in 50% of a visit's 2 pages"
+        in result["verdicts"][0]["why"]
+    )
     assert [figure["name"] for figure in result["figures"]] == [
         "predict-rounds-run",
         "predict-applications-run",

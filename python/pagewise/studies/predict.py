@@ -217,7 +217,8 @@ def _cause(measure: str, found: Sequence[Foretold]) -> str:
     out = [one.precision_out for one in found if one.precision_out is not None]
     if measure == "recall" and found:
         share = fmean(one.recall_all for one in found)
-        return f"all visits before together brought in {share:.0%} of a visit's pages"
+        pages = median(one.pages for one in found)
+        return f"all visits before together brought in {share:.0%} of a visit's {pages:,.0f} pages"
     if measure == "precision" and out:
         return f"of the pages that had left memory since, {fmean(out):.0%} were wanted again"
     return ""

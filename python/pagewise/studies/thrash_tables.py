@@ -10,7 +10,7 @@ from typing import Any
 from pagewise.studies.bootstrap import interval, ratio_interval
 from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.table import Row, Table
-from pagewise.studies.thrash_phones import Phones, series, setting, state
+from pagewise.studies.thrash_phones import Phones, series, setting
 from pagewise.studies.thrash_storage import TOP_SHARES, Storage
 from pagewise.studies.visits import spread
 
@@ -61,8 +61,7 @@ def _launches(runs: Sequence[LaunchRun], seed: int) -> Iterator[Row]:
         mean_low, mean_high = interval(times, None, seed, f"{run.name} {name} mean")
         median_low, median_high = interval(times, 0.5, seed, f"{run.name} {name} median")
         yield {
-            "run": run.name,
-            "state": state(run),
+            "run": series(run),
             "rounds": name,
             "visits": len(visits),
             "unanswered": len(visits) - len(times),
@@ -100,9 +99,9 @@ def _comparison(phones: Phones, seed: int) -> Iterator[Row]:
             mean_low, mean_high = ratio_interval(above, below, None, seed, f"{label} mean")
             median_low, median_high = ratio_interval(above, below, 0.5, seed, f"{label} median")
             yield {
-                "phone": phone.label(),
                 "with swap": series(on),
                 "without": series(off),
+                "phone": phone.label(),
                 "rounds": name,
                 "mean": fmean(above) / fmean(below),
                 "from": mean_low,
@@ -137,8 +136,7 @@ def _volume(run: LaunchRun, phones: Phones) -> Row:
     )
     budget = run.budget_bytes
     return {
-        "run": run.name,
-        "state": state(run),
+        "run": series(run),
         "schedule": run.schedule,
         "ended early": run.unfinished or "",
         "apps": len(run.applications),
@@ -171,8 +169,8 @@ def _killers(phones: Phones) -> Iterator[Row]:
         for run in (*by_threshold, *(phone.on + phone.other if phone.off else ())):
             times = run.launches(2)
             yield {
-                "phone": phone.label(),
                 "run": series(run),
+                "phone": phone.label(),
                 "budget, MiB": (run.budget_bytes or 0) / MIB,
                 "threshold": run.threshold,
                 "kills a visit": fmean(visit.kills for visit in run.visits),
@@ -246,4 +244,4 @@ def _analyses(
     """The first columns of a row, and what the rest comes from."""
     for run in runs:
         for counted, analysis in storage[run.name].analyses.items():
-            yield {"run": run.name, "state": state(run), "accesses to": counted}, analysis
+            yield {"run": series(run), "accesses to": counted}, analysis
