@@ -33,7 +33,7 @@ def run(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="RUNDIR...",
+            metavar="RUNDIR",
             help=f"Run folders of `pagewise-agent launch`; for {OF_RUNS} alone.",
             show_default=False,
         ),
