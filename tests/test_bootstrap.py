@@ -1,0 +1,38 @@
+"""Intervals by bootstrap: repeatable, and as wide as they should be."""
+
+import random
+from statistics import fmean, median
+
+from pagewise.studies.bootstrap import interval, ratio_interval
+
+DRAWN = random.Random(7)
+SAMPLES = [[DRAWN.gauss(10, 2) for _ in range(40)] for _ in range(200)]
+
+
+def test_a_seed_gives_the_same_interval_and_a_name_its_own() -> None:
+    one = interval(SAMPLES[0], None, 1, "a")
+    assert interval(SAMPLES[0], None, 1, "a") == one
+    assert interval(SAMPLES[0], None, 2, "a") != one
+    assert interval(SAMPLES[0], None, 1, "b") != one
+
+
+def test_an_interval_holds_what_it_is_of() -> None:
+    low, high = interval(SAMPLES[0], None, 1, "mean")
+    assert low < fmean(SAMPLES[0]) < high
+    low, high = interval(SAMPLES[0], 0.5, 1, "median")
+    assert low < median(SAMPLES[0]) < high
+    assert interval([3.0], None, 1, "one") == (3.0, 3.0)
+
+
+def test_19_of_20_intervals_hold_the_true_mean() -> None:
+    found = [interval(sample, None, 1, str(place)) for place, sample in enumerate(SAMPLES)]
+    held = sum(low <= 10 <= high for low, high in found)
+    # 190 of 200 expected, 3 standard deviations of 3.1; percentile intervals are a little short.
+    assert 178 <= held <= 199
+
+
+def test_a_ratio_of_two_samples() -> None:
+    doubled = [2 * value for value in SAMPLES[1]]
+    low, high = ratio_interval(doubled, SAMPLES[0], None, 1, "ratio")
+    assert 1.7 < low < 2 < high < 2.3
+    assert ratio_interval([4.0, 4.0], [2.0], 0.5, 1, "constant") == (2.0, 2.0)
