@@ -85,9 +85,10 @@ class LaunchRun:
 
     def files(self) -> list[Path]:
         """The files that its figures rest on."""
-        paths = [self.folder / name for name in ("run.toml", "visits.parquet")]
+        names = ("run.toml", "visits.parquet", "processes.parquet")
+        tables = [self.folder / name for name in names if (self.folder / name).is_file()]
         recordings = dict.fromkeys(map(self.recording_path, CUTS))
-        return [*paths, *(path for path in recordings if path)]
+        return [*tables, *(path for path in recordings if path)]
 
     def recording_path(self, as_: str) -> Path | None:
         """The recording of the run, or its cut; None where nothing was recorded."""
