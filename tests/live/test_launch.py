@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars
@@ -93,15 +93,22 @@ def marked_processes() -> list[str]:
     return found
 
 
-@pytest.fixture
-def machine() -> Iterator[None]:
-    """Checks that the machine is as it was before."""
+def is_free() -> bool:
+    """Whether no launch runs."""
     LOCK.parent.mkdir(exist_ok=True)
     with LOCK.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            pytest.skip("another launch is running on this machine")
+            return False
+    return True
+
+
+@pytest.fixture
+def machine() -> Iterator[None]:
+    """Checks that the machine is as it was before."""
+    if not is_free():
+        pytest.skip("another launch is running on this machine")
     before = state()
     yield
     assert state() == before
@@ -226,11 +233,11 @@ def test_a_server_is_asked_over_http(tmp_path: Path) -> None:
     assert "status 404" in finished.stderr
 
 
-def wait_for(path: Path) -> None:
+def wait_for(fact: Callable[[], bool]) -> None:
     late = time.monotonic() + 30
-    while not path.exists() and time.monotonic() < late:
+    while not fact() and time.monotonic() < late:
         time.sleep(0.02)
-    assert path.exists()
+    assert fact()
 
 
 @pytest.mark.parametrize(
@@ -253,7 +260,7 @@ def test_a_signal_keeps_the_visits_and_undoes_the_changes(
     plan = swapping(tmp_path, mode, rounds=1000)
     folder = plan.with_suffix("")
     run = subprocess.Popen([AGENT, "launch", plan, "-o", folder], stderr=subprocess.PIPE, text=True)
-    wait_for(folder / "visits.parquet")
+    wait_for((folder / "visits.parquet").exists)
     assert len(marked_processes()) > 0 and str(folder) in Path("/proc/swaps").read_text()
     run.send_signal(number)
     # Ends when the guard does as well: it has the same standard error.
@@ -266,11 +273,45 @@ def test_a_signal_keeps_the_visits_and_undoes_the_changes(
     assert not (folder / "swap").exists() and not (folder / "data").exists()
 
 
+def guard_of(run: int) -> int:
+    """The process that waits for the end of a run to undo it."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            is_guard = b"--guard" in path.read_bytes()
+            parent = int((path.parent / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:  # It ended meanwhile.
+            continue
+        if is_guard and parent == run:
+            return int(path.parent.name)
+    raise AssertionError("the run has no guard")
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_run_killed_with_its_guard_is_undone_by_hand(tmp_path: Path) -> None:
+    plan = swapping(tmp_path, rounds=1000)
+    folder = plan.with_suffix("")
+    run = subprocess.Popen([AGENT, "launch", plan, "-o", folder], stderr=subprocess.DEVNULL)
+    wait_for((folder / "visits.parquet").exists)
+    os.kill(guard_of(run.pid), signal.SIGKILL)
+    run.kill()
+    run.wait()
+    # The guard, which shares the lock, dies in its own time.
+    wait_for(is_free)
+    other = swapping(tmp_path).rename(tmp_path / "other.toml")
+    refused = launch(other)
+    undone = subprocess.run([AGENT, "launch", "--undo"], capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 3 and "pagewise-agent launch --undo" in refused.stderr
+    assert (undone.returncode, undone.stderr) == (0, "") and "changes undone" in undone.stdout
+    assert not other.with_suffix("").exists()
+
+
 @pytest.mark.parametrize(
     ("entries", "command", "status", "message"),
     [
         ({}, "/no/such/program", 3, "applications.first: /no/such/program: there is no such"),
         ({"budget": "9000GiB"}, None, 3, "must keep"),
+        ({"swap_size": "9000GiB"}, None, 3, "cannot make the swap file"),
+        ({"mode": "zram", "compressor": "none"}, None, 3, "cannot write none"),
         ({"budget": "lots"}, None, 2, "expected a size such as 650MiB"),
         ({"order": ["third"]}, None, 2, "[applications.third]"),
     ],

@@ -192,7 +192,8 @@ impl Drop for Changes {
     fn drop(&mut self) {
         // After `undo` there is no journal and nothing happens.
         if let Err(error) = undo(&self.root) {
-            eprintln!("pagewise-agent: {error}");
+            // Without a terminal as well: a panic in here would end the undoing.
+            let _ = writeln!(io::stderr(), "pagewise-agent: {error}");
         }
     }
 }
@@ -264,5 +265,63 @@ fn gone(path: &Path, result: io::Result<()>) -> Result<(), Error> {
             Err(Error::file("removed", path, &error))
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A system whose journal holds `entries`, and a half line as a killed run leaves it.
+    fn left(entries: &[Undo]) -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path(FOLDER)).unwrap();
+        let lines: Vec<String> =
+            entries.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
+        fs::write(journal(&root), lines.join("\n") + "\n{\"Write\":{\"pa").unwrap();
+        (folder, root)
+    }
+
+    fn restore(path: &str, value: &str) -> Undo {
+        Undo::Write { path: PathBuf::from(path), value: value.to_owned() }
+    }
+
+    #[test]
+    fn the_last_change_is_undone_first() {
+        let entries = [restore("/swappiness", "60"), restore("/swappiness", "100")];
+        let (_folder, root) = left(&entries);
+        fs::write(root.path("/swappiness"), "999").unwrap();
+        assert_eq!(undo(&root).unwrap(), 2);
+        assert_eq!(root.read("/swappiness").unwrap().unwrap(), "600");
+        assert_eq!(undo(&root).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_cannot_be_undone_stays_in_the_journal_and_keeps_nothing_else_from_it() {
+        let (folder, root) = left(&[
+            restore("/there", "1"),
+            restore("/gone", "2"),
+            Undo::RemoveFile { path: PathBuf::from("/no/such/file") },
+        ]);
+        fs::write(root.path("/there"), "0").unwrap();
+        let error = undo(&root).unwrap_err().to_string();
+        assert!(error.contains("/gone") && error.contains("1 changes are not undone"), "{error}");
+        assert_eq!(root.read("/there").unwrap().unwrap(), "1");
+        fs::write(folder.path().join("gone"), "0").unwrap();
+        assert_eq!(undo(&root).unwrap(), 1);
+        assert!(!journal(&root).exists());
+    }
+
+    #[test]
+    fn one_run_at_a_time_has_the_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let lock = Lock::take(&root).unwrap();
+        let shared = lock.share().unwrap();
+        drop(lock);
+        assert!(Lock::take(&root).unwrap_err().to_string().contains("another launch"));
+        drop(shared);
+        Lock::take(&root).unwrap();
     }
 }

@@ -68,14 +68,14 @@ pub fn run(
         logs: folder.join("logs"),
     };
     made(&place.logs)?;
-    changes.folder(&place.data)?;
-    for step in &preparation.steps {
-        observer.note(&step.to_string());
-        changes.apply(step, preparation.layout.as_ref())?;
-    }
-    let mut recording = match is_recorded {
-        true => Some(Recording::start(root, &folder.join("recording.pgr"))?),
-        false => None,
+    let mut recording = match begin(preparation, &place, is_recorded, &mut changes, observer) {
+        Ok(recording) => recording,
+        Err(error) => {
+            drop(changes);
+            // Nothing was visited: only what is empty goes.
+            let _ = fs::remove_dir(&place.logs).and_then(|()| fs::remove_dir(folder));
+            return Err(error);
+        }
     };
     let mut tour = Tour::new(preparation, &place, is_interrupted);
     let toured = tour.make(observer);
@@ -88,12 +88,30 @@ pub fn run(
     };
     tour.describe(&visits, duration, &reason)?;
     let is_interrupted = tour.is_interrupted();
-    drop(tour);
+    // Before the applications are ended, which nobody using them did.
     let recorded = recording.as_mut().map_or(Ok(None), Recording::finish);
+    drop(tour);
     observer.note("undo all changes");
     changes.undo()?;
     toured?;
     Ok(Outcome { visits, duration, is_interrupted, recording: recorded? })
+}
+
+/// Makes the changes of the plan, and begins the recording.
+fn begin(
+    preparation: &Preparation,
+    place: &Place,
+    is_recorded: bool,
+    changes: &mut Changes,
+    observer: &mut dyn Observer,
+) -> Result<Option<Recording>, Error> {
+    changes.folder(&place.data)?;
+    for step in &preparation.steps {
+        observer.note(&step.to_string());
+        changes.apply(step, place.layout)?;
+    }
+    let recording = preparation.folder.join("recording.pgr");
+    is_recorded.then(|| Recording::start(place.root, &recording)).transpose()
 }
 
 /// The visits of a run.
@@ -194,8 +212,9 @@ impl<'run> Tour<'run> {
         let ended = self.watch.settle();
         let mut result = match ended {
             Some(Ended::Interrupted) => return Ok(None),
-            Some(Ended::Late) => Err("no answer in time".to_owned()),
-            None => asked,
+            // It was killed all the same.
+            Some(Ended::Late) if asked.is_ok() => Err(LATE_ANSWER.to_owned()),
+            _ => asked,
         };
         if result.is_ok() {
             std::thread::sleep(plan.pause.visit);
@@ -253,13 +272,17 @@ fn launch(
     timeouts: &crate::plan::Timeouts,
     watch: &Watch,
 ) -> Result<(), String> {
+    let or_late = |late: &str, why: String| if watch.is_over() { late.to_owned() } else { why };
     if is_cold {
         watch.allow(timeouts.ready);
         application.start()?;
-        application.wait_until_ready(&|| watch.is_over())?;
+        let ready = application.wait_until_ready(&|| watch.is_over());
+        ready.map_err(|why| or_late("not ready in time", why))?;
     } else {
         application.thaw()?;
     }
     watch.allow(timeouts.answer);
-    application.ask(round)
+    application.ask(round).map_err(|why| or_late(LATE_ANSWER, why))
 }
+
+const LATE_ANSWER: &str = "no answer in time";

@@ -191,3 +191,76 @@ impl fmt::Display for Step {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linux::groups::{V1, V2};
+
+    const GIB: u64 = 1 << 30;
+
+    fn plan(mode: &str) -> Plan {
+        let text = format!(
+            "name = 'a'\norder = ['notes']\nmode = '{mode}'\nbudget = '1GiB'\n\
+             swap_size = '2GiB'\nzram_size = '3GiB'\nswappiness = 150\n\
+             [applications.notes]\ncommand = ['cat']\ninterface = 'line'\n"
+        );
+        toml::from_str(&text).unwrap()
+    }
+
+    fn situation(memory_gib: u64, available_gib: u64) -> Situation {
+        let machine = Machine {
+            kernel: String::new(),
+            architecture: String::new(),
+            processors: 1,
+            memory_bytes: memory_gib * GIB,
+            page_bytes: 4096,
+        };
+        Situation { machine, available_bytes: available_gib * GIB, areas: Vec::new() }
+    }
+
+    fn steps_of(mode: &str, layout: &dyn Layout) -> Vec<String> {
+        let root = Root::at("/no/such/system");
+        let steps = steps(&plan(mode), &situation(32, 30), &root, layout, Path::new("/run/1"));
+        steps.unwrap().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn each_mode_has_its_steps() {
+        let layout = V1::new(Path::new("/memory"), Path::new("/freezer"), "launch");
+        let groups = |settings: &str| format!("make 2 cgroups below /memory/launch, {settings}");
+        let budget = "memory.limit_in_bytes 1073741824, memory.swappiness";
+        let file = |priority| format!("swap to the file /run/1/swap of 2GiB, priority {priority}");
+        let zram = "add a zram device of 3GiB (the kernel's compressor), swap priority 32767";
+        let drop = "drop the page cache";
+        let swapping = groups(&format!("{budget} 150"));
+        assert_eq!(steps_of("swap-file", &layout), [&*file(32767), &swapping, drop]);
+        assert_eq!(steps_of("zram+file", &layout), [zram, &file(32766), &swapping, drop]);
+        assert_eq!(steps_of("kill", &layout), [&*groups(&format!("{budget} 0")), drop]);
+        // All that is available but the 8 GiB that stay.
+        let spare = groups(&format!("memory.limit_in_bytes {}, memory.swappiness 0", 22 * GIB));
+        assert_eq!(steps_of("no-limit", &layout), [&*spare, drop]);
+        // 3 of 32 GiB are 9.4 %.
+        let percent = "write 10 to /sys/module/zswap/parameters/max_pool_percent; then restore it";
+        assert_eq!(steps_of("zswap", &layout)[0], percent);
+    }
+
+    #[test]
+    fn version_2_sets_the_swappiness_of_the_machine() {
+        let steps = steps_of("swap-file", &V2::new(Path::new("/cgroup"), "launch"));
+        assert_eq!(steps[1], "write +memory to /cgroup/cgroup.subtree_control; then -memory");
+        assert_eq!(steps[2], "write 150 to /proc/sys/vm/swappiness; then restore it");
+        assert_eq!(steps[3], "make 2 cgroups below /cgroup/launch, memory.max 1073741824");
+    }
+
+    #[test]
+    fn a_third_of_the_memory_or_8_gib_stay_free() {
+        assert_eq!(risk(&plan("swap-file"), &situation(32, 9)), None);
+        assert!(risk(&plan("swap-file"), &situation(32, 8)).unwrap().contains("must keep 8GiB"));
+        assert_eq!(risk(&plan("swap-file"), &situation(12, 5)), None);
+        // The compressed area takes memory beside the budget.
+        let refusal = risk(&plan("zram"), &situation(32, 11)).unwrap();
+        assert!(refusal.contains("may take 4GiB"), "{refusal}");
+        assert_eq!(risk(&plan("no-limit"), &situation(32, 9)), None);
+    }
+}

@@ -261,3 +261,90 @@ fn remove_folder(root: &Root, folder: &Path) -> Result<(), Error> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder laid out like a system with version 2, and one program in it.
+    fn version_2() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let program = root.path("/cgroup/launch/notes");
+        fs::create_dir_all(&program).unwrap();
+        fs::create_dir_all(root.path("/proc/self")).unwrap();
+        let write = |path: &str, text: &str| fs::write(root.path(path), text).unwrap();
+        write("/proc/self/mounts", "none /cgroup cgroup2 rw 0 0\n");
+        write("/cgroup/cgroup.controllers", "cpu memory\n");
+        write("/cgroup/cgroup.subtree_control", "");
+        for file in ["memory.max", "memory.swap.max", "notes/cgroup.freeze"] {
+            write(&format!("/cgroup/launch/{file}"), "");
+        }
+        write("/cgroup/launch/memory.current", "8192\n");
+        write("/cgroup/launch/memory.stat", "anon 4096\nfile 4096\n");
+        write("/cgroup/launch/notes/cgroup.procs", "17\n18\n");
+        write("/cgroup/launch/notes/cgroup.events", "populated 1\nfrozen 1\n");
+        (folder, root)
+    }
+
+    #[test]
+    fn version_2_has_one_tree() {
+        let (_folder, root) = version_2();
+        let layout = layout(&root, "launch").unwrap();
+        let layout = layout.as_ref();
+        assert_eq!(layout.version(), Version::V2);
+        let prepared = layout.preparation(&root).unwrap();
+        assert_eq!((&*prepared[0].0.value, &*prepared[0].1.value), ("+memory", "-memory"));
+        fs::write(root.path("/cgroup/cgroup.subtree_control"), "memory\n").unwrap();
+        assert_eq!(layout.preparation(&root).unwrap(), []);
+
+        for setting in layout.limit(1 << 20).iter().chain(&layout.without_swap(&root, 1 << 20)) {
+            setting.apply(&root).unwrap();
+        }
+        let read = |path: &str| root.read(path).unwrap().unwrap();
+        assert_eq!(read("/cgroup/launch/memory.max"), "1048576");
+        assert_eq!(read("/cgroup/launch/memory.swap.max"), "0");
+        assert_eq!(
+            usage(&root, layout).unwrap(),
+            Usage { memory_bytes: 8192, anonymous_bytes: 4096 }
+        );
+
+        let program = Path::new("/cgroup/launch/notes");
+        assert_eq!(entrances(layout, "notes"), [program.join("cgroup.procs")]);
+        assert_eq!(processes(&root, program).unwrap(), [17, 18]);
+        assert!(freeze(&root, layout, "notes").unwrap());
+        assert_eq!(read("/cgroup/launch/notes/cgroup.freeze"), "1");
+        assert_eq!(left_over(&root, "lau").unwrap(), [Path::new("/cgroup/launch")]);
+        assert!(left_over(&root, "other").unwrap().is_empty());
+    }
+
+    #[test]
+    fn version_1_has_a_tree_per_controller() {
+        let (_folder, root) = version_2();
+        let mounts = "a /memory cgroup rw,memory 0 0\nb /freezer cgroup rw,freezer 0 0\n";
+        fs::write(root.path("/proc/self/mounts"), mounts).unwrap();
+        let layout = layout(&root, "launch").unwrap();
+        let layout = layout.as_ref();
+        assert_eq!(layout.version(), Version::V1);
+        assert_eq!(
+            entrances(layout, "notes"),
+            ["/memory/launch/cgroup.procs", "/freezer/launch/notes/cgroup.procs"]
+                .map(PathBuf::from)
+        );
+        let state = "/freezer/launch/notes/freezer.state";
+        assert_eq!(layout.freeze("notes", false), Setting::new(state, "THAWED"));
+        // Only a kernel that accounts swap has the limit of both.
+        assert_eq!(layout.without_swap(&root, 7).len(), 1);
+        fs::create_dir(root.path("/memory")).unwrap();
+        fs::write(root.path("/memory/memory.memsw.limit_in_bytes"), "").unwrap();
+        let both = Setting::new("/memory/launch/memory.memsw.limit_in_bytes", 7);
+        assert_eq!(layout.without_swap(&root, 7)[1], both);
+    }
+
+    #[test]
+    fn a_setting_makes_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = Setting::new("/none", 1).apply(&Root::at(folder.path())).unwrap_err();
+        assert_eq!(error.io_kind(), Some(io::ErrorKind::NotFound));
+    }
+}

@@ -1,5 +1,6 @@
 //! `pagewise-agent launch`: applications in rounds, under a memory budget.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -10,7 +11,8 @@ use launch::{Observer, Outcome, Preparation, Visited, changes, guard};
 use linux::Root;
 use serde_json::{Value, json};
 
-use crate::exit::{Exit, INTERRUPTED};
+use super::record::LOST_SHARE_MAX;
+use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 
 /// Launch the applications of a plan in rounds, under its memory budget, and time each launch.
@@ -63,9 +65,14 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
     let asked = Arc::new(move || interrupt.came());
     let outcome = launch::run(&root, &preparation, arguments.record, asked, &mut progress)?;
     conclude(&preparation, &outcome, arguments.json);
-    Ok(match outcome.is_interrupted {
-        true => ExitCode::from(INTERRUPTED),
-        false => ExitCode::SUCCESS,
+    let is_lossy = outcome.recording.as_ref().is_some_and(|recording| {
+        let (lost, kept) = (recording.lost as f64, recording.recorded as f64);
+        lost > LOST_SHARE_MAX * (lost + kept)
+    });
+    Ok(match (outcome.is_interrupted, is_lossy) {
+        (true, _) => ExitCode::from(INTERRUPTED),
+        (false, true) => ExitCode::from(DATA_LOST),
+        (false, false) => ExitCode::SUCCESS,
     })
 }
 
@@ -119,7 +126,7 @@ impl Progress {
 
 impl Observer for Progress {
     fn note(&mut self, what: &str) {
-        eprintln!("{what}");
+        say(what);
     }
 
     fn visited(&mut self, visit: &Visited, why: Option<&str>, left: usize) {
@@ -136,14 +143,20 @@ impl Observer for Progress {
         // The mean of the visits so far stands for those to come.
         let rest = self.began.elapsed().mul_f64(left as f64 / made as f64);
         let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
-        eprintln!(
-            "round {}/{}, visit {made}/{}: {} {state} {answer}{killed}; about {rest} left",
-            visit.round + 1,
+        let Visited { round, application, .. } = visit;
+        say(&format!(
+            "round {}/{}, visit {made}/{}: {application} {state} {answer}{killed}; about {rest} \
+             left",
+            round + 1,
             self.rounds,
             self.visits,
-            visit.application,
-        );
+        ));
     }
+}
+
+/// To standard error, if anybody still reads it: a run of hours outlives its terminal.
+fn say(what: &str) {
+    let _ = writeln!(std::io::stderr(), "{what}");
 }
 
 fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) {

@@ -16,7 +16,7 @@ use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 
 /// Losses above this share of the records end in status 4.
-const LOST_SHARE_MAX: f64 = 0.001;
+pub const LOST_SHARE_MAX: f64 = 0.001;
 
 /// Record who swaps what, page by page, until a time, a command or Ctrl-C ends it.
 #[derive(Args)]

@@ -16,6 +16,8 @@ impl Http {
     pub(crate) fn new(url: String, ready_url: String) -> Http {
         // A connection per request: a server may have closed an idle one while it was frozen.
         let agent = ureq::Agent::config_builder()
+            // The application runs here, whatever proxy the environment names.
+            .proxy(None)
             .max_idle_connections(0)
             .max_idle_connections_per_host(0)
             .http_status_as_error(false)
