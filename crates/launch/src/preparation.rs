@@ -58,11 +58,11 @@ impl Preparation {
     /// # Errors
     /// What the operating system refuses to tell.
     pub fn refusals(&self, root: &Root) -> Result<Vec<String>, Error> {
-        let mut refusals: Vec<String> =
-            self.needs().into_iter().filter_map(|need| refusal(root, need)).collect();
+        let mut refusals = Vec::new();
         if !process::is_root() {
             refusals.push("cgroups and swap areas need root: run as root".to_owned());
         }
+        refusals.extend(self.needs().into_iter().filter_map(|need| refusal(root, need)));
         refusals.extend(steps::risk(&self.plan, &self.situation));
         refusals.extend(self.missing_programs());
         if fs::read_dir(&self.folder).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -118,4 +118,40 @@ fn lab(plan: &Path) -> PathBuf {
     let plan = std::path::absolute(plan).unwrap_or_else(|_| plan.to_owned());
     let plans = plan.parent().unwrap_or(Path::new("/"));
     plans.parent().unwrap_or(plans).join("lab")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_does_not_grant_is_refused_before_anything_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path("/proc/self")).unwrap();
+        let mounts = "a /memory cgroup rw,memory 0 0\nb /freezer cgroup rw,freezer 0 0\n";
+        fs::write(root.path("/proc/self/mounts"), mounts).unwrap();
+        let memory = "MemTotal: 4194304 kB\nMemAvailable: 2097152 kB\n";
+        fs::write(root.path("/proc/meminfo"), memory).unwrap();
+        fs::create_dir_all(root.path("/freezer/pagewise-launch-1")).unwrap();
+        let plan = folder.path().join("plan.toml");
+        let text = "name = 'a'\norder = ['notes']\nmode = 'zswap'\nbudget = '1GiB'\n\
+                    swap_size = '1GiB'\nzram_size = '64MiB'\n[applications.notes]\n\
+                    command = ['{lab}/none']\ninterface = 'line'\n\
+                    ready = 'r'\nrequest = 'r'\nanswer = 'a'\n";
+        fs::write(&plan, text).unwrap();
+        let output = folder.path().join("run");
+        let preparation = Preparation::new(&root, &plan, &output).unwrap();
+        let refusals = preparation.refusals(&root).unwrap().join("\n");
+        for expected in [
+            "swapon: the kernel was built without swap",
+            "zswap: the kernel was built without it",
+            "must keep 1.3GiB",
+            "/lab/none: there is no such program",
+            "remove it with: rmdir /freezer/pagewise-launch-1",
+        ] {
+            assert!(refusals.contains(expected), "{expected} is not in {refusals}");
+        }
+        assert!(!refusals.contains("freezer:") && !output.exists());
+    }
 }
