@@ -72,7 +72,7 @@ def state() -> dict[str, object]:
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
     groups = [Path(mount[1]) for mount in mounts if mount[2].startswith("cgroup")]
     return {
-        "swap": Path("/proc/swaps").read_text(),
+        "swap": [line.split()[0] for line in Path("/proc/swaps").read_text().splitlines()],
         "parameters": {str(path): path.read_text() for path in parameters if path.exists()},
         "zram": sorted(path.name for path in Path("/sys/block").glob("zram*")),
         "groups": sorted(str(path) for mount in groups for path in mount.glob("pagewise-launch*")),
@@ -195,7 +195,6 @@ def test_the_killer_kills_what_was_used_longest_ago(tmp_path: Path) -> None:
     assert table["killed"].to_list() == ["", "", "", "b", "a"]
     assert table["cold"].to_list() == [True, True, False, True, True]
     assert table["kills"].to_list() == [0, 0, 0, 1, 1] and table["answered"].all()
-    assert table["swap_out_bytes"].sum() == 0
 
 
 @pytest.mark.usefixtures("machine")
@@ -310,7 +309,7 @@ def test_a_run_killed_with_its_guard_is_undone_by_hand(tmp_path: Path) -> None:
     [
         ({}, "/no/such/program", 3, "applications.first: /no/such/program: there is no such"),
         ({"budget": "9000GiB"}, None, 3, "must keep"),
-        ({"swap_size": "9000GiB"}, None, 3, "cannot make the swap file"),
+        ({"swap_size": "9000GiB"}, None, 3, "does not fit"),
         ({"mode": "zram", "compressor": "none"}, None, 3, "cannot write none"),
         ({"budget": "lots"}, None, 2, "expected a size such as 650MiB"),
         ({"order": ["third"]}, None, 2, "[applications.third]"),

@@ -80,20 +80,18 @@ pub struct Changes {
     root: Root,
     journal: PathBuf,
     file: File,
-    _guard: Guard,
+    guard: Option<Guard>,
 }
 
 impl Changes {
-    /// None yet, and a guard for those to come.
+    /// None yet.
     ///
     /// # Errors
     /// An earlier run that was not undone.
-    pub fn begin(root: &Root, lock: &Lock) -> Result<Changes, Error> {
+    pub fn begin(root: &Root) -> Result<Changes, Error> {
         let journal = journal(root);
         match OpenOptions::new().append(true).create_new(true).open(&journal) {
-            Ok(file) => {
-                Ok(Changes { root: root.clone(), journal, file, _guard: Guard::start(lock)? })
-            }
+            Ok(file) => Ok(Changes { root: root.clone(), journal, file, guard: None }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(Error::Refused(format!(
                     "{}: an earlier launch was killed before it could undo its changes; undo them \
@@ -103,6 +101,15 @@ impl Changes {
             }
             Err(error) => Err(Error::file("made", &journal, &error)),
         }
+    }
+
+    /// From now on the changes are undone even if this program is killed.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn guard(&mut self, lock: &Lock) -> Result<(), Error> {
+        self.guard = Some(Guard::start(lock)?);
+        Ok(())
     }
 
     /// Does one step.
@@ -310,6 +317,25 @@ mod tests {
         assert_eq!(root.read("/there").unwrap().unwrap(), "1");
         fs::write(folder.path().join("gone"), "0").unwrap();
         assert_eq!(undo(&root).unwrap(), 1);
+        assert!(!journal(&root).exists());
+    }
+
+    #[test]
+    fn a_panic_undoes_what_was_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        fs::create_dir_all(root.path(FOLDER)).unwrap();
+        fs::write(root.path("/swappiness"), "060\n").unwrap();
+        let layout = V2::new(Path::new("/cgroup"), "launch");
+        let run = std::panic::AssertUnwindSafe(|| {
+            let mut changes = Changes::begin(&root).unwrap();
+            changes.apply(&Step::Set(Setting::new("/swappiness", 100)), &layout).unwrap();
+            assert_eq!(root.read("/swappiness").unwrap().unwrap(), "100\n");
+            assert!(Changes::begin(&root).unwrap_err().to_string().contains("--undo"));
+            panic!("as a mistake in the run would");
+        });
+        assert!(std::panic::catch_unwind(run).is_err());
+        assert_eq!(root.read("/swappiness").unwrap().unwrap(), "060\n");
         assert!(!journal(&root).exists());
     }
 

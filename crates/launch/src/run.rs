@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -54,11 +55,11 @@ pub fn run(
         return Err(Error::Refused(refusal.clone()));
     }
     let lock = Lock::take(root)?;
-    let mut changes = Changes::begin(root, &lock)?;
+    let mut changes = Changes::begin(root)?;
+    changes.guard(&lock)?;
     let folder = &preparation.folder;
-    let made = |path: &std::path::Path| {
-        fs::create_dir_all(path).map_err(|error| Error::file("made", path, &error))
-    };
+    let made =
+        |path: &Path| fs::create_dir_all(path).map_err(|error| Error::file("made", path, &error));
     made(folder)?;
     let place = Place {
         root,
@@ -81,13 +82,13 @@ pub fn run(
     let toured = tour.make(observer);
     let visits = std::mem::take(&mut tour.visits);
     let duration = tour.began.elapsed();
-    let reason = match (&toured, tour.is_interrupted()) {
-        (Err(error), _) => error.to_string(),
-        (Ok(()), true) => "interrupted".to_owned(),
-        (Ok(()), false) => "complete".to_owned(),
+    let is_interrupted = toured.is_ok() && visits.len() < preparation.visits.len();
+    let reason = match &toured {
+        Err(error) => error.to_string(),
+        Ok(()) if is_interrupted => "interrupted".to_owned(),
+        Ok(()) => COMPLETE.to_owned(),
     };
     tour.describe(&visits, duration, &reason)?;
-    let is_interrupted = tour.is_interrupted();
     // Before the applications are ended, which nobody using them did.
     let recorded = recording.as_mut().map_or(Ok(None), Recording::finish);
     drop(tour);
@@ -96,6 +97,9 @@ pub fn run(
     toured?;
     Ok(Outcome { visits, duration, is_interrupted, recording: recorded? })
 }
+
+/// Why a run ended that made every visit.
+const COMPLETE: &str = "complete";
 
 /// Makes the changes of the plan, and begins the recording.
 fn begin(
@@ -172,16 +176,12 @@ impl<'run> Tour<'run> {
         }
     }
 
-    fn is_interrupted(&self) -> bool {
-        (self.is_asked_to_end)()
-    }
-
     /// Makes every visit, unless the user interrupts.
     fn make(&mut self, observer: &mut dyn Observer) -> Result<(), Error> {
         let preparation = self.preparation;
         self.describe(&[], Duration::ZERO, "running")?;
         for (visit, made) in preparation.visits.iter().zip(1..) {
-            if self.is_interrupted() {
+            if (self.is_asked_to_end)() {
                 return Ok(());
             }
             let Some((visited, why)) = self.visit(visit)? else { return Ok(()) };
@@ -249,7 +249,7 @@ impl<'run> Tour<'run> {
         self.about.duration_s = duration.as_secs_f64();
         self.about.visits = visits.len();
         self.about.answered = visits.iter().filter(|visit| visit.launch.is_some()).count();
-        self.about.finished = reason == "complete";
+        self.about.finished = reason == COMPLETE;
         self.about.reason = reason.to_owned();
         let about = About {
             plan,

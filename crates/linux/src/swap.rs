@@ -70,6 +70,14 @@ pub fn create_file(path: &Path, bytes: u64) -> Result<(), Error> {
     let refused = |error| Error::refused("make the swap file", path, error);
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let file = file.map_err(refused)?;
+    // Asked first: some file systems fill up before they find that there is not enough room.
+    let room = rustix::fs::fstatvfs(&file).map_err(|error| refused(error.into()))?;
+    let left_bytes = room.f_bavail.saturating_mul(room.f_frsize);
+    if bytes > left_bytes {
+        let (wanted, left) = (bytes >> 20, left_bytes >> 20);
+        let what = format!("a swap file of {wanted} MiB does not fit: {left} MiB are left");
+        return Err(Error::unexpected(path, what));
+    }
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes)
         .map_err(|error| refused(error.into()))?;
     format(path, bytes)
@@ -150,6 +158,24 @@ mod tests {
         assert_eq!((areas[0].bytes, areas[0].bytes_used), (524284 * 1024, 1024 * 1024));
         assert_eq!(areas[1].path, PathBuf::from("/var/swap file"));
         assert_eq!((areas[1].is_file, areas[1].priority), (true, -2));
+    }
+
+    #[test]
+    fn a_swap_file_has_its_signature_and_must_fit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("swap");
+        create_file(&path, 1 << 20).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let page_bytes = rustix::param::page_size();
+        assert_eq!(bytes.len(), 1 << 20);
+        assert_eq!(&bytes[page_bytes - 10..page_bytes], b"SWAPSPACE2");
+        let pages = u32::from_ne_bytes(bytes[1028..1032].try_into().unwrap());
+        assert_eq!(pages as usize, (1 << 20) / page_bytes - 1);
+        // A file that is there is left alone.
+        assert!(create_file(&path, 1 << 20).is_err());
+
+        let error = create_file(&folder.path().join("huge"), 1 << 60).unwrap_err().to_string();
+        assert!(error.contains("does not fit"), "{error}");
     }
 
     #[test]

@@ -189,9 +189,10 @@ fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) {
     }
     let seconds =
         |median: Option<f64>| median.map_or("-".into(), |median| format!("{median:.2} s"));
+    let interrupted = if outcome.is_interrupted { " until interrupted" } else { "" };
     println!(
-        "{}: {answered} of {} visits answered in {:.0} s, {cold} cold (median {}), {} warm \
-         (median {}), {kills} kills",
+        "{}: {answered} of {} visits answered in {:.0} s{interrupted}, {cold} cold (median {}), {} \
+         warm (median {}), {kills} kills",
         preparation.folder.display(),
         visits.len(),
         outcome.duration.as_secs_f64(),
