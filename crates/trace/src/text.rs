@@ -113,10 +113,28 @@ pub fn take_time(text: &[u8], unit_ns: u64) -> Option<(i64, &[u8])> {
     let (whole, rest) = take_decimal(text)?;
     let nanos = whole.checked_mul(unit_ns)?;
     let (fraction_ns, rest) = match rest {
-        [b'.', fraction @ ..] => take_fraction(fraction, unit_ns),
+        [b'.', fraction @ ..] => match last_digits(text, fraction.len()) {
+            Some((digits, parts)) if parts <= unit_ns => (digits * (unit_ns / parts), &[][..]),
+            _ => take_fraction(fraction, unit_ns),
+        },
         _ => (0, rest),
     };
     Some((i64::try_from(nanos.checked_add(fraction_ns)?).ok()?, rest))
+}
+
+/// The number that the last `count` bytes of `text` make, all of them digits, and ten to their
+/// number; none of eight or more, or of a text shorter than that. A time often ends its line, where
+/// the bytes before it stand in for those that `leading_digits` would read beyond.
+#[inline(always)]
+fn last_digits(text: &[u8], count: usize) -> Option<(u64, u64)> {
+    let &tail = text.last_chunk()?;
+    if !(1..HEAD_BYTES).contains(&count) {
+        return None;
+    }
+    // Zero bytes, which are no digits, come in behind.
+    let digits = u64::from_le_bytes(tail) >> (8 * (HEAD_BYTES - count));
+    let (number, length) = leading_digits(digits.to_le_bytes());
+    (length == count).then(|| (number, POWERS[count]))
 }
 
 /// The digits behind the point in nanoseconds, at most a whole unit, and what follows them.
@@ -231,6 +249,16 @@ mod tests {
         fn every_number_is_read_back(number: u64) {
             prop_assert_eq!(decimal(number.to_string().as_bytes()), Some(number));
             prop_assert_eq!(decimal_or_hex(format!("0x{number:x}").as_bytes()), Some(number));
+        }
+
+        #[test]
+        fn a_fraction_may_end_the_text(
+            seconds in 0u64..1_000_000_000, fraction in "[0-9]{1,9}", rest in "[^0-9]{0,2}",
+        ) {
+            let text = format!("{seconds}.{fraction}{rest}");
+            let nanos: i64 = format!("{seconds}{fraction:0<9}").parse().unwrap();
+            let expected = Some((nanos, rest.as_bytes()));
+            prop_assert_eq!(take_time(text.as_bytes(), SECOND_NS), expected);
         }
 
         #[test]
