@@ -6,6 +6,7 @@ Needs root, a memory cgroup and a freezer; says what is missing where it is.
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,6 +231,36 @@ def test_a_server_is_asked_over_http(tmp_path: Path) -> None:
     assert visits(plan)["answered"].to_list() == [True, False, True, False]
     assert visits(plan)["cold"].to_list() == [True, True, False, True]
     assert "status 404" in finished.stderr
+
+
+@pytest.mark.skipif(
+    shutil.which("chromium-headless-shell") is None, reason="chromium-headless-shell is missing"
+)
+@pytest.mark.usefixtures("machine")
+def test_a_page_is_asked_over_devtools(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(
+        "<script>function visit(round) { return new Promise((done, failed) =>"
+        " setTimeout(round == 2 ? () => failed(new Error('no round 2')) : done, 50)) }</script>"
+    )
+    browser = {
+        "command": [
+            "chromium-headless-shell",
+            "--no-sandbox",
+            "--disable-gpu",
+            f"--user-agent={MARK}",
+        ],
+        "interface": "devtools",
+        "page": str(page),
+        "request": "visit({round})",
+    }
+    plan = write(tmp_path / "plan.toml", {"browser": browser}, rounds=4, mode="no-limit")
+    finished = launch(plan)
+    assert finished.returncode == 0, finished.stderr
+    table = visits(plan)
+    assert table["answered"].to_list() == [True, True, False, True]
+    assert table["cold"].to_list() == [True, False, False, True]
+    assert (table["launch_s"].drop_nulls() >= 0.05).all() and "no round 2" in finished.stderr
 
 
 def wait_for(fact: Callable[[], bool]) -> None:

@@ -1,6 +1,6 @@
 //! An application of a run: it starts, answers, is frozen and thawed, and ends.
 
-use std::collections::BTreeMap;
+use std::error::Error;
 use std::fs::{self, File, OpenOptions};
 use std::io::BufReader;
 use std::net::TcpListener;
@@ -94,61 +94,79 @@ impl<'run> Application<'run> {
         Ok(&mut running.conversation)
     }
 
-    fn spawn(&mut self) -> Result<(), Box<dyn std::error::Error>> {
+    fn spawn(&mut self) -> Result<(), Box<dyn Error>> {
         let Place { root, layout, lab, data, logs } = self.place;
+        // What it wrote before it was killed is there again, as on a phone.
         let data = data.join(&self.name);
         fs::create_dir_all(&data)?;
-        // A folder that a killed program wrote is kept, as a phone keeps it.
+        let path = logs.join(format!("{}.txt", self.name));
+        let log = OpenOptions::new().create(true).append(true).open(&path)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-        let names = BTreeMap::from([
-            ("{lab}", lab.display().to_string()),
-            ("{data}", data.display().to_string()),
-            ("{port}", port.to_string()),
-        ]);
-        let filled = |text: &str| {
-            names.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
-        };
-        let entry = |value: &Option<String>| filled(value.as_deref().unwrap_or_default());
-        let log_path = logs.join(format!("{}.txt", self.name));
-        let log = OpenOptions::new().create(true).append(true).open(&log_path)?;
-        let log_from = log.metadata()?.len();
-        let (program, arguments) = self.plan.command.split_first().ok_or("no command")?;
-        let mut command = Command::new(filled(program));
-        command.args(arguments.iter().map(|argument| filled(argument)));
-        command.envs(self.plan.environment.iter().map(|(name, value)| (name, filled(value))));
-        command.current_dir(&data).stderr(log.try_clone()?);
-        match self.plan.interface {
-            Interface::Line => command.stdin(Stdio::piped()).stdout(Stdio::piped()),
-            Interface::Http => command.stdin(Stdio::null()).stdout(log),
-            Interface::Devtools => {
-                command.args(DEVTOOLS_FLAGS.map(filled));
-                command.stdin(Stdio::null()).stdout(log)
-            }
-        };
+        let start = Start { lab, data: &data, port, log_from: log.metadata()?.len(), log: path };
+        let mut command = start.command(self.plan, log)?;
         let entrances = groups::entrances(*layout, &self.name);
         let mut child = process::start(root, &mut command, &entrances)?;
-        let conversation: Box<dyn Conversation> = match self.plan.interface {
+        let conversation = start.conversation(self.plan, &mut child)?;
+        self.running = Some(Running { child, conversation });
+        Ok(())
+    }
+}
+
+/// One start of an application's program.
+struct Start<'run> {
+    lab: &'run Path,
+    data: &'run Path,
+    port: u16,
+    log: PathBuf,
+    /// Where this start's part of the log begins.
+    log_from: u64,
+}
+
+impl Start<'_> {
+    /// `text` with what its placeholders stand for; `{round}` stays.
+    fn fill(&self, text: &str) -> String {
+        text.replace("{lab}", &self.lab.display().to_string())
+            .replace("{data}", &self.data.display().to_string())
+            .replace("{port}", &self.port.to_string())
+    }
+
+    fn command(&self, plan: &plan::Application, log: File) -> Result<Command, Box<dyn Error>> {
+        let (program, arguments) = plan.command.split_first().ok_or("no command")?;
+        let mut command = Command::new(self.fill(program));
+        command.args(arguments.iter().map(|argument| self.fill(argument)));
+        command.envs(plan.environment.iter().map(|(name, value)| (name, self.fill(value))));
+        command.current_dir(self.data).stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
+        match plan.interface {
+            Interface::Line => command.stdin(Stdio::piped()).stdout(Stdio::piped()),
+            Interface::Http => &mut command,
+            Interface::Devtools => command.args(DEVTOOLS_FLAGS.map(|flag| self.fill(flag))),
+        };
+        Ok(command)
+    }
+
+    fn conversation(
+        &self,
+        plan: &plan::Application,
+        child: &mut Child,
+    ) -> Result<Box<dyn Conversation>, Box<dyn Error>> {
+        let entry = |value: &Option<String>| self.fill(value.as_deref().unwrap_or_default());
+        Ok(match plan.interface {
             Interface::Line => Box::new(Line {
                 input: child.stdin.take().ok_or("no standard input")?,
                 output: BufReader::new(child.stdout.take().ok_or("no standard output")?),
-                ready: entry(&self.plan.ready),
-                request: entry(&self.plan.request),
-                answer: entry(&self.plan.answer),
+                ready: entry(&plan.ready),
+                request: entry(&plan.request),
+                answer: entry(&plan.answer),
             }),
             Interface::Http => {
-                let ready_url = self.plan.ready_url.as_ref().or(self.plan.url.as_ref());
-                let ready_url = filled(ready_url.map_or("", String::as_str));
-                Box::new(Http::new(entry(&self.plan.url), ready_url))
+                let ready_url = if plan.ready_url.is_some() { &plan.ready_url } else { &plan.url };
+                Box::new(Http::new(entry(&plan.url), entry(ready_url)))
             }
-            Interface::Devtools => Box::new(Devtools::new(
-                log_path,
-                log_from,
-                &entry(&self.plan.page),
-                entry(&self.plan.request),
-            )),
-        };
-        self.running = Some(Running { child, conversation });
-        Ok(())
+            Interface::Devtools => {
+                let (page, request) = (entry(&plan.page), entry(&plan.request));
+                Box::new(Devtools::new(self.log.clone(), self.log_from, &page, request))
+            }
+        })
     }
 }
 
