@@ -22,6 +22,8 @@ enum Command {
     Doctor(commands::doctor::Arguments),
     Launch(commands::launch::Arguments),
     Record(commands::record::Arguments),
+    Manual(commands::manual::Arguments),
+    Completions(commands::completions::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
@@ -29,6 +31,8 @@ fn main() -> std::process::ExitCode {
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Launch(arguments) => commands::launch::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),
+        Command::Manual(arguments) => commands::manual::run(&arguments),
+        Command::Completions(arguments) => commands::completions::run(&arguments),
     };
     exit.unwrap_or_else(|exit| {
         eprintln!("pagewise-agent: {exit}");

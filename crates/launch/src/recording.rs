@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use linux::Root;
-use recorder::{Filter, Outcome, Stop, sources};
+use recorder::{Choice, Filter, Outcome, Stop, sources};
 
 use crate::Error;
 
@@ -49,6 +49,7 @@ impl Recording {
             output: path.to_owned(),
             sources: sources::CATALOG.iter().collect(),
             filter: Filter::default(),
+            backend: Choice::Any,
             buffer_bytes: BUFFER_BYTES,
             command: Vec::new(),
         };

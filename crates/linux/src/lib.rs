@@ -8,6 +8,7 @@
 pub mod cgroup;
 pub mod counters;
 mod error;
+pub mod extents;
 pub mod groups;
 pub mod mounts;
 pub mod pressure;

@@ -1,5 +1,7 @@
 //! The machine and its clocks.
 
+use std::time::Duration;
+
 use crate::counters;
 use crate::{Error, Root};
 
@@ -44,6 +46,18 @@ pub fn monotonic_ns() -> u64 {
 /// CLOCK_REALTIME less CLOCK_MONOTONIC in nanoseconds.
 pub fn realtime_offset_ns() -> i64 {
     clock_ns(rustix::time::ClockId::Realtime) - clock_ns(rustix::time::ClockId::Monotonic)
+}
+
+/// CPU time of this process so far, that of the kernel on its behalf included.
+pub fn processor_time() -> Duration {
+    Duration::from_nanos(clock_ns(rustix::time::ClockId::ProcessCPUTime) as u64)
+}
+
+/// The most memory that this process ever had resident, in bytes; none where the kernel does not say.
+pub fn peak_bytes(root: &Root) -> Option<u64> {
+    let text = root.read("/proc/self/status").ok()??;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
 fn clock_ns(clock: rustix::time::ClockId) -> i64 {

@@ -252,7 +252,7 @@ SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(page_out, struct folio *folio)
 {
 	unsigned long mapping = 0;
-	u64 index = BPF_CORE_READ(folio, index);
+	u64 index = folio->index;
 	u32 process = 0;
 	u64 page = 0;
 	u8 flags = 0;
@@ -306,7 +306,7 @@ static __always_inline u64 return_address(void)
 	return PT_REGS_IP_CORE(registers);
 }
 
-static __always_inline int begin_fault(u64 address, enum fault_state state)
+static __always_inline int begin_fault(u64 address, u64 return_to, enum fault_state state)
 {
 	u32 thread = bpf_get_current_pid_tgid();
 	u32 key = thread % FAULTS_MAX;
@@ -316,7 +316,7 @@ static __always_inline int begin_fault(u64 address, enum fault_state state)
 		return 0;
 	fault->address = address;
 	fault->time_ns = bpf_ktime_get_ns();
-	fault->return_address = return_address();
+	fault->return_address = return_to;
 	fault->thread = thread;
 	fault->reads_device = false;
 	fault->reclaims = false;
@@ -325,15 +325,15 @@ static __always_inline int begin_fault(u64 address, enum fault_state state)
 }
 
 SEC("tp_btf/page_fault_user")
-int BPF_PROG(user_fault, unsigned long address)
+int BPF_PROG(user_fault, unsigned long address, struct pt_regs *registers)
 {
-	return begin_fault(address, USER_FAULT);
+	return begin_fault(address, PT_REGS_IP(registers), USER_FAULT);
 }
 
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(kernel_fault, unsigned long address)
 {
-	return begin_fault(address, KERNEL_FAULT);
+	return begin_fault(address, return_address(), KERNEL_FAULT);
 }
 
 static __always_inline int set_reclaims(bool reclaims)
@@ -404,12 +404,13 @@ int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(swap_transfer, struct bio *bio)
 {
-	u32 operation = BPF_CORE_READ(bio, bi_opf);
+	u32 operation = bio->bi_opf;
 	bool writes = (operation & REQ_OP_MASK) == REQ_OP_WRITE;
 
 	if ((operation & REQ_OP_MASK) > REQ_OP_WRITE)
 		return 0;
-	struct page *page = BPF_CORE_READ(bio, bi_io_vec, bv_page);
+	struct bio_vec *parts = bio->bi_io_vec;
+	struct page *page = parts ? parts->bv_page : 0;
 
 	if (!page)
 		return 0;
@@ -424,8 +425,8 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 	if (!record)
 		return 0;
 	record->object = swap_entry(folio);
-	record->device = BPF_CORE_READ(bio, bi_bdev, bd_dev);
-	record->pages = BPF_CORE_READ(bio, bi_iter.bi_size) >> PAGE_SHIFT;
+	record->device = bio->bi_bdev->bd_dev;
+	record->pages = bio->bi_iter.bi_size >> PAGE_SHIFT;
 	if (operation >> REQ_SWAP_6_12 & 1)
 		record->flags |= MARKED_SWAP;
 	if (fault) {

@@ -8,8 +8,9 @@ use std::rc::Rc;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, PrintLevel, RingBuffer, RingBufferBuilder};
 use linux::cgroup::Version;
-use trace::recording::{FileName, Record};
+use trace::recording::Record;
 
+use crate::batch::Batch;
 use crate::sources::Source;
 use crate::{Error, Filter, file_names};
 use skeleton::{RecorderSkel, RecorderSkelBuilder};
@@ -32,15 +33,6 @@ pub struct Programs<'object> {
     buffer: RingBuffer<'static>,
     /// What the buffer held when it was last looked at.
     drained: Rc<RefCell<Batch>>,
-}
-
-/// What the buffer held.
-#[derive(Debug, Default)]
-pub struct Batch {
-    /// Events in order.
-    pub records: Vec<Record>,
-    /// Names of files whose pages are among the events, or come later.
-    pub files: Vec<FileName>,
 }
 
 /// Where the programs live; made before them and dropped after them.
@@ -100,8 +92,7 @@ impl<'object> Programs<'object> {
         self.buffer.consume().map_err(refused)?;
         let mut batch = self.drained.borrow_mut();
         let taken = take(&batch);
-        batch.records.clear();
-        batch.files.clear();
+        batch.clear();
         taken
     }
 

@@ -9,6 +9,8 @@ pub enum Error {
     System(linux::Error),
     /// The kernel refused the BPF programs.
     Bpf(String),
+    /// The kernel refused text events.
+    Tracefs(String),
     /// The recording could not be written.
     Write(std::io::Error),
     /// The recording cannot be begun at this path.
@@ -27,6 +29,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::System(error) => error.fmt(f),
+            Error::Tracefs(what) => write!(f, "text events: {what}"),
             Error::Bpf(what) => write!(f, "BPF: {what}"),
             Error::Create(path, error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 write!(f, "{}: exists; give another name, or remove it", path.display())

@@ -1,6 +1,8 @@
 //! A live kernel to a recording. It knows how events are got and written; it must not know what they
 //! mean, which crates/trace decides when the recording is imported.
 
+mod backend;
+mod batch;
 #[cfg_attr(not(feature = "bpf"), path = "no_bpf.rs")]
 mod bpf;
 mod error;
@@ -9,9 +11,11 @@ mod file_names;
 mod sampler;
 mod session;
 pub mod sources;
+mod tracefs;
 
+pub use backend::Choice;
 pub use error::Error;
-pub use session::{Outcome, Plan, Stop, probe, record};
+pub use session::{Outcome, Plan, Stop, probe, probe_text, record};
 
 /// What the kernel should report.
 #[derive(Clone, Debug, Default)]

@@ -3,8 +3,7 @@
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use trace::recording::{FileName, Record};
-
+use crate::batch::Batch;
 use crate::sources::Source;
 use crate::{Error, Filter};
 
@@ -12,15 +11,6 @@ use crate::{Error, Filter};
 pub struct Programs<'object> {
     never: Infallible,
     object: PhantomData<&'object ()>,
-}
-
-/// What the buffer held.
-#[derive(Debug, Default)]
-pub struct Batch {
-    /// Events in order.
-    pub records: Vec<Record>,
-    /// Names of files whose pages are among the events, or come later.
-    pub files: Vec<FileName>,
 }
 
 /// Nothing lives in it.

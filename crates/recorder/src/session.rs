@@ -9,9 +9,10 @@ use linux::system::{self, Machine};
 use linux::{Root, process};
 use trace::recording::{About, Ending, Missing, Record, Writer, kind};
 
+use crate::backend::{Backend, Choice};
 use crate::bpf::{self, Programs};
 use crate::sources::{CATALOG, Source};
-use crate::{Error, Filter, sampler};
+use crate::{Error, Filter, sampler, tracefs};
 
 /// How often the buffer is emptied. At 100,000 records a second 20 ms fill 80 KB of it.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
@@ -28,6 +29,8 @@ pub struct Plan {
     pub sources: Vec<&'static Source>,
     /// Whose events.
     pub filter: Filter,
+    /// How the kernel is heard.
+    pub backend: Choice,
     /// Room for records that wait to be written: a power of two.
     pub buffer_bytes: u32,
     /// The command that runs meanwhile, for the recording's own description.
@@ -58,8 +61,14 @@ pub struct Outcome {
     pub bytes: u64,
     /// How long it took.
     pub duration: Duration,
+    /// CPU time of this process in it.
+    pub cpu: Duration,
     /// Exit status of the command, where it ended.
     pub exit_status: Option<i32>,
+    /// How the kernel was heard, as in recordings.
+    pub backend: &'static str,
+    /// What the recording does not have because of how the kernel was heard.
+    pub absent: Vec<Missing>,
     /// Why it ended before its time, where it did: the disk was full, say.
     pub failure: Option<String>,
 }
@@ -71,31 +80,54 @@ pub struct Outcome {
 /// in the outcome, since what was recorded is good.
 pub fn record(root: &Root, plan: &Plan, stop: &mut dyn Stop) -> Result<Outcome, Error> {
     let mut object = bpf::object();
-    let programs = Programs::attach(&mut object, &plan.sources, &plan.filter, plan.buffer_bytes)?;
-    let file = File::create_new(&plan.output)
+    let mut backend =
+        Backend::attach(plan.backend, &mut object, &plan.sources, &plan.filter, plan.buffer_bytes)?;
+    // Appending, so that what is cut off the end leaves no hole.
+    let file = File::options()
+        .append(true)
+        .create_new(true)
+        .open(&plan.output)
         .map_err(|error| Error::Create(plan.output.clone(), error))?;
-    let mut writer = Writer::new(file, &about(root, plan)?).map_err(Error::Write)?;
-    let began = Instant::now();
-    let ended = run(root, plan, &programs, &mut writer, stop);
+    let whole = file.try_clone().map_err(Error::Write)?;
+    let mut writer = Writer::new(file, &about(root, plan, &backend)?).map_err(Error::Write)?;
+    let (began, cpu_before) = (Instant::now(), system::processor_time());
+    let ended = run(root, plan, &mut backend, &mut writer, stop);
     if let Err(error @ Error::Usage(_)) = ended {
         // Its command never ran: there is nothing to keep.
         let _ = std::fs::remove_file(&plan.output);
         return Err(error);
     }
-    let lost = programs.lost();
-    let (recorded, exit_status, mut failure) = match ended {
-        Ok(exit_status) => (writer.recorded(), exit_status, None),
-        Err(error) => (writer.recorded(), None, Some(error.to_string())),
+    if let Err(Error::Write(_)) = ended {
+        // A full disk took half a block; without it what was recorded can still be ended.
+        let _ = whole.set_len(writer.bytes());
+    }
+    let (exit_status, mut failure) = match ended {
+        Ok(exit_status) => (exit_status, None),
+        Err(error) => (None, Some(error.to_string())),
     };
-    let bytes = writer.bytes();
+    let lost = backend.lost() + writer.unwritten();
+    let (recorded, bytes) = (writer.recorded(), writer.bytes());
     let ending = Ending { time_ns: system::monotonic_ns(), recorded, lost, exit_status };
     if let Err(error) = writer.finish(ending) {
+        let _ = whole.set_len(bytes);
         failure.get_or_insert(Error::Write(error).to_string());
     }
-    Ok(Outcome { recorded, lost, bytes, duration: began.elapsed(), exit_status, failure })
+    let (name, absent) = (backend.name(), backend.absent().to_vec());
+    let (duration, cpu) = (began.elapsed(), system::processor_time() - cpu_before);
+    Ok(Outcome {
+        recorded,
+        lost,
+        bytes,
+        duration,
+        cpu,
+        exit_status,
+        backend: name,
+        absent,
+        failure,
+    })
 }
 
-fn about(root: &Root, plan: &Plan) -> Result<About, Error> {
+fn about(root: &Root, plan: &Plan, backend: &Backend) -> Result<About, Error> {
     let machine = Machine::this(root)?;
     Ok(About {
         pagewise: env!("CARGO_PKG_VERSION").to_owned(),
@@ -106,7 +138,8 @@ fn about(root: &Root, plan: &Plan) -> Result<About, Error> {
         page_bytes: machine.page_bytes,
         realtime_offset_ns: system::realtime_offset_ns(),
         sources: plan.sources.iter().map(|source| source.name.to_owned()).collect(),
-        absent: absent(plan),
+        backend: backend.name().to_owned(),
+        absent: absent(plan, backend),
         cgroup: plan.filter.group.as_ref().map(|group| group.folder.display().to_string()),
         process: plan.filter.process,
         command: plan.command.clone(),
@@ -114,19 +147,19 @@ fn about(root: &Root, plan: &Plan) -> Result<About, Error> {
 }
 
 /// What this recording does not have, though a recording may.
-fn absent(plan: &Plan) -> Vec<Missing> {
-    CATALOG
+fn absent(plan: &Plan, backend: &Backend) -> Vec<Missing> {
+    let not_asked = CATALOG
         .iter()
         .filter(|source| !plan.sources.contains(source))
-        .map(|source| Missing { what: source.name.to_owned(), why: "not asked for".to_owned() })
-        .collect()
+        .map(|source| Missing { what: source.name.to_owned(), why: "not asked for".to_owned() });
+    not_asked.chain(backend.absent().iter().cloned()).collect()
 }
 
 /// Moves records from the buffer to the file until it is over; the exit status of the command.
 fn run(
     root: &Root,
     plan: &Plan,
-    programs: &Programs,
+    backend: &mut Backend,
     writer: &mut Writer<File>,
     stop: &mut dyn Stop,
 ) -> Result<Option<i32>, Error> {
@@ -139,7 +172,7 @@ fn run(
     let mut next_sample = Instant::now() + SAMPLE_EVERY;
     loop {
         let over = stop.is_over();
-        drain(programs, writer)?;
+        drain(backend, writer)?;
         if over.is_some() || Instant::now() >= next_sample {
             writer
                 .sample(&sampler::sample(root, plan.filter.group.as_ref()))
@@ -181,13 +214,21 @@ fn names(root: &Root, filter: &Filter) -> Result<Vec<Record>, Error> {
 }
 
 /// Writes what is in the buffer.
-fn drain(programs: &Programs, writer: &mut Writer<File>) -> Result<(), Error> {
-    programs.drain(|batch| {
+fn drain(backend: &mut Backend, writer: &mut Writer<File>) -> Result<(), Error> {
+    backend.drain(|batch| {
         if !batch.files.is_empty() {
             writer.name_files(&batch.files).map_err(Error::Write)?;
         }
         batch.records.iter().try_for_each(|&record| writer.push(record)).map_err(Error::Write)
     })
+}
+
+/// Whether the kernel grants text events, which serve where it refuses BPF.
+///
+/// # Errors
+/// Why not.
+pub fn probe_text() -> Result<(), Error> {
+    tracefs::probe()
 }
 
 /// Whether the kernel takes the programs of each source: loads and attaches them for a moment.

@@ -9,6 +9,8 @@ pub struct Source {
     pub summary: &'static str,
     /// The BPF programs that it is made of, by their names in recorder.bpf.c.
     pub programs: &'static [&'static str],
+    /// The text events that it is made of where BPF is refused, each with a condition or none.
+    pub text_events: &'static [(&'static str, &'static str)],
     /// Whether it is recorded where nothing is asked for.
     pub is_default: bool,
 }
@@ -19,6 +21,7 @@ pub const CATALOG: &[Source] = &[
         name: "swap",
         summary: "pages that leave memory, with their owner, and what swap devices read and write",
         programs: &["page_out", "swap_transfer"],
+        text_events: &[("vmscan/mm_vmscan_write_folio", ""), ("block/block_bio_queue", "")],
         is_default: true,
     },
     Source {
@@ -33,30 +36,46 @@ pub const CATALOG: &[Source] = &[
             "group_reclaim_ends",
             "swapped_pages_change",
         ],
+        text_events: &[
+            ("exceptions/page_fault_user", ""),
+            ("exceptions/page_fault_kernel", ""),
+            ("kmem/rss_stat", "member == 2"),
+        ],
         is_default: true,
     },
     Source {
         name: "files",
         summary: "pages of files that enter and leave the page cache",
         programs: &["file_page_added", "file_page_dropped"],
+        text_events: &[
+            ("filemap/mm_filemap_add_to_page_cache", ""),
+            ("filemap/mm_filemap_delete_from_page_cache", ""),
+        ],
         is_default: false,
     },
     Source {
         name: "block",
         summary: "every request that goes to a block device",
         programs: &["block_request"],
+        text_events: &[("block/block_rq_issue", "")],
         is_default: false,
     },
     Source {
         name: "kills",
         summary: "processes told to die, and by whom",
         programs: &["kill", "oom_kill"],
+        text_events: &[("signal/signal_generate", "sig == 9"), ("oom/mark_victim", "")],
         is_default: false,
     },
     Source {
         name: "launches",
         summary: "processes that begin, change their program and end",
         programs: &["process_exec", "process_fork", "process_exit"],
+        text_events: &[
+            ("sched/sched_process_exec", ""),
+            ("sched/sched_process_fork", ""),
+            ("sched/sched_process_exit", ""),
+        ],
         // Pages are named by process: their names and ends belong to every recording.
         is_default: true,
     },

@@ -71,7 +71,14 @@ fn recorder_sources() -> Vec<Finding> {
         };
         finding(format!("record --{}", source.name), grant, source.summary)
     };
-    recorder::probe().into_iter().map(one).collect()
+    let mut findings: Vec<Finding> = recorder::probe().into_iter().map(one).collect();
+    let text = match recorder::probe_text() {
+        Ok(()) => Grant::Given("text events, where BPF is refused".to_owned()),
+        Err(error) => Grant::Refused(error.to_string()),
+    };
+    let without_it = "no recording where BPF is refused";
+    findings.push(finding("record --backend tracefs".to_owned(), text, without_it));
+    findings
 }
 
 fn print(finding: &Finding) {

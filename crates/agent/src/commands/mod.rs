@@ -1,5 +1,7 @@
 //! One file per command.
 
+pub mod completions;
 pub mod doctor;
 pub mod launch;
+pub mod manual;
 pub mod record;

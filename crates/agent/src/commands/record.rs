@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use linux::Root;
 use linux::cgroup::Hierarchy;
 use recorder::sources::{self, Source};
-use recorder::{Filter, Plan, Stop};
+use recorder::{Choice, Filter, Outcome, Plan, Stop};
+use serde_json::json;
 
-use crate::Outcome;
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 
@@ -54,9 +54,15 @@ pub struct Arguments {
     /// How long, such as 500ms, 60s, 5m.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     duration: Option<Duration>,
-    /// Room for records that wait to be written, in MiB: a power of two.
-    #[arg(long, value_name = "MIB", default_value_t = 8)]
+    /// How the kernel is heard: bpf names pages by owner and address, tracefs by swap slot.
+    #[arg(long, value_enum, default_value = "any")]
+    backend: BackendName,
+    /// Room for records that wait to be written, such as 64MiB: a power of two.
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
     buffer: u32,
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    json: bool,
     /// Where the recording goes; it must not exist.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
@@ -65,20 +71,26 @@ pub struct Arguments {
     command: Vec<String>,
 }
 
-pub fn run(arguments: Arguments) -> Outcome {
+/// A way to hear the kernel, on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum BackendName {
+    /// bpf, and tracefs where the kernel refuses it.
+    Any,
+    Bpf,
+    Tracefs,
+}
+
+pub fn run(arguments: Arguments) -> crate::Outcome {
     let root = Root::system();
     let plan = plan(&root, &arguments)?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
     let mut ending = Ending::new(&arguments, interrupt.clone());
     let outcome = recorder::record(&root, &plan, &mut ending)?;
-    eprintln!(
-        "{}: {} records in {:.1} s, {} lost",
-        arguments.output.display(),
-        outcome.recorded,
-        outcome.duration.as_secs_f64(),
-        outcome.lost
-    );
+    match arguments.json {
+        true => println!("{}", report(&arguments, &outcome)),
+        false => tell(&arguments, &outcome),
+    }
     if let Some(failure) = outcome.failure {
         return Err(Exit::Refused(failure));
     }
@@ -93,13 +105,37 @@ pub fn run(arguments: Arguments) -> Outcome {
     })
 }
 
-fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
-    if !arguments.buffer.is_power_of_two() || arguments.buffer > 1024 {
-        return Err(Exit::Usage(format!(
-            "--buffer {}: expected a power of two up to 1024 (MiB)",
-            arguments.buffer
-        )));
+fn tell(arguments: &Arguments, outcome: &Outcome) {
+    eprintln!(
+        "{}: {} records in {:.1} s, {} lost",
+        arguments.output.display(),
+        outcome.recorded,
+        outcome.duration.as_secs_f64(),
+        outcome.lost
+    );
+    for missing in &outcome.absent {
+        eprintln!("not recorded: {}: {}", missing.what, missing.why);
     }
+}
+
+fn report(arguments: &Arguments, outcome: &Outcome) -> serde_json::Value {
+    json!({
+        "schema": "pagewise.record/1",
+        "path": arguments.output.display().to_string(),
+        "backend": outcome.backend,
+        "records": outcome.recorded,
+        "lost": outcome.lost,
+        "bytes": outcome.bytes,
+        "duration_s": outcome.duration.as_secs_f64(),
+        "cpu_s": outcome.cpu.as_secs_f64(),
+        "peak_bytes": linux::system::peak_bytes(&Root::system()),
+        "exit_status": outcome.exit_status,
+        "absent": outcome.absent,
+        "failure": outcome.failure,
+    })
+}
+
+fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
     if let Some(process) = arguments.pid
         && linux::process::name(root, process).is_none()
     {
@@ -118,7 +154,12 @@ fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
         output: arguments.output.clone(),
         sources: wanted(arguments),
         filter: Filter { group, process: arguments.pid },
-        buffer_bytes: arguments.buffer << 20,
+        backend: match arguments.backend {
+            BackendName::Any => Choice::Any,
+            BackendName::Bpf => Choice::Bpf,
+            BackendName::Tracefs => Choice::Tracefs,
+        },
+        buffer_bytes: arguments.buffer,
         command: arguments.command.clone(),
     })
 }
@@ -195,6 +236,23 @@ impl Drop for Ending {
             let _ = child.wait();
         }
     }
+}
+
+/// Bytes of a ring buffer, which the kernel wants a power of two and at least a page.
+fn parse_size(text: &str) -> Result<u32, String> {
+    let expected = || "expected a power of two from 4KiB to 1GiB, with its unit".to_owned();
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(expected)?;
+    let (number, unit) = text.split_at(digits);
+    let unit_bytes = match unit {
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        _ => return Err(expected()),
+    };
+    let bytes = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit_bytes));
+    bytes
+        .filter(|bytes| bytes.is_power_of_two() && (1 << 12..=1 << 30).contains(bytes))
+        .ok_or_else(expected)
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {

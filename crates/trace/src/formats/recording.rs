@@ -4,6 +4,8 @@
 
 use super::swap_events::{self, SwapEvents};
 use super::{Confidence, Format, ReadOptions};
+use types::EventFlags;
+
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
@@ -19,6 +21,10 @@ pub const FORMAT: Format = Format {
     sniff,
     open,
 };
+
+/// The number of the area in a swap entry, and the bits that a slot has in a page's address.
+const AREA_SHIFT: u32 = 58;
+const AREA_PAGE_BITS: u32 = 32;
 
 /// Records per call, unless a single event has more pages: what a block stands for is not bounded.
 const RECORDS_PER_READ: usize = 1 << 14;
@@ -48,6 +54,8 @@ struct Recording {
 /// What a recording is read as.
 enum Meaning {
     Swap(SwapEvents),
+    /// Without owners: what is written to a swap slot leaves memory, what is read returns.
+    Slots,
     Block,
 }
 
@@ -61,6 +69,7 @@ impl RecordReader for Recording {
             let time_ns = event.time_ns as i64;
             match &mut self.meaning {
                 Meaning::Swap(meaning) => meaning.take(time_ns, event, records, ledger),
+                Meaning::Slots => slot_transfer(time_ns, event, records, ledger),
                 Meaning::Block => block_request(time_ns, event, records, ledger),
             }
         }
@@ -69,7 +78,7 @@ impl RecordReader for Recording {
 
     fn traits(&self) -> Traits {
         match self.meaning {
-            Meaning::Swap(_) => SwapEvents::TRAITS,
+            Meaning::Swap(_) | Meaning::Slots => SwapEvents::TRAITS,
             Meaning::Block => Traits { has_stages: false, ..Traits::BLOCK_EVENTS },
         }
     }
@@ -86,7 +95,12 @@ impl Recording {
         };
         match block {
             Block::Records(events) => (self.events, self.taken) = (events, 0),
-            Block::About(about) => ledger.recorder = Some(about),
+            Block::About(about) => {
+                if about.backend == "tracefs" && matches!(self.meaning, Meaning::Swap(_)) {
+                    self.meaning = Meaning::Slots;
+                }
+                ledger.recorder = Some(about);
+            }
             Block::Files(names) => {
                 for name in names {
                     ledger.files.name(name.device, name.inode, name.path);
@@ -100,6 +114,36 @@ impl Recording {
             Block::Sample(_) | Block::Unknown(_) => {}
         }
         Ok(true)
+    }
+}
+
+/// Appends the pages of a transfer between memory and a swap slot, all of one owner, who is not
+/// known.
+fn slot_transfer(
+    time_ns: i64,
+    event: &recording::Record,
+    records: &mut Vec<Record>,
+    ledger: &mut Ledger,
+) {
+    swap_events::see(event, ledger);
+    let (operation, flags) = match event.kind {
+        kind::SWAP_WRITE => (Operation::SwapOut, EventFlags::DIRTY),
+        kind::SWAP_READ => (Operation::SwapIn, EventFlags::default()),
+        kind::FILE_ADDED => {
+            return swap_events::file_pages(time_ns, Operation::Request, event, records, ledger);
+        }
+        kind::FILE_DROPPED => {
+            return swap_events::file_pages(time_ns, Operation::Evict, event, records, ledger);
+        }
+        _ => return swap_events::know_process(event, ledger),
+    };
+    let process = ledger.named_process(0, b"swap slots");
+    // Areas lie one behind the other in the trace's addresses: 16 TiB each.
+    let first =
+        event.object >> AREA_SHIFT << AREA_PAGE_BITS | event.object & ((1 << AREA_PAGE_BITS) - 1);
+    for slot in swap_events::slots(event) {
+        let page = first + (slot - event.object);
+        records.push(Record { time_ns, process, flags, ..Record::new(operation, page) });
     }
 }
 
@@ -158,6 +202,33 @@ mod tests {
         writer.name_files(&[name]).unwrap();
         events.iter().for_each(|&event| writer.push(event).unwrap());
         writer.finish(Ending { lost: 3, ..Ending::default() }).unwrap()
+    }
+
+    #[test]
+    fn without_owners_slots_leave_and_return() {
+        let about = About { backend: "tracefs".into(), ..About::default() };
+        let mut writer = Writer::new(Vec::new(), &about).unwrap();
+        let entry = 1 << AREA_SHIFT | 7;
+        for (kind, pages) in [(kind::PAGE_OUT, 1), (kind::SWAP_WRITE, 2), (kind::SWAP_READ, 1)] {
+            let event =
+                recording::Record { kind, pages, object: entry, process: 5, ..Default::default() };
+            writer.push(event).unwrap();
+        }
+        let bytes = writer.finish(Ending::default()).unwrap();
+        let (records, ledger) = read_with(&FORMAT, &bytes, &ReadOptions::default()).unwrap();
+        let brief: Vec<_> =
+            records.iter().map(|record| (record.operation, record.address)).collect();
+        let first = 1 << AREA_PAGE_BITS | 7;
+        assert_eq!(
+            brief,
+            [
+                (Operation::SwapOut, first),
+                (Operation::SwapOut, first + 1),
+                (Operation::SwapIn, first),
+            ]
+        );
+        assert!(records.iter().all(|record| record.process == records[0].process));
+        assert_eq!(ledger.processes()[0].name, "swap slots");
     }
 
     fn read(mapping: Mapping) -> (Vec<Record>, Ledger) {

@@ -64,8 +64,8 @@ impl SwapEvents {
                 let duration_ns = u64::from(raw.auxiliary);
                 records.push(Record { duration_ns, flags, ..record });
             }
-            kind::FILE_ADDED => file_pages(Operation::Request, raw, records, ledger),
-            kind::FILE_DROPPED => file_pages(Operation::Evict, raw, records, ledger),
+            kind::FILE_ADDED => file_pages(time_ns, Operation::Request, raw, records, ledger),
+            kind::FILE_DROPPED => file_pages(time_ns, Operation::Evict, raw, records, ledger),
             kind::EXIT => records.push(record(Operation::Exit, ledger.process(raw.process), 0)),
             _ => know_process(raw, ledger),
         }
@@ -148,7 +148,8 @@ pub(super) fn know_process(raw: &recording::Record, ledger: &mut Ledger) {
 }
 
 /// A page enters or leaves the page cache.
-fn file_pages(
+pub(super) fn file_pages(
+    time_ns: i64,
     operation: Operation,
     raw: &recording::Record,
     records: &mut Vec<Record>,
@@ -160,7 +161,7 @@ fn file_pages(
         match ledger.files.page(raw.device, raw.object, page) {
             Some((address, class)) => {
                 let flags = EventFlags::FILE.with_class(class);
-                records.push(Record { flags, ..record(operation, process, address) });
+                records.push(Record { time_ns, flags, ..record(operation, process, address) });
             }
             None => ledger.lose("pages of files beyond the first million", 1),
         }
@@ -196,7 +197,7 @@ fn pages(raw: &recording::Record) -> u64 {
 }
 
 /// The swap slots of a transfer, which lie one behind the other.
-fn slots(raw: &recording::Record) -> impl Iterator<Item = u64> {
+pub(super) fn slots(raw: &recording::Record) -> impl Iterator<Item = u64> {
     let first = raw.object;
     (0..pages(raw)).map(move |place| first.wrapping_add(place))
 }

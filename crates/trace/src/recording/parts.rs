@@ -24,6 +24,9 @@ pub struct About {
     pub page_bytes: u64,
     /// CLOCK_REALTIME less CLOCK_MONOTONIC at the start, in nanoseconds.
     pub realtime_offset_ns: i64,
+    /// How the kernel was heard: `bpf`, by owner and address, or `tracefs`, by swap slot.
+    #[serde(default = "by_owner")]
+    pub backend: String,
     /// What is recorded, by the names of the recorder's catalog.
     pub sources: Vec<String>,
     /// What was asked for, or belongs to a source, and cannot be had here.
@@ -34,6 +37,11 @@ pub struct About {
     pub process: Option<u32>,
     /// The command that was run, where there is one.
     pub command: Vec<String>,
+}
+
+/// Recordings that do not say are of BPF programs.
+fn by_owner() -> String {
+    "bpf".to_owned()
 }
 
 /// The name of a file of which the recording has pages; it stands ahead of them.

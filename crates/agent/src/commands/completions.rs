@@ -1,0 +1,28 @@
+//! `pagewise-agent completions`: what a shell needs to complete its words.
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::Outcome;
+
+/// Print the completions of a shell.
+#[derive(Args)]
+#[command(after_help = "Example: pagewise-agent completions bash > \
+                        /etc/bash_completion.d/pagewise-agent")]
+pub struct Arguments {
+    /// The shell.
+    shell: Shell,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let mut command = crate::Arguments::command();
+    clap_complete::generate(
+        arguments.shell,
+        &mut command,
+        "pagewise-agent",
+        &mut std::io::stdout().lock(),
+    );
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,24 @@
+//! `pagewise-agent manual`: its man pages.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+
+use crate::Outcome;
+use crate::exit::Exit;
+
+/// Write the man pages into a folder.
+#[derive(Args)]
+#[command(after_help = "Example: pagewise-agent manual /usr/local/share/man/man1")]
+pub struct Arguments {
+    /// The folder, which is there.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    clap_mangen::generate_to(crate::Arguments::command(), &arguments.folder)
+        .map_err(|error| Exit::Refused(format!("{}: {error}", arguments.folder.display())))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,99 @@
+//! The two ways to hear from the kernel.
+
+use trace::recording::Missing;
+
+use crate::batch::Batch;
+use crate::bpf::{Object, Programs};
+use crate::sources::Source;
+use crate::tracefs::Text;
+use crate::{Error, Filter};
+
+/// Which way is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// BPF, and text events where the kernel refuses it.
+    #[default]
+    Any,
+    /// BPF programs: every page by owner and address.
+    Bpf,
+    /// Text events: swapped pages by their swap slot.
+    Tracefs,
+}
+
+/// The way that is taken.
+pub enum Backend<'object> {
+    /// BPF programs.
+    Bpf(Box<Programs<'object>>),
+    /// Text events.
+    Text(Box<Text>),
+}
+
+impl<'object> Backend<'object> {
+    /// Switches on what `sources` are made of; from now on nothing is missed. `object` is where BPF
+    /// programs live.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn attach(
+        choice: Choice,
+        object: &'object mut Object,
+        sources: &[&Source],
+        filter: &Filter,
+        buffer_bytes: u32,
+    ) -> Result<Backend<'object>, Error> {
+        let text = || {
+            let text = Text::attach(sources, filter, buffer_bytes)?;
+            Ok(Backend::Text(Box::new(text)))
+        };
+        if choice == Choice::Tracefs {
+            return text();
+        }
+        match Programs::attach(object, sources, filter, buffer_bytes) {
+            Ok(programs) => Ok(Backend::Bpf(Box::new(programs))),
+            Err(Error::Bpf(refusal)) if choice == Choice::Any => {
+                let mut backend = text()
+                    .map_err(|error| Error::Bpf(format!("{refusal}; and text events: {error}")))?;
+                if let Backend::Text(text) = &mut backend {
+                    text.absent.push(Missing { what: "BPF".to_owned(), why: refusal });
+                }
+                Ok(backend)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Its name in recordings.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Backend::Bpf(_) => "bpf",
+            Backend::Text(_) => "tracefs",
+        }
+    }
+
+    /// What the recording does not have because of the way.
+    pub fn absent(&self) -> &[Missing] {
+        match self {
+            Backend::Bpf(_) => &[],
+            Backend::Text(text) => &text.absent,
+        }
+    }
+
+    /// Hands what the buffer holds to `take` and empties it.
+    ///
+    /// # Errors
+    /// What the kernel refuses, or `take`.
+    pub fn drain(&mut self, take: impl FnOnce(&Batch) -> Result<(), Error>) -> Result<(), Error> {
+        match self {
+            Backend::Bpf(programs) => programs.drain(take),
+            Backend::Text(text) => text.drain(take),
+        }
+    }
+
+    /// Records that found the buffer full so far.
+    pub fn lost(&self) -> u64 {
+        match self {
+            Backend::Bpf(programs) => programs.lost(),
+            Backend::Text(text) => text.lost(),
+        }
+    }
+}

@@ -1,0 +1,349 @@
+//! Lines of the kernel's text trace to records. Forms are those of Linux 5.15 to 6.18:
+//! `COMM-TID (TGID) [CPU] FLAGS SECONDS: EVENT: ARGUMENTS`.
+
+use std::collections::HashMap;
+
+use trace::recording::{Record, flag, kind};
+
+use super::slots::Slots;
+
+/// Faults that are remembered; a task has one.
+const FAULTS_MAX: usize = 1 << 16;
+
+/// What has to be remembered from line to line.
+#[derive(Default)]
+pub struct Lines {
+    /// Where the swap areas lie.
+    slots: Slots,
+    /// The last fault of each thread.
+    faults: HashMap<u32, Fault>,
+    /// Bytes in swap of each address space, by the number that the kernel gives it here.
+    swapped: HashMap<u64, i64>,
+}
+
+#[derive(Clone, Copy)]
+struct Fault {
+    address: u64,
+    time_ns: u64,
+    reads_device: bool,
+    is_in_kernel: bool,
+}
+
+/// What stands ahead of the arguments.
+struct Head<'line> {
+    name: &'line str,
+    thread: u32,
+    process: u32,
+    time_ns: u64,
+    event: &'line str,
+}
+
+impl Lines {
+    /// Reads lines while swap areas lie there.
+    pub fn new(slots: Slots) -> Lines {
+        Lines { slots, ..Lines::default() }
+    }
+
+    /// What a line records; none of a line of another form or without meaning here.
+    pub fn record(&mut self, line: &str) -> Option<Record> {
+        let (head, arguments) = head(line)?;
+        let record =
+            Record { time_ns: head.time_ns, process: head.process, pages: 1, ..Record::default() };
+        match head.event {
+            "page_fault_user" => self.begin_fault(&head, arguments, false),
+            "page_fault_kernel" => self.begin_fault(&head, arguments, true),
+            "rss_stat" => self.swap_in(&head, arguments, record),
+            "block_bio_queue" => self.transfer(&head, arguments, record),
+            "block_rq_issue" => block_request(arguments, record),
+            "mm_vmscan_write_folio" | "mm_vmscan_writepage" => {
+                let is_anonymous = arguments.contains("RECLAIM_WB_ANON");
+                let record = Record { process: 0, auxiliary: head.process, ..record };
+                is_anonymous.then_some(Record {
+                    kind: kind::PAGE_OUT,
+                    flags: flag::NO_OWNER,
+                    ..record
+                })
+            }
+            "mm_filemap_add_to_page_cache" => file_pages(arguments, kind::FILE_ADDED, record),
+            "mm_filemap_delete_from_page_cache" => {
+                file_pages(arguments, kind::FILE_DROPPED, record)
+            }
+            "sched_process_exec" => Some(named(head.name, record)),
+            "sched_process_fork" => {
+                let process = number(value(arguments, "child_pid=")?)?;
+                Some(Record { kind: kind::FORK, process, auxiliary: head.process, ..record })
+            }
+            "sched_process_exit" => {
+                // Before Linux 6.15 the line does not tell whether the process ends with its thread.
+                let is_last = match value(arguments, "group_dead=") {
+                    Some(text) => text == "true",
+                    None => head.thread == head.process,
+                };
+                self.faults.remove(&head.thread);
+                is_last.then_some(Record { kind: kind::EXIT, ..record })
+            }
+            "signal_generate" => {
+                let process = number(value(arguments, "pid=")?)?;
+                let is_kill = value(arguments, "sig=")? == "9";
+                let record = Record { process, auxiliary: head.process, ..record };
+                is_kill.then_some(Record { kind: kind::KILL, ..record })
+            }
+            "mark_victim" => {
+                let process = number(value(arguments, "pid=")?)?;
+                let record = Record { process, auxiliary: head.process, ..record };
+                Some(Record { kind: kind::KILL, flags: flag::OOM_KILL, ..record })
+            }
+            _ => None,
+        }
+    }
+
+    fn begin_fault(&mut self, head: &Head, arguments: &str, is_in_kernel: bool) -> Option<Record> {
+        let text = value(arguments, "address=")?;
+        let address = u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()?;
+        if self.faults.len() >= FAULTS_MAX {
+            self.faults.clear();
+        }
+        let fault = Fault { address, time_ns: head.time_ns, reads_device: false, is_in_kernel };
+        self.faults.insert(head.thread, fault);
+        None
+    }
+
+    /// The task's own pages in swap became fewer while its last fault was open.
+    fn swap_in(&mut self, head: &Head, arguments: &str, record: Record) -> Option<Record> {
+        if value(arguments, "type=")? != "MM_SWAPENTS" || value(arguments, "curr=")? != "1" {
+            return None;
+        }
+        let memory = value(arguments, "mm_id=")?.parse().ok()?;
+        let bytes: i64 = value(arguments, "size=")?.trim_end_matches('B').parse().ok()?;
+        let before = self.swapped.insert(memory, bytes);
+        if before.is_some_and(|before| before <= bytes) {
+            return None;
+        }
+        let fault = self.faults.remove(&head.thread)?;
+        let duration = head.time_ns.saturating_sub(fault.time_ns);
+        let in_kernel = if fault.is_in_kernel { flag::IN_KERNEL } else { 0 };
+        let major = if fault.reads_device { flag::MAJOR } else { 0 };
+        Some(Record {
+            kind: kind::SWAP_IN,
+            address: fault.address >> 12,
+            auxiliary: u32::try_from(duration).unwrap_or(u32::MAX),
+            flags: in_kernel | major,
+            ..record
+        })
+    }
+
+    fn transfer(&mut self, head: &Head, arguments: &str, record: Record) -> Option<Record> {
+        let request = Request::parse(arguments)?;
+        let object = self.slots.entry(request.device, request.sector * 512)?;
+        let kind = match request.flags() {
+            0 => kind::SWAP_READ,
+            flag::WRITES => kind::SWAP_WRITE,
+            _ => return None,
+        };
+        if kind == kind::SWAP_READ
+            && let Some(fault) = self.faults.get_mut(&head.thread)
+        {
+            fault.reads_device = true;
+        }
+        let pages = u16::try_from(request.sectors / 8).unwrap_or(u16::MAX);
+        Some(Record { kind, object, device: request.device, pages, ..record })
+    }
+}
+
+/// Splits a line at the event; a process is its thread where the kernel does not know it.
+fn head(line: &str) -> Option<(Head<'_>, &str)> {
+    // A name may hold anything; what follows it does not hold " [".
+    let (who, rest) = line.rsplit_once("] ").filter(|(who, _)| who.contains(" ["))?;
+    let (who, rest) = match rest.split_once(": ") {
+        Some(_) if is_cpu(who) => (who, rest),
+        // The arguments had the same form: look from the front.
+        _ => line.match_indices("] ").find_map(|(at, _)| {
+            let (who, rest) = (&line[..at], &line[at + 2..]);
+            is_cpu(who).then_some((who, rest))
+        })?,
+    };
+    let who = who.rsplit_once(" [")?.0.trim_end();
+    let (who, process) = match who.rsplit_once('(') {
+        Some((before, group)) if group.ends_with(')') => {
+            (before.trim_end(), group.trim_end_matches(')').trim())
+        }
+        _ => (who, ""),
+    };
+    let (name, thread) = who.rsplit_once('-')?;
+    let thread = thread.trim().parse().ok()?;
+    let mut words = rest.splitn(2, ": ");
+    let time = words.next()?.rsplit(' ').next()?;
+    let (event, arguments) = words.next()?.split_once(": ")?;
+    let (seconds, fraction) = time.split_once('.')?;
+    let nanoseconds = format!("{fraction:0<9}").parse::<u64>().ok()?;
+    let head = Head {
+        name: name.trim_start(),
+        thread,
+        process: process.parse().unwrap_or(thread),
+        time_ns: seconds
+            .parse::<u64>()
+            .ok()?
+            .checked_mul(1_000_000_000)?
+            .checked_add(nanoseconds)?,
+        event,
+    };
+    Some((head, arguments))
+}
+
+/// Whether the text ends with an opened bracket and the number of a processor.
+fn is_cpu(who: &str) -> bool {
+    who.rsplit_once('[')
+        .is_some_and(|(_, cpu)| !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The word behind `key`.
+fn value<'line>(arguments: &'line str, key: &str) -> Option<&'line str> {
+    let word = |word: &'line str| word.strip_prefix(key);
+    arguments.split(' ').find_map(word)
+}
+
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok()
+}
+
+/// `254,0 WS [4096 ()] 1234 + 8 [...]`: a request as block events print it.
+struct Request<'line> {
+    device: u32,
+    operation: &'line str,
+    sector: u64,
+    sectors: u64,
+}
+
+impl Request<'_> {
+    fn parse(arguments: &str) -> Option<Request<'_>> {
+        let (ahead, behind) = arguments.split_once(" + ")?;
+        let mut words = ahead.split(' ');
+        let (major, minor) = words.next()?.split_once(',')?;
+        let operation = words.next()?;
+        Some(Request {
+            device: number(major)? << 20 | number(minor)?,
+            operation,
+            sector: words.next_back()?.parse().ok()?,
+            sectors: behind.split(' ').next()?.parse().ok()?,
+        })
+    }
+
+    /// Flags of a `BLOCK` record.
+    fn flags(&self) -> u8 {
+        match self.operation.trim_start_matches('F').bytes().next() {
+            Some(b'R') => 0,
+            Some(b'W') => flag::WRITES,
+            _ => flag::IS_OTHER,
+        }
+    }
+}
+
+fn block_request(arguments: &str, record: Record) -> Option<Record> {
+    let request = Request::parse(arguments)?;
+    Some(Record {
+        kind: kind::BLOCK,
+        address: request.sector,
+        object: request.sectors * 512,
+        device: request.device,
+        flags: request.flags(),
+        pages: 0,
+        ..record
+    })
+}
+
+/// `dev 254:0 ino a3601c pfn=0x4b0b4d ofs=3575808 order=0`.
+fn file_pages(arguments: &str, kind: u8, record: Record) -> Option<Record> {
+    let mut words = arguments.split(' ');
+    let (major, minor) = words.nth(1)?.split_once(':')?;
+    let inode = u64::from_str_radix(words.nth(1)?, 16).ok()?;
+    let byte: u64 = value(arguments, "ofs=")?.parse().ok()?;
+    let order: u32 = value(arguments, "order=").and_then(|order| order.parse().ok()).unwrap_or(0);
+    Some(Record {
+        kind,
+        address: byte / 4096,
+        object: inode,
+        device: number(major)? << 20 | number(minor)?,
+        pages: 1 << order.min(15),
+        ..record
+    })
+}
+
+/// A process under its new name.
+fn named(name: &str, record: Record) -> Record {
+    let mut bytes = [0; 16];
+    let length = name.len().min(bytes.len());
+    bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+    let value = u128::from_le_bytes(bytes);
+    Record { kind: kind::EXEC, address: value as u64, object: (value >> 64) as u64, ..record }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(text: &str) -> Vec<Record> {
+        let mut lines = Lines::default();
+        text.lines().filter_map(|line| lines.record(line)).collect()
+    }
+
+    #[test]
+    fn a_fall_of_swapped_pages_after_a_fault_is_a_swap_in() {
+        let found = records(
+            "  a b) Z (-12   (     10) [001] d....     7.000010: page_fault_user: address=0x7f0000002018 ip=0x1 error_code=0x6\n\
+             \x20 a b) Z (-12   (     10) [001] .....     7.000040: rss_stat: mm_id=5 curr=1 type=MM_SWAPENTS size=8192B\n\
+             \x20 a b) Z (-12   (     10) [001] d....     7.000050: page_fault_user: address=0x7f0000003018 ip=0x1 error_code=0x6\n\
+             \x20 a b) Z (-12   (     10) [001] .....     7.000060: rss_stat: mm_id=5 curr=1 type=MM_SWAPENTS size=12288B\n",
+        );
+        assert_eq!(found.len(), 1);
+        let expected = Record {
+            time_ns: 7_000_040_000,
+            address: 0x7_f000_0002,
+            process: 10,
+            auxiliary: 30_000,
+            pages: 1,
+            kind: kind::SWAP_IN,
+            ..Record::default()
+        };
+        assert_eq!(found[0], expected);
+    }
+
+    #[test]
+    fn block_requests_files_and_processes_are_read() {
+        let found = records(
+            " sync-169 (  169) [000] .....  1.5: block_rq_issue: 254,0 FWS 16384 () 800 + 32 be,0,4 [sh] x]\n\
+             \x20agent-15 (-------) [001] .....  1.6: mm_filemap_add_to_page_cache: dev 254:0 ino a3 pfn=0x4b ofs=8192 order=2\n\
+             \x20sh-9 (  9) [001] .....  1.7: sched_process_exec: filename=/usr/bin/sh pid=9 old_pid=9\n\
+             \x20sh-9 (  9) [001] .....  1.8: sched_process_fork: comm=sh pid=9 child_comm=sh child_pid=11\n\
+             \x20sh-9 (  9) [001] d..1.  1.9: signal_generate: sig=9 errno=0 code=0 comm=sh pid=11 grp=1 res=0\n\
+             \x20sh-9 (  9) [001] .....  2.0: sched_process_exit: comm=sh pid=9 prio=120 group_dead=true\n\
+             \x20kswapd0-40 (  40) [001] .....  2.1: mm_vmscan_write_folio: page=0x1 pfn=0x2 flags=RECLAIM_WB_ANON|RECLAIM_WB_ASYNC\n\
+             CPU:1 [LOST 12 EVENTS]\n",
+        );
+        let brief: Vec<_> =
+            found.iter().map(|record| (record.kind, record.process, record.address)).collect();
+        let name = u64::from(u16::from_le_bytes(*b"sh"));
+        assert_eq!(
+            brief,
+            [
+                (kind::BLOCK, 169, 800),
+                (kind::FILE_ADDED, 15, 2),
+                (kind::EXEC, 9, name),
+                (kind::FORK, 11, 0),
+                (kind::KILL, 11, 0),
+                (kind::EXIT, 9, 0),
+                (kind::PAGE_OUT, 0, 0),
+            ]
+        );
+        assert_eq!((found[0].flags, found[0].object), (flag::WRITES, 32 * 512));
+        assert_eq!((found[1].object, found[1].device, found[1].pages), (0xa3, 254 << 20, 4));
+    }
+
+    #[test]
+    fn damaged_lines_are_no_records() {
+        let line =
+            " sh-9 (  9) [001] d..1.  1.9: signal_generate: sig=9 errno=0 code=0 comm=sh pid=11 ";
+        for end in 0..line.len() - 12 {
+            assert_eq!(records(&line[..end]), [], "{end}");
+        }
+    }
+}

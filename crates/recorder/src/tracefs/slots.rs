@@ -1,0 +1,72 @@
+//! Sectors of disks to slots of swap areas.
+
+use linux::{Root, extents, swap};
+
+/// A page.
+const PAGE_BYTES: u64 = 4096;
+
+/// Where the kernel keeps the number of the area in a swap entry on 64-bit machines.
+const AREA_SHIFT: u32 = 58;
+
+/// A piece of a swap area on a disk.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    device: u32,
+    first_byte: u64,
+    bytes: u64,
+    /// Swap entry of its first page.
+    entry: u64,
+}
+
+/// Every swap area, as it lies on the disks.
+#[derive(Debug, Default)]
+pub struct Slots(Vec<Piece>);
+
+impl Slots {
+    /// The areas in use now, and those of them that cannot be found on their disk.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn now(root: &Root) -> Result<(Slots, Vec<String>), linux::Error> {
+        let (mut pieces, mut unknown) = (Vec::new(), Vec::new());
+        for (number, area) in swap::areas(root)?.into_iter().enumerate() {
+            match extents::of(root, &area.path) {
+                Ok(extents) => pieces.extend(extents.iter().map(|extent| Piece {
+                    device: extent.device,
+                    first_byte: extent.device_byte,
+                    bytes: extent.bytes,
+                    entry: (number as u64) << AREA_SHIFT | (extent.file_byte / PAGE_BYTES),
+                })),
+                Err(error) => unknown.push(error.to_string()),
+            }
+        }
+        Ok((Slots(pieces), unknown))
+    }
+
+    /// The swap entry of the page at `byte` of a device; none where no area lies.
+    pub fn entry(&self, device: u32, byte: u64) -> Option<u64> {
+        let piece = self.0.iter().find(|piece| {
+            piece.device == device
+                && byte.checked_sub(piece.first_byte).is_some_and(|place| place < piece.bytes)
+        })?;
+        Some(piece.entry + (byte - piece.first_byte) / PAGE_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_are_found_in_the_pieces_of_their_area() {
+        let piece = |device, first_byte, entry| Piece { device, first_byte, bytes: 8192, entry };
+        let area = 1 << AREA_SHIFT;
+        let slots = Slots(vec![piece(8, 4096, area), piece(8, 40960, area | 2), piece(9, 0, 0)]);
+        assert_eq!(slots.entry(8, 4096 + 4096), Some(area | 1));
+        assert_eq!(slots.entry(8, 40960), Some(area | 2));
+        assert_eq!(slots.entry(9, 0), Some(0));
+        for (device, byte) in [(8, 0), (8, 4096 + 8192), (7, 4096)] {
+            assert_eq!(slots.entry(device, byte), None, "{device} {byte}");
+        }
+    }
+}
