@@ -17,26 +17,41 @@ pub(super) fn can_follow(last: &Record, next: &Record) -> bool {
     i32::try_from(next.time_ns.wrapping_sub(last.time_ns) as i64).is_ok()
 }
 
-/// The bytes of a block of `records`, of which there is at least one.
-pub(super) fn pack(records: &[Record]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(HEAD_BYTES + records.len() * RECORD_BYTES);
+/// Replaces `bytes` by those of a block of `records`, of which there is at least one.
+pub(super) fn pack(records: &[Record], bytes: &mut Vec<u8>) {
+    bytes.clear();
+    bytes.reserve(HEAD_BYTES + records.len() * RECORD_BYTES);
     bytes.extend((records.len() as u32).to_le_bytes());
     bytes.extend(records[0].time_ns.to_le_bytes());
     let mut time_ns = records[0].time_ns;
-    for record in records {
+    column(bytes, records, |record| {
         let distance = record.time_ns.wrapping_sub(time_ns) as i32;
-        bytes.extend(distance.to_le_bytes());
         time_ns = record.time_ns;
+        distance.to_le_bytes()
+    });
+    column(bytes, records, |record| [record.kind]);
+    column(bytes, records, |record| [record.flags]);
+    column(bytes, records, |record| record.pages.to_le_bytes());
+    column(bytes, records, |record| record.process.to_le_bytes());
+    column(bytes, records, |record| record.auxiliary.to_le_bytes());
+    column(bytes, records, |record| record.device.to_le_bytes());
+    column(bytes, records, |record| record.address.to_le_bytes());
+    column(bytes, records, |record| record.object.to_le_bytes());
+}
+
+/// Appends one value per record. The room is made first: growing for each value costs more than the
+/// value.
+fn column<const WIDTH: usize>(
+    bytes: &mut Vec<u8>,
+    records: &[Record],
+    mut value: impl FnMut(&Record) -> [u8; WIDTH],
+) {
+    let start = bytes.len();
+    bytes.resize(start + records.len() * WIDTH, 0);
+    let (places, _) = bytes[start..].as_chunks_mut::<WIDTH>();
+    for (place, record) in places.iter_mut().zip(records) {
+        *place = value(record);
     }
-    bytes.extend(records.iter().map(|record| record.kind));
-    bytes.extend(records.iter().map(|record| record.flags));
-    bytes.extend(records.iter().flat_map(|record| record.pages.to_le_bytes()));
-    bytes.extend(records.iter().flat_map(|record| record.process.to_le_bytes()));
-    bytes.extend(records.iter().flat_map(|record| record.auxiliary.to_le_bytes()));
-    bytes.extend(records.iter().flat_map(|record| record.device.to_le_bytes()));
-    bytes.extend(records.iter().flat_map(|record| record.address.to_le_bytes()));
-    bytes.extend(records.iter().flat_map(|record| record.object.to_le_bytes()));
-    bytes
 }
 
 /// The records in the bytes of a block; none if they are not what `pack` makes.
