@@ -4,13 +4,17 @@ Needs root, a memory cgroup of version 1, BPF and an agent built with it; says w
 it is.
 """
 
+import ctypes
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,23 +85,33 @@ def budget(tmp_path: Path) -> Iterator[Path]:
     assert str(swap_file) not in Path("/proc/swaps").read_text()
 
 
+@pytest.fixture
+def alone(budget: Path) -> Path:
+    """The budget, where nobody else swaps: the kernel counts for the whole machine."""
+    if len(Path("/proc/swaps").read_text().splitlines()) > 2:
+        pytest.skip("another swap area is in use: the kernel's counters would count its pages")
+    return budget
+
+
 def counters() -> dict[str, int]:
     lines = Path("/proc/vmstat").read_text().splitlines()
     return {name: int(value) for name, value in (line.split() for line in lines)}
 
 
-def record(output: Path, group: Path, program: str) -> subprocess.CompletedProcess[str]:
+def record(
+    output: Path, group: Path, program: str, *options: str
+) -> subprocess.CompletedProcess[str]:
     """Records a Python program that runs in `group`."""
     inside = f'echo $$ > {group}/cgroup.procs; exec "$@"'
     command = ["sh", "-c", inside, "sh", sys.executable, "-c", program]
-    arguments = [AGENT, "record", "-o", output, "--cgroup", group.name, "--", *command]
+    arguments = [AGENT, "record", "-o", output, "--cgroup", group.name, *options, "--", *command]
     return subprocess.run(arguments, capture_output=True, text=True, timeout=300)
 
 
-def test_totals_are_those_of_the_kernel(budget: Path, tmp_path: Path) -> None:
+def test_totals_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
     recording = tmp_path / "touch.pgr"
     before = counters()
-    finished = record(recording, budget, TOUCH.format(mib=80, touches=20_000))
+    finished = record(recording, alone, TOUCH.format(mib=80, touches=20_000))
     after = counters()
     assert finished.returncode == 0, finished.stderr
     assert ", 0 lost" in finished.stderr
@@ -168,7 +182,7 @@ def test_a_killed_recorder_leaves_a_readable_recording(tmp_path: Path) -> None:
         (["--", "/no/such/program"], 2, "cannot run /no/such/program"),
         (["--pid", "4294967290", "--for", "1s"], 2, "there is no such process"),
         (["--cgroup", "no-such-group", "--for", "1s"], 3, "cannot find the memory cgroup"),
-        (["--buffer", "3", "--for", "1s"], 2, "a power of two"),
+        (["--buffer", "3MiB", "--for", "1s"], 2, "a power of two"),
         (["--for", "soon"], 2, "such as 60s"),
     ],
 )
@@ -228,3 +242,84 @@ def test_file_pages_block_requests_and_kills(budget: Path, tmp_path: Path) -> No
     blocks = tmp_path / "block.parquet"
     report = pw.import_trace(recording, blocks, as_="block")
     assert report["accesses"] - report["writes"] >= 8 * MIB // 4096
+
+
+def info_of(recording: Path) -> dict[str, Any]:
+    result: dict[str, Any] = pw.read(recording).info()
+    return result
+
+
+def test_losses_are_counted(budget: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "lossy.pgr"
+    finished = record(recording, budget, TOUCH.format(mib=80, touches=20_000), "--buffer", "4KiB")
+    assert finished.returncode == 4, finished.stderr
+    assert "give a larger --buffer" in finished.stderr
+    assert info_of(recording)["lost"] > 0
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 64 KiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=64k", "tmpfs"]
+    subprocess.run(["mount", *options, folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_leaves_whole_blocks(budget: Path, small_disk: Path) -> None:
+    recording = small_disk / "full.pgr"
+    finished = record(recording, budget, TOUCH.format(mib=80, touches=200_000), "--json")
+    assert finished.returncode == 3
+    assert "No space left" in finished.stderr
+    report = json.loads(finished.stdout)
+    assert recording.stat().st_size >= report["bytes"] > 0
+    info = info_of(recording)
+    assert info["header"]["recorder"]["cgroup"].endswith(budget.name)
+    torn = [loss["what"] for loss in info["header"]["losses"] if "cut short" in loss["what"]]
+    assert not torn
+
+
+def test_a_group_that_vanishes_ends_nothing(budget: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "vanished.pgr"
+    command = [AGENT, "record", "-o", recording, "--cgroup", budget.name, "--for", "2s"]
+    recorder = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    while not (recording.exists() and recording.stat().st_size > 0):
+        assert recorder.poll() is None
+        time.sleep(0.01)
+    budget.rmdir()
+    _, errors = recorder.communicate(timeout=60)
+    assert recorder.returncode == 0, errors
+    assert info_of(recording)["lost"] == 0
+
+
+def test_what_a_killed_recorder_loaded_leaves_the_kernel(tmp_path: Path) -> None:
+    recording = tmp_path / "killed.pgr"
+    recorder = subprocess.Popen([AGENT, "record", "-o", recording, "--for", "60s"])
+    while not (recording.exists() and recording.stat().st_size > 0):
+        assert recorder.poll() is None
+        time.sleep(0.01)
+    descriptions = Path(f"/proc/{recorder.pid}/fdinfo").glob("*")
+    lines = [line for one in descriptions for line in one.read_text().splitlines()]
+    programs = {int(line.split()[1]) for line in lines if line.startswith("prog_id:")}
+    recorder.kill()
+    recorder.wait()
+    assert programs
+    for _ in range(100):
+        if not any(is_loaded(program) for program in programs):
+            return
+        time.sleep(0.1)
+    pytest.fail("programs are still in the kernel")
+
+
+def is_loaded(program: int) -> bool:
+    """Whether the kernel has a BPF program of this number (BPF_PROG_GET_FD_BY_ID)."""
+    system_call = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
+    attributes = ctypes.create_string_buffer(struct.pack("<I12x", program), 16)
+    file = ctypes.CDLL(None).syscall(system_call, 13, attributes, 16)
+    if file >= 0:
+        os.close(file)
+    return bool(file >= 0)
