@@ -4,7 +4,7 @@
 //! logs of ages: sums and products stand in the same order as in `policy::placement::Adaptive`, so that
 //! both come to the same bits, and nothing else is shared.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 const BINS: usize = 100;
 const PASTS: usize = 5;
@@ -60,6 +60,24 @@ struct Values {
     free: [f64; CLASSES],
 }
 
+/// Operations of both tiers.
+#[derive(Clone, Copy, Default)]
+struct Operations {
+    slow_reads: u64,
+    slow_writes: u64,
+    fast_reads: u64,
+    fast_writes: u64,
+}
+
+impl Operations {
+    fn cost(&self, latencies: &Latencies) -> f64 {
+        self.slow_reads as f64 * latencies.slow_read
+            + self.slow_writes as f64 * latencies.slow_write
+            + self.fast_reads as f64 * latencies.fast_read
+            + self.fast_writes as f64 * latencies.fast_write
+    }
+}
+
 /// The decisions of `adaptive`.
 pub(super) struct Adaptive {
     capacity: usize,
@@ -78,6 +96,13 @@ pub(super) struct Adaptive {
     contested: u64,
     idle: u64,
     victim: Option<u32>,
+    /// Own operations, and pages that were dropped in memory and counted as written for it.
+    own: Operations,
+    owed: BTreeSet<u32>,
+    /// What `priority` would have done, and its residents.
+    simplest: Operations,
+    simplest_fast: BTreeSet<u32>,
+    asked_return: f64,
 }
 
 impl Adaptive {
@@ -100,6 +125,11 @@ impl Adaptive {
             contested: 0,
             idle: 0,
             victim: None,
+            own: Operations::default(),
+            owed: BTreeSet::new(),
+            simplest: Operations::default(),
+            simplest_fast: BTreeSet::new(),
+            asked_return: 0.0,
         };
         adaptive.revalue(true);
         adaptive
@@ -118,12 +148,23 @@ impl Adaptive {
         let is_fast = if self.residents.contains_key(&page) {
             self.has_room() || self.keep.by_bin[past][0].dirty + saved >= 0.0
         } else {
-            self.has_room() || self.displaces(self.enter.by_bin[past][0].dirty + saved)
+            self.has_room() || self.displaces(self.enter.by_bin[past][0].dirty + saved, -saved)
         };
         if is_fast {
             self.residents.insert(page, false);
+            self.own.fast_writes += 1;
         } else {
             self.residents.remove(&page);
+            self.own.slow_writes += 1;
+        }
+        if self.owed.remove(&page) {
+            self.own.slow_writes -= 1;
+        }
+        if self.simplest_fast.contains(&page) || self.simplest_fast.len() < self.capacity {
+            self.simplest_fast.insert(page);
+            self.simplest.fast_writes += 1;
+        } else {
+            self.simplest.slow_writes += 1;
         }
         is_fast
     }
@@ -135,16 +176,31 @@ impl Adaptive {
         let (reads, past) =
             self.stories.get(&page).map_or((0, 0), |story| (story.reads, story.past));
         self.begin(page, (reads + 1).min(3), past);
+        self.owed.remove(&page);
+        if self.simplest_fast.contains(&page) {
+            self.simplest.fast_reads += 1;
+        } else {
+            self.simplest.slow_reads += 1;
+        }
         if self.residents.contains_key(&page) {
+            self.own.fast_reads += 1;
             return true;
         }
+        self.own.slow_reads += 1;
         let class = self.stories[&page].class();
         let value =
             if self.has_room() { self.keep.free[class] } else { self.enter.by_bin[class][0].clean };
-        let gain = value - self.latencies.fast_write;
-        let fills = gain > 0.0 && (self.has_room() || self.displaces(gain));
+        let spending = self.latencies.fast_write;
+        let gain = value - spending;
+        let fills = gain > 0.0
+            && if self.has_room() {
+                gain >= self.asked_return * spending
+            } else {
+                self.displaces(gain, spending)
+            };
         if fills {
             self.residents.insert(page, true);
+            self.own.fast_writes += 1;
         }
         fills
     }
@@ -159,14 +215,17 @@ impl Adaptive {
         self.count(page, |seen| &mut seen.dropped);
         self.stories.remove(&page);
         self.residents.remove(&page);
+        self.owed.remove(&page);
+        self.simplest_fast.remove(&page);
     }
 
     fn has_room(&self) -> bool {
         self.residents.len() < self.capacity
     }
 
-    /// Looks at every resident; the cheapest leaves if it is worth less than `gain`.
-    fn displaces(&mut self, gain: f64) -> bool {
+    /// Looks at every resident; the cheapest leaves if it is worth less than `gain`, by as much as is asked
+    /// of what is spent.
+    fn displaces(&mut self, gain: f64, spending: f64) -> bool {
         if gain <= 0.0 {
             self.idle += 1;
             return false;
@@ -186,8 +245,16 @@ impl Adaptive {
         } else if gain > worth {
             self.contested += 1;
         }
-        if gain <= worth {
+        let is_only_copy = !self.residents[&page];
+        let spending = spending + if is_only_copy { self.latencies.slow_write } else { 0.0 };
+        if gain <= worth || gain - worth < self.asked_return * spending {
             return false;
+        }
+        if is_only_copy {
+            self.own.slow_writes += 1;
+            if self.drops && self.stories[&page].reads > 0 {
+                self.owed.insert(page);
+            }
         }
         self.residents.remove(&page);
         self.victim = Some(page);
@@ -203,7 +270,21 @@ impl Adaptive {
             if self.ageings.is_multiple_of(4) {
                 self.revalue(self.has_room());
             }
+            self.ask();
         }
+    }
+
+    /// The nearer the own cost, from 3 % below that of `priority` on, comes to the credit, the more must be
+    /// expected of spending.
+    fn ask(&mut self) {
+        let simplest = self.simplest.cost(&self.latencies);
+        let regret = self.own.cost(&self.latencies) - (1.0 - 0.03) * simplest;
+        let left = self.capacity as f64 * self.latencies.fast_write + 0.03 * simplest - regret;
+        self.asked_return = match regret {
+            regret if regret <= 0.0 => 0.0,
+            regret if regret >= 3.0 * left => 3.0,
+            regret => regret / left,
+        };
     }
 
     /// A page begins a new wait.

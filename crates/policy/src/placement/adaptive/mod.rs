@@ -11,11 +11,13 @@
 
 mod ages;
 mod history;
+mod regret;
 mod residents;
 mod valuation;
 
 use super::{PageIn, PageOut, Placement, Tier};
 use history::{Class, History};
+use regret::Regret;
 use residents::{Copy, Residents};
 use types::PageId;
 use valuation::{Latencies, Terms, Valuation};
@@ -72,6 +74,7 @@ pub struct Adaptive {
     enter: Valuation,
     price: f64,
     demand: Demand,
+    regret: Regret,
     /// Events until the next ageing.
     events_left: u64,
     /// Ageings until the next revaluation.
@@ -96,6 +99,7 @@ impl Adaptive {
             enter: Valuation::default(),
             price: 0.5 * latencies.slow_read / capacity.max(1) as f64,
             demand: Demand::default(),
+            regret: Regret::new(capacity, latencies),
             events_left: 0,
             ageings_left: 0,
             chosen: None,
@@ -127,6 +131,7 @@ impl Adaptive {
             self.revalue(has_room);
         }
         self.ageings_left -= 1;
+        self.regret.settle();
         self.residents.age(self.history.now());
     }
 
@@ -154,9 +159,10 @@ impl Adaptive {
         self.history.fade();
     }
 
-    /// Whether a page whose entry is worth `gain` nanoseconds gets a frame although none is free: that
-    /// of a resident worth less, which becomes the chosen victim.
-    fn takes_frame(&mut self, gain: f64) -> bool {
+    /// Whether a page whose entry is worth `gain` nanoseconds and takes `spending` now gets a frame
+    /// although none is free: that of a resident worth less, which becomes the chosen victim. What the
+    /// regret forbids is still demand.
+    fn takes_frame(&mut self, gain: f64, spending: f64) -> bool {
         if gain <= 0.0 {
             self.demand.idle += 1;
             return false;
@@ -167,11 +173,43 @@ impl Adaptive {
         } else if gain > cheapest.worth {
             self.demand.contested += 1;
         }
-        if gain <= cheapest.worth {
+        let is_only_copy = self.residents.copy(cheapest.page) == Copy::Dirty;
+        let spending = spending + if is_only_copy { self.latencies.slow_write } else { 0.0 };
+        let profit = gain - cheapest.worth;
+        if profit <= 0.0 || profit < self.regret.asked_return() * spending {
             return false;
         }
         self.chosen = Some(cheapest.page);
         true
+    }
+
+    fn place_written(&mut self, out: PageOut) -> Tier {
+        let class = self.history.written(out.page);
+        // What writing to the fast tier saves against writing to the slow one.
+        let saved = self.latencies.slow_write - self.latencies.fast_write;
+        if out.is_resident {
+            if out.has_room || self.keep.of_young(class, Copy::Dirty) + saved >= 0.0 {
+                self.residents.put(out.page, class, Copy::Dirty, self.history.now());
+                return Tier::Fast;
+            }
+            self.residents.remove(out.page);
+            return Tier::Slow;
+        }
+        self.admitted = (class, Copy::Dirty);
+        let gain = self.enter.of_young(class, Copy::Dirty) + saved;
+        if out.has_room || self.takes_frame(gain, -saved) { Tier::Fast } else { Tier::Slow }
+    }
+
+    /// Whether a page that was read from the slow tier is filled into the fast one.
+    fn fills(&mut self, class: Class, has_room: bool) -> bool {
+        let spending = self.latencies.fast_write;
+        if has_room {
+            let gain = self.keep.of_young_in_free_frame(class) - spending;
+            return gain > 0.0 && gain >= self.regret.asked_return() * spending;
+        }
+        let gain = self.enter.of_young(class, Copy::Clean) - spending;
+        // Without gain a page is not filled in, which says nothing about the demand for frames.
+        gain > 0.0 && self.takes_frame(gain, spending)
     }
 }
 
@@ -179,6 +217,7 @@ impl Placement for Adaptive {
     fn grow(&mut self, pages: usize) {
         self.history.grow(pages);
         self.residents.grow(pages);
+        self.regret.grow(pages);
     }
 
     #[inline(always)]
@@ -194,24 +233,14 @@ impl Placement for Adaptive {
             return if out.is_resident { Tier::Fast } else { Tier::Slow };
         }
         self.tick(out.has_room);
-        let class = self.history.written(out.page);
-        // What writing to the fast tier saves against writing to the slow one.
-        let saved = self.latencies.slow_write - self.latencies.fast_write;
-        if out.is_resident {
-            if out.has_room || self.keep.of_young(class, Copy::Dirty) + saved >= 0.0 {
-                self.residents.put(out.page, class, Copy::Dirty, self.history.now());
-                return Tier::Fast;
-            }
-            self.residents.remove(out.page);
-            return Tier::Slow;
-        }
-        self.admitted = (class, Copy::Dirty);
-        let gain = self.enter.of_young(class, Copy::Dirty) + saved;
-        if out.has_room || self.takes_frame(gain) { Tier::Fast } else { Tier::Slow }
+        let tier = self.place_written(out);
+        self.regret.written(out.page, tier);
+        tier
     }
 
     fn place_in(&mut self, read: PageIn) -> Tier {
         self.tick(read.has_room);
+        self.regret.read(read.page, read.from);
         let class = self.history.read(read.page);
         if read.from == Tier::Fast {
             let copy = self.residents.copy(read.page);
@@ -219,22 +248,19 @@ impl Placement for Adaptive {
             return Tier::Fast;
         }
         self.admitted = (class, Copy::Clean);
-        let value = if read.has_room {
-            self.keep.of_young_in_free_frame(class)
-        } else {
-            self.enter.of_young(class, Copy::Clean)
-        };
-        let gain = value - self.latencies.fast_write;
-        // Without gain a page is not filled in, which says nothing about the demand for frames.
-        if gain > 0.0 && (read.has_room || self.takes_frame(gain)) {
-            Tier::Fast
-        } else {
-            Tier::Slow
+        if !self.fills(class, read.has_room) {
+            return Tier::Slow;
         }
+        self.regret.filled();
+        Tier::Fast
     }
 
     fn victim(&mut self) -> PageId {
         let victim = self.chosen.take().expect("an admission into a full tier chose a victim");
+        if self.residents.copy(victim) == Copy::Dirty {
+            let is_in_memory = self.residents.class(victim).is_in_memory();
+            self.regret.given_up(victim, self.drops_in_memory && is_in_memory);
+        }
         self.residents.remove(victim);
         victim
     }
@@ -246,6 +272,7 @@ impl Placement for Adaptive {
 
     fn forget(&mut self, page: PageId) {
         self.history.dropped(page);
+        self.regret.dropped(page);
         self.residents.remove(page);
     }
 }

@@ -86,6 +86,11 @@ impl Residents {
         copy_of_log(usize::from(self.log_of[page.index()]))
     }
 
+    /// The class of `page`, a resident.
+    pub fn class(&self, page: PageId) -> Class {
+        Class::of(usize::from(self.log_of[page.index()]) / 2)
+    }
+
     /// `page` becomes a resident, or changes as one: its age starts again.
     #[inline]
     pub fn put(&mut self, page: PageId, class: Class, copy: Copy, now: EventNumber) {
