@@ -6,7 +6,7 @@
 //! latencies of both tiers follows what holding a copy in the fast tier is worth when a frame costs
 //! `price` per event (`Valuation`); the price rises while admissions push out pages of worth and falls
 //! otherwise. A page enters if it is worth more than the cheapest resident by all the writes its
-//! entry causes. Nothing here is tuned to a trace: with a large fast tier the price falls and
+//! entry causes, and by a return on them while the placement is behind the simplest one (`Regret`). Nothing here is tuned to a trace: with a large fast tier the price falls and
 //! everything enters; with a small one only pages with evidence of a return do.
 
 mod ages;
@@ -183,6 +183,7 @@ impl Adaptive {
         true
     }
 
+    /// The tier that a page which must be written goes to.
     fn place_written(&mut self, out: PageOut) -> Tier {
         let class = self.history.written(out.page);
         // What writing to the fast tier saves against writing to the slow one.
