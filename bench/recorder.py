@@ -46,7 +46,7 @@ for _ in range({touches}):
         region[page * 4096]
 """
 
-# A program that works on objects of its own and swaps as much as a program short of memory does.
+# A program that works on objects of its own, at the edge of its budget.
 APPLICATION = """
 import ast, random
 random.seed(7)
@@ -56,7 +56,7 @@ for turn in range({turns}):
     tree = ast.parse(source)
     names = sorted(node.__class__.__name__ for node in ast.walk(tree))
     kept.append((tree, names))
-    if len(kept) > 20:
+    if len(kept) > 12:
         kept.pop(random.randrange(len(kept)))
 """
 
@@ -112,7 +112,7 @@ def run(program: str, mib: int, recording: Path | None, extra: tuple[str, ...] =
             command = [str(AGENT), "record", *wanted, "--", *command]
         finished = subprocess.run(command, capture_output=True, text=True)
     if finished.returncode != 0:
-        raise RuntimeError(finished.stderr)
+        raise RuntimeError(f"status {finished.returncode}: {finished.stderr}")
     cpu_s = float(finished.stderr.split()[-1])
     if recording is None:
         return Run(cpu_s)
