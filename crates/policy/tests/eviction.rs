@@ -6,13 +6,11 @@ use std::sync::Arc;
 use testkit::{eviction, generate};
 use types::PageId;
 
+/// Counts the misses of the next batch of requests.
+type Counter = Box<dyn FnMut(&[PageId]) -> u64>;
+
 /// What counts the misses of consecutive batches of `requests`.
-fn counter(
-    row: &Row,
-    frames: u32,
-    requests: &[PageId],
-    pages: usize,
-) -> Box<dyn FnMut(&[PageId]) -> u64> {
+fn counter(row: &Row, frames: u32, requests: &[PageId], pages: usize) -> Counter {
     match row.build {
         Build::Online(build) => {
             let (mut policy, mut memory) = (build(frames), Residency::new(frames));
