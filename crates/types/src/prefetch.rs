@@ -1,5 +1,5 @@
 //! Memory asked for before it is needed, so that waits for scattered places overlap with work.
-//! docs/decisions/0004-prefetch.md says what it gains.
+//! docs/decisions/0005-prefetch.md says what it gains.
 
 /// Starts to bring `items[index]` into the cache. Any index is allowed; one outside is useless.
 #[cfg(target_arch = "x86_64")]
