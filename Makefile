@@ -41,7 +41,8 @@ lab-setup:
 RUNS ?= build/launch-runs
 lab: build lab-setup
 	tools/launch_runs.sh $(RUNS)
-	.venv/bin/pagewise study thrash $(RUNS)/* -o build/study-thrash --report build/thrash.html
+	.venv/bin/pagewise study thrash $(RUNS)/no-limit* $(RUNS)/kill-* $(RUNS)/phone-* \
+	    -o build/study-thrash --report build/study-thrash/report.html
 	.venv/bin/pagewise study predict $(RUNS)/phone-1g
 
 bench: build

@@ -6,8 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 out=${1:?usage: tools/launch_runs.sh OUT [PLAN...]}
 shift
-[ $# -gt 0 ] || set -- phone-1g kill-1g kill-1g-60 kill-1g-lenient phone-2g kill-2g \
-    phone-2g-25apps kill-2g-25apps multiswap-1 multiswap-2 multiswap-3
+[ $# -gt 0 ] || set -- multiswap-1 multiswap-2 multiswap-3 no-limit no-limit-25apps \
+    phone-2g-25apps kill-2g-25apps kill-1g-lenient kill-1g-60 kill-2g phone-2g kill-1g phone-1g
 
 mkdir -p "$out"
 for plan in "$@"; do
