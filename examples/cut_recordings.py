@@ -1,27 +1,35 @@
-"""Cuts the recordings in this folder from the raw ones; needs the raw folder, numpy and zstd.
+"""Cuts the recordings in this folder from runs of the launch lab; needs polars and zstd.
 
-    python examples/cut_recordings.py RAW_FOLDER
+    python examples/cut_recordings.py RUN_FOLDER...
 
-What it changes, and nothing else: events of processes outside the ten applications are dropped;
-each process of an application is named after it instead of its command; the visit logs
-are copied. Times, pages, slots and pids stay as recorded.
+Of each run NAME it keeps in examples/NAME/
+
+- `visits.parquet`, as it is;
+- `run.toml` without the names of folders;
+- `NAME.pgw.zst`, if the run swapped: every page of an application swapped out or in, and the
+  exits. Times and latencies are cut to microseconds.
+- `NAME.blocks.csv.zst`, of the four phones with nine applications: every request to a disk, in
+  the columns of `blockcsv`. Those of the other runs would take 20 MB.
+
+Processes are named after their application; those that belong to none are left out of the swap
+events, and called `other` where they cause block I/O. Nothing is sampled.
 """
 
+import re
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
+import polars
+
+import pagewise as pw
+from pagewise import _core
 
 FOLDER = Path(__file__).resolve().parent
-RECORDINGS = ("swap700", "swap1400")
-VISIT_LOGS = ("base", "kill700", "kill700b", "kill1400", "swap700", "swap1400")
-
-# The order in which the driver starts them; each becomes a child of the driver.
-APPLICATIONS = (
-    "web1", "nodets", "java1", "web2", "pyast", "sql", "nodejson", "web3", "java2", "web4",
-)  # fmt: skip
-
+WITH_BLOCKS = ("phone-1g", "kill-1g", "phone-2g", "kill-2g")
 MAGIC = 0x31574750
 COLUMNS = (
     ("dt_ns", "<i4"),
@@ -32,106 +40,146 @@ COLUMNS = (
     ("entry", "<u8"),
     ("aux", "<u4"),
 )
-PAGE_OUT, SWAP_IN, EXEC, EXIT, FORK = 1, 4, 6, 7, 8
-DEVICE_WRITE = 2
+SWAP_OUT, SWAP_IN, EXIT, WRITE = (
+    _core.kinds().index(name) for name in ("swap_out", "swap_in", "exit", "write")
+)
+TYPES = {SWAP_OUT: 1, SWAP_IN: 4, EXIT: 7}
+"""Of an event, its type in a .pgw file."""
+EXEC = 6
+MAJOR, SHARED = 4, 8
+MICROSECOND = 1000
+LONGEST_GAP_NS = 2_000_000_000
+"""Between two events of a .pgw file, whose differences of time are 32-bit numbers."""
 
 
-def read_raw(path: Path) -> tuple[int, dict[str, np.ndarray]]:
-    """The columns of a raw recording and the time of its start in ns."""
-    data = subprocess.run(["zstd", "-dcq", path], capture_output=True, check=True).stdout
-    magic, count, start = np.frombuffer(data, "<u8", 3)
-    assert magic == MAGIC, path
-    columns, offset = {}, 24
-    for name, kind in COLUMNS:
-        columns[name] = np.frombuffer(data, kind, count, offset)
-        offset += columns[name].nbytes
-    return int(start), columns
-
-
-def applications(columns: dict[str, np.ndarray]) -> dict[int, str]:
-    """The application of each process that belongs to one: the driver's n-th child with pages."""
-    forks = columns["type"] == FORK
-    parent = dict(
-        zip(columns["tgid"][forks].tolist(), columns["value"][forks].tolist(), strict=True)
-    )
-    touching = np.unique(columns["tgid"][np.isin(columns["type"], (PAGE_OUT, SWAP_IN))]).tolist()
-
-    def lineage(process: int) -> list[int]:
-        line = [process]
-        while line[-1] in parent:
-            line.append(parent[line[-1]])
-        return line
-
-    lines = [lineage(process) for process in touching]
-    shared = set.intersection(*(set(line[1:]) for line in lines))
-    roots = sorted({next(p for p in reversed(line) if p not in shared) for line in lines})
-    assert len(roots) <= len(APPLICATIONS), roots
-    names = name_roots(roots, columns)
-    family = {}
-    for process in {*parent, *touching}:
-        root = next((p for p in lineage(process) if p in names), None)
-        if root is not None:
-            family[process] = names[root]
-    return family
-
-
-def name_roots(roots: list[int], columns: dict[str, np.ndarray]) -> dict[int, str]:
-    """Names each root by what it executed first, in the driver's order of starting."""
-    command = {"chromium-headle": "web", "node": "node", "java": "java", "python3": "py"}
-    kinds = {"nodets": "node", "nodejson": "node", "pyast": "py", "sql": "py"}
-    waiting = list(APPLICATIONS)
-    names = {}
-    for root in roots:
-        execs = np.nonzero((columns["type"] == EXEC) & (columns["tgid"] == root))[0]
-        comms = [
-            (columns["value"][i].tobytes() + columns["entry"][i].tobytes()).split(b"\0")[0].decode()
-            for i in execs
-        ]
-        kind = next(command[comm] for comm in reversed(comms) if comm in command)
-        name = next(n for n in waiting if kinds.get(n, n.rstrip("0123456789")) == kind)
-        waiting.remove(name)
-        names[root] = name
-    return names
-
-
-def cut(start: int, columns: dict[str, np.ndarray], family: dict[int, str]) -> bytes:
-    """The raw bytes with the applications' events alone, preceded by one name per process."""
-    keep = np.isin(columns["tgid"], list(family)) & np.isin(
-        columns["type"], (PAGE_OUT, SWAP_IN, EXIT, 3)
-    )
-    count = len(family)
-    names = [family[process].encode().ljust(16, b"\0") for process in sorted(family)]
-    time = np.cumsum(columns["dt_ns"].astype(np.int64))[keep]
-    head = {
-        "dt_ns": np.zeros(count, "<i4"),
-        "type": np.full(count, EXEC, "u1"),
-        "flags": np.zeros(count, "u1"),
-        "tgid": np.array(sorted(family), "<u4"),
-        "value": np.array([int.from_bytes(n[:8], "little") for n in names], "<u8"),
-        "entry": np.array([int.from_bytes(n[8:], "little") for n in names], "<u8"),
-        "aux": np.zeros(count, "<u4"),
+def swap_events(trace: Path, applications: dict[int, str]) -> tuple[dict[str, np.ndarray], int]:
+    """The columns of the applications' swap events, and how many events there are."""
+    header = pw.read(trace).header
+    pids = np.array([process["pid"] for process in header["processes"]], "<u4")
+    events = polars.read_parquet(trace).filter(polars.col("event").is_in(list(TYPES)))
+    kind, flags = events["event"].to_numpy(), events["flags"].to_numpy()
+    actor = pids[events["process"].to_numpy()]
+    # The page of an exit is void; of all other swap events the space names the page's owner.
+    owned = kind != EXIT
+    space = events["space"].to_numpy()
+    owner = np.where(owned, pids[np.maximum(space, 1) - 1], actor)
+    keep = np.isin(owner, list(applications)) & ((space > 0) | ~owned)
+    # Two processors may store their events a little out of order.
+    times = np.maximum.accumulate(events["time_ns"].to_numpy()[keep])
+    times = times // MICROSECOND * MICROSECOND
+    kind, flags = kind[keep], flags[keep]
+    took = np.minimum(events["duration_ns"].to_numpy()[keep], 2**32 - 1)
+    columns = {
+        "dt_ns": np.diff(times, prepend=0),
+        "type": np.vectorize(TYPES.get, otypes=["u1"])(kind),
+        "flags": ((flags & MAJOR) != 0) * 2 * (kind == SWAP_IN)
+        + ((flags & SHARED) != 0) * 2 * (kind == SWAP_OUT),
+        "tgid": owner[keep],
+        "value": np.where(kind == EXIT, 0, events["address"].to_numpy()[keep]),
+        "entry": np.zeros(len(kind)),
+        "aux": np.where(kind == SWAP_OUT, actor[keep], took // MICROSECOND * MICROSECOND),
     }
-    body = {name: columns[name][keep] for name, _ in COLUMNS}
-    body["dt_ns"] = np.diff(time, prepend=0).astype("<i4")
-    parts = [np.array([MAGIC, count + keep.sum(), start], "<u8").tobytes()]
-    parts += [np.concatenate([head[n], body[n]]).astype(k).tobytes() for n, k in COLUMNS]
+    return columns, len(kind)
+
+
+def naming(processes: np.ndarray, applications: dict[int, str]) -> dict[str, np.ndarray]:
+    """An exec of each of ``processes``, which gives it its application's name."""
+    text = [applications[process].encode().ljust(16, b"\0") for process in processes.tolist()]
+    count = len(text)
+    return {
+        "dt_ns": np.zeros(count),
+        "type": np.full(count, EXEC),
+        "flags": np.zeros(count),
+        "tgid": processes,
+        "value": np.frombuffer(b"".join(t[:8] for t in text), "<u8"),
+        "entry": np.frombuffer(b"".join(t[8:] for t in text), "<u8"),
+        "aux": np.zeros(count),
+    }
+
+
+def bridged(columns: dict[str, np.ndarray], applications: dict[int, str]) -> dict[str, np.ndarray]:
+    """The columns with further execs, which change nothing, where two events lie far apart."""
+    fillers = columns["dt_ns"] // LONGEST_GAP_NS
+    before = np.repeat(np.arange(len(fillers)), fillers)
+    execs = naming(columns["tgid"][before], applications)
+    execs["dt_ns"] = np.full(len(before), LONGEST_GAP_NS)
+    columns = {**columns, "dt_ns": columns["dt_ns"] - fillers * LONGEST_GAP_NS}
+    return {name: np.insert(columns[name], before, execs[name]) for name in columns}
+
+
+def pack(columns: dict[str, np.ndarray], applications: dict[int, str], start_ns: int) -> bytes:
+    """The bytes of a .pgw file."""
+    head = naming(np.array(list(applications)), applications)
+    body = bridged(columns, applications)
+    parts = [np.array([MAGIC, len(head["type"]) + len(body["type"]), start_ns], "<u8").tobytes()]
+    parts += [
+        head[name].astype(kind).tobytes() + body[name].astype(kind).tobytes()
+        for name, kind in COLUMNS
+    ]
     return b"".join(parts)
 
 
+def block_requests(trace: Path, applications: dict[int, str]) -> bytes:
+    """The block requests as `blockcsv`; neighbouring pages of one request are joined again."""
+    header = pw.read(trace).header
+    pids = [process["pid"] for process in header["processes"]]
+    name = np.array([applications.get(pid, "other") for pid in pids] or ["other"])
+    events = polars.read_parquet(trace)
+    time, address = events["time_ns"].to_numpy() // MICROSECOND, events["address"].to_numpy()
+    process, write = events["process"].to_numpy(), events["event"].to_numpy()
+    device = events["space"].to_numpy()
+    follows = (
+        (np.diff(address.astype(np.int64)) == 1)
+        & (np.diff(time) == 0)
+        & (np.diff(write.astype(np.int8)) == 0)
+        & (np.diff(device.astype(np.int64)) == 0)
+    )
+    first = np.flatnonzero(np.r_[True, ~follows])
+    size = np.add.reduceat(events["bytes"].to_numpy().astype(np.int64), first)
+    table = polars.DataFrame(
+        {
+            "time_us": time[first],
+            "process": name[process[first]],
+            "device": [header["devices"][number] for number in device[first]],
+            "op": np.where(write[first] == WRITE, "W", "R"),
+            "sector": address[first] * 8,
+            "sectors": size // 512,
+        }
+    )
+    return table.write_csv().encode()
+
+
+def compress(data: bytes, output: Path) -> None:
+    """Writes ``output`` with zstd at its best level."""
+    subprocess.run(["zstd", "-19", "-qf", "-o", output], input=data, check=True)
+
+
+def cut(run: Path) -> None:
+    """Cuts one run into its folder here."""
+    name = run.name
+    output = FOLDER / name
+    output.mkdir(exist_ok=True)
+    shutil.copy(run / "visits.parquet", output)
+    described = (run / "run.toml").read_text()
+    (output / "run.toml").write_text(re.sub(r"/\S*/(?=[\w.-]+)", "", described))
+    processes = polars.read_parquet(run / "processes.parquet")
+    applications = dict(zip(processes["process"], processes["app"], strict=True))
+    with tempfile.TemporaryDirectory() as scratch:
+        swap, block = Path(scratch) / "swap.parquet", Path(scratch) / "block.parquet"
+        pw.import_trace(run / "recording.pgr", swap)
+        columns, count = swap_events(swap, applications)
+        if count > np.count_nonzero(columns["type"] == TYPES[EXIT]):
+            start_ns = pw.read(swap).header["start_ns"]
+            compress(pack(columns, applications, start_ns), output / f"{name}.pgw.zst")
+        if name in WITH_BLOCKS:
+            pw.import_trace(run / "recording.pgr", block, as_="block")
+            compress(block_requests(block, applications), output / f"{name}.blocks.csv.zst")
+
+
 def main() -> None:
-    raw = Path(sys.argv[1])
-    for recording in RECORDINGS:
-        start, columns = read_raw(raw / f"{recording}.pgw.zst")
-        family = applications(columns)
-        output = FOLDER / f"{recording}.pgw.zst"
-        subprocess.run(
-            ["zstd", "-19", "-qf", "-o", output], input=cut(start, columns, family), check=True
-        )
-    for log in VISIT_LOGS:
-        text = subprocess.run(
-            ["zstd", "-dcq", raw / f"{log}.json.zst"], capture_output=True, check=True
-        ).stdout
-        (FOLDER / f"{log}.visits.json").write_bytes(text)
+    for run in sys.argv[1:]:
+        cut(Path(run))
+        print(run)
 
 
 if __name__ == "__main__":

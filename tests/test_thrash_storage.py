@@ -38,7 +38,7 @@ def test_files_count_apart(tmp_path: Path) -> None:
 
 
 def test_without_files_it_is_what_analyze_says() -> None:
-    trace = pw.read(EXAMPLES / "swap1400.pgw.zst")
+    trace = pw.read(EXAMPLES / "phone-2g" / "phone-2g.pgw.zst")
     found, expected = of_pages(trace), pw.analyze(trace)
     assert list(found) == ["swap"]
     for name, value in found["swap"].items():

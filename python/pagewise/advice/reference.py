@@ -10,7 +10,7 @@ from typing import Any
 from pagewise import questions
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.report.shape import COUNT, Shape, departure
-from pagewise.studies import visits
+from pagewise.studies.launch_runs import read_run
 from pagewise.units import PAGE_BYTES, parse_size
 
 
@@ -25,8 +25,9 @@ class Reference:
 def parse(text: str) -> Reference:
     """The reference that ``--reference`` names.
 
-    A file: a visit log (all storage I/O of the run), the output of `pagewise simulate --json` (the
-    slow tier's reads and writes), or a recording (its accesses, a page each). Otherwise a size.
+    The folder of a run of the launch lab (all storage I/O of the run); the output of `pagewise
+    simulate --json` (the slow tier's reads and writes); or a recording (its accesses, a page
+    each). Otherwise a size.
     """
     path = Path(text)
     if not path.exists():
@@ -35,19 +36,17 @@ def parse(text: str) -> Reference:
                 f"--reference {text}: no such file", hint="give a file, or a size as 4GiB"
             )
         return Reference(parse_size(text), "a given amount")
+    if path.is_dir():
+        run = read_run(path)
+        what = f"all storage I/O of the run {run.name}, which had {run.kills} kills"
+        return Reference(run.io_bytes, what)
     result = _json(path)
     if result is None:
         accesses = questions.analyze(path)["accesses"]
         return Reference(accesses * PAGE_BYTES, f"the accesses of {path.name}")
-    if "slow" in result:
-        _check(path, result, {"slow": {"reads": COUNT, "writes": COUNT}})
-        pages = result["slow"]["reads"] + result["slow"]["writes"]
-        return Reference(pages * PAGE_BYTES, f"the slow tier of {path.name}")
-    log = visits.read(path)
-    _check(path, {"total": log.io_bytes, "kills": log.kills}, {"total": COUNT, "kills": COUNT})
-    return Reference(
-        log.io_bytes, f"all storage I/O of the run {log.name}, which had {log.kills} kills"
-    )
+    _check(path, result, {"slow": {"reads": COUNT, "writes": COUNT}})
+    pages = result["slow"]["reads"] + result["slow"]["writes"]
+    return Reference(pages * PAGE_BYTES, f"the slow tier of {path.name}")
 
 
 def _json(path: Path) -> dict[str, Any] | None:

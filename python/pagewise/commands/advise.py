@@ -21,7 +21,8 @@ from pagewise.units import (
 app = typer.Typer(help="Say what to set, with the evidence and the way back.", no_args_is_help=True)
 
 EXAMPLES = (
-    "pagewise advise swap examples/swap700.pgw.zst --fast zram-lz4 --slow ufs-3.1 --memory 1GiB",
+    "pagewise advise swap examples/phone-1g/phone-1g.pgw.zst --fast zram-lz4 --slow ufs-3.1 "
+    "--memory 1GiB",
     "pagewise advise swap trace.parquet --fast 4/5us --slow 90/40us --reference 3.9GiB",
 )
 SIZES_SHOWN = 7
@@ -50,8 +51,8 @@ def swap(
         str | None,
         typer.Option(
             metavar="RESULT|SIZE",
-            help="What the slow tier's I/O should come down to: the visit log or recording of a "
-            "run without swap, a simulate --json result, or a size as 4GiB.",
+            help="What the slow tier's I/O should come down to: the run folder or recording of "
+            "a run without swap, a simulate --json result, or a size as 4GiB.",
         ),
     ] = None,
     memory: Annotated[

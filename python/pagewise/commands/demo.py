@@ -19,11 +19,11 @@ from pagewise.units import format_range, format_seconds, format_share, format_si
 EXAMPLES = ("pagewise demo --report report.html",)
 SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
 SHOWN_MIB = (64, 128, 256, 512, 1200)
-PATTERNS = ("*.parquet", "*.pgw.zst")
+PATTERNS = ("*.parquet", "*.pgw.zst", "phone-?g/*.pgw.zst")
 TITLE = "Where should swapped pages go?"
 HEAD = 4096
 """Characters of a report that hold its title and what made it."""
-REFERENCE = "kill700b.visits.json"
+REFERENCE = "kill-1g"
 """The same programs in the same memory without swap: what swap I/O should come down to."""
 
 
@@ -104,11 +104,11 @@ def is_own(report: Path) -> bool:
 
 
 def memory_of(folder: Path, recording: Path) -> int | None:
-    """The memory in bytes that the recorded programs had, where the log of the run says it."""
-    from pagewise.studies import visits
+    """The memory in bytes that the recorded programs had, where the run is known."""
+    from pagewise.studies.launch_runs import read_run
 
-    log = folder / f"{recording_name(str(recording))}.visits.json"
-    return visits.read(log).limit_mb * 10**6 if log.exists() else None
+    run = folder / recording_name(str(recording))
+    return read_run(run).budget_bytes if run.is_dir() else None
 
 
 def size(path: Path) -> int:

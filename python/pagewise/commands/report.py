@@ -12,7 +12,7 @@ from pagewise.commands.options import Force, Json, tell_losses
 from pagewise.terminal import show, show_json, watched
 from pagewise.units import format_size
 
-EXAMPLES = ("pagewise report swap700.parquet sweep-results.parquet advice.json -o report.html",)
+EXAMPLES = ("pagewise report phone-1g.parquet sweep-results.parquet advice.json -o report.html",)
 
 
 def run(

@@ -2,7 +2,7 @@
 
 ::
 
-    traces = ["swap700.parquet", "s3://recordings/swap1400.parquet"]
+    traces = ["phone-1g.parquet", "s3://recordings/phone-2g.parquet"]
     sizes = ["0", "64MiB", "256MiB"]
     seeds = [0, 1]                    # for generated traces; default [0]
 

@@ -79,11 +79,16 @@ class Figure:
         return path
 
 
+def spread(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and standard deviation of at least one value."""
+    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else 0.0
+
+
 def mean_point(
     x: float | str, series: str, values: Sequence[float], seeds: Sequence[int | None]
 ) -> Point:
     """The point of several runs that differ in their seed."""
-    std = statistics.stdev(values) if len(values) > 1 else 0.0
+    mean, std = spread(values)
     known = [seed for seed in seeds if seed is not None]
     seed = "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]}-{known[-1]}"
-    return Point(x, series, statistics.fmean(values), std, len(values), seed)
+    return Point(x, series, mean, std, len(values), seed)

@@ -78,6 +78,21 @@ class LaunchRun:
         """The numbers of the rounds that have an answered visit."""
         return sorted({visit.round for visit in self.visits if visit.launch_s is not None})
 
+    @property
+    def kills(self) -> int:
+        """Applications that the killer ended."""
+        return sum(visit.kills for visit in self.visits)
+
+    @property
+    def io_bytes(self) -> int:
+        """All storage I/O during the visits."""
+        return sum(visit.io_bytes for visit in self.visits)
+
+    @property
+    def swap_bytes(self) -> int:
+        """What went to and from swap during the visits."""
+        return sum(visit.swap_bytes for visit in self.visits)
+
     def io_bytes_per_visit(self, first: int = 1) -> float | None:
         """Storage I/O of one visit on average, from round ``first`` on; None without a visit."""
         visits = self.during(first)

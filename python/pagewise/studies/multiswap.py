@@ -31,7 +31,7 @@ from pagewise.studies.workloads import (
 )
 
 NAME = "multiswap"
-RECORDINGS = ("swap700", "swap1400")
+RECORDINGS = ("multiswap-1", "multiswap-2", "multiswap-3")
 SIZES_MIB = (32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 
 HIERARCHICAL = [

@@ -1,7 +1,7 @@
 """S0, "memory thrashing of swap-enabled phones": swap on against swap off, and a small NVM cache.
 
-Figs. 1 and 5, and as much of Figs. 2 and 3 as the visit logs of our recordings hold. Swap off is
-the kill-and-restart run of the same memory. The checks are in `nvm_cache_checks`.
+Figs. 1 and 5, and Figs. 2 and 3 from the visits of our runs (the study `thrash` has more).
+Swap off is the kill-and-restart run of the same memory. The checks are in `nvm_cache_checks`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,16 @@ from pagewise.recording import Progress
 from pagewise.studies import nvm_cache_checks as checks
 from pagewise.studies import outcome, sensitivity
 from pagewise.studies.figure import Figure, Point, mean_point
+from pagewise.studies.launch_runs import LaunchRun, inputs_of, read_run
 from pagewise.studies.nvm_cache_checks import Inputs, Phone
 from pagewise.studies.runs import Variant, run
 from pagewise.studies.skew import of_workloads
-from pagewise.studies.visits import VisitLog, read, spread
 from pagewise.studies.workloads import (
     GENERATED,
     ORDERS,
     SCHEDULES,
     Workload,
     recording,
-    recording_file,
     scenario,
 )
 
@@ -33,7 +32,7 @@ TITLE = "S0: swap on against swap off, and a small NVM swap cache"
 MIB = 2**20
 SIZES_MIB = (0, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
 
-PHONES = (("1 GB", "swap700", ("kill700b", "kill700")), ("2 GB", "swap1400", ("kill1400",)))
+PHONES = (("1 GB", "phone-1g", ("kill-1g", "kill-1g-lenient")), ("2 GB", "phone-2g", ("kill-2g",)))
 """The paper's phone, our run with swap, and our runs without (tight killer first)."""
 
 CACHE = [
@@ -54,13 +53,12 @@ def study(
     recordings: Path, output: Path, *, seeds: int, progress: Progress | None
 ) -> dict[str, Any]:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    logs = [recordings / f"{run}.visits.json" for _, on, offs in PHONES for run in (on, *offs)]
     phones = [
         Phone(
             memory,
             recording(recordings, on, output),
-            read(recordings / f"{on}.visits.json"),
-            tuple(read(recordings / f"{off}.visits.json") for off in offs),
+            read_run(recordings / on),
+            tuple(read_run(recordings / off) for off in offs),
         )
         for memory, on, offs in PHONES
     ]
@@ -94,10 +92,7 @@ def study(
         sensitivity=sensitivity.table(
             (NAME,), recorded, output / f"{NAME}-sensitivity-runs.parquet", progress
         ),
-        inputs={
-            path.name: path
-            for path in (*(recording_file(recordings, on) for _, on, _ in PHONES), *logs)
-        },
+        inputs=inputs_of([run for phone in phones for run in (phone.on, *phone.off)]),
         arguments=f"--seeds {seeds}",
         seeds=range(seeds),
         seeded=GENERATED,
@@ -146,13 +141,13 @@ def figure_1(inputs: Inputs) -> Figure:
 def figure_2(phones: list[Phone]) -> Figure:
     """Launch time by repeat."""
     points = [
-        mean_point(number + 1, label, [visit.launch_s for visit in visits], [])
+        mean_point(number, label, log.launches(number, number), [])
         for label, log in _labelled(phones)
-        for number, visits in enumerate(log.rounds())
+        for number in log.rounds()
     ]
     return Figure(
         "nvm-cache-fig2",
-        "Launch time by repeat (ten programs, recorded)",
+        "Launch time by repeat (nine applications, recorded)",
         "repeat",
         "launch time, seconds",
         tuple(points),
@@ -161,18 +156,18 @@ def figure_2(phones: list[Phone]) -> Figure:
 
 
 def figure_3(phones: list[Phone]) -> Figure:
-    """Launch time by memory; that with 25 apps is not recorded."""
+    """Launch time by memory; that with 25 apps is in the study `thrash`."""
     points = []
     for phone in phones:
         for label, log in [
             ("swap on", phone.on),
             *((f"swap off, {k}", o) for k, o in phone.killers()),
         ]:
-            mean, std = spread(log.launches(1))
-            points.append(Point(f"{phone.memory}, 10 apps", label, mean, std, len(log.launches(1))))
+            launches = log.launches(2)
+            points.append(mean_point(f"{phone.memory}, 9 apps", label, launches, []))
     return Figure(
         "nvm-cache-fig3",
-        "Launch time from the second repeat on (ten programs, recorded)",
+        "Launch time from the second repeat on (nine applications, recorded)",
         "phone",
         "launch time, seconds",
         tuple(points),
@@ -236,7 +231,7 @@ def figure_5_generated(inputs: Inputs) -> Figure:
     )
 
 
-def _labelled(phones: list[Phone]) -> Iterator[tuple[str, VisitLog]]:
+def _labelled(phones: list[Phone]) -> Iterator[tuple[str, LaunchRun]]:
     for phone in phones:
         yield f"swap on, {phone.memory}", phone.on
         for label, log in phone.killers():

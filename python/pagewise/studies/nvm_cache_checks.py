@@ -10,12 +10,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import fmean, median, stdev
 
+from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.runs import Runs, Variant
 from pagewise.studies.skew import Skew
 from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
-from pagewise.studies.visits import VisitLog, spread
 from pagewise.studies.workloads import Workload
 
 MIB = 2**20
@@ -33,15 +33,15 @@ CHECKS = load_checks("nvm-cache")
 
 @dataclass(frozen=True)
 class Phone:
-    """A memory size: its recording with swap, that run's log, and logs without swap."""
+    """A memory size: its recording with swap, that run, and runs without swap."""
 
     memory: str
     workload: Workload
-    on: VisitLog
-    off: tuple[VisitLog, ...]
+    on: LaunchRun
+    off: tuple[LaunchRun, ...]
 
-    def killers(self) -> list[tuple[str, VisitLog]]:
-        """The swap-off logs with what their killer is called."""
+    def killers(self) -> list[tuple[str, LaunchRun]]:
+        """The runs without swap with what their killer is called."""
         return list(zip(("tight killer", "lenient killer"), self.off, strict=False))
 
 
@@ -142,18 +142,23 @@ def _ratios(phone: Phone, low: float, high: float) -> list[Reading]:
     """Swap on over swap off, by killer and by the part of the run that is counted."""
     readings = []
     for killer, off in phone.killers():
-        for counted, ratio in (
-            ("whole run", phone.on.io_bytes / off.io_bytes),
-            ("per visit", phone.on.io_bytes_per_visit() / off.io_bytes_per_visit()),
+        for counted, on_io, off_io in (
+            ("whole run", phone.on.io_bytes, off.io_bytes),
+            ("per visit", phone.on.io_bytes_per_visit(), off.io_bytes_per_visit()),
             (
                 "per visit after the first round",
-                phone.on.io_bytes_per_visit(1) / off.io_bytes_per_visit(1),
+                phone.on.io_bytes_per_visit(2),
+                off.io_bytes_per_visit(2),
             ),
             (
                 "per visit after two rounds",
-                phone.on.io_bytes_per_visit(2) / off.io_bytes_per_visit(2),
+                phone.on.io_bytes_per_visit(3),
+                off.io_bytes_per_visit(3),
             ),
         ):
+            if not on_io or not off_io:
+                continue
+            ratio = on_io / off_io
             choices = (("killer", killer), ("counted", counted))
             readings.append(Reading(choices, low <= ratio <= high, ratio))
     return readings
@@ -180,11 +185,9 @@ def _launches(small: Phone, large: Phone) -> Iterator[Verdict]:
         for killer, off in phone.killers():
             choices = (("phone", phone.memory), ("killer", killer))
             for summary, mean in SUMMARIES.items():
-                ratio = mean(phone.on.launches(0, 0)) / mean(off.launches(0, 0))
+                ratio = mean(phone.on.launches(1, 1)) / mean(off.launches(1, 1))
                 first.append(Reading((*choices, ("summary", summary)), 0.8 <= ratio <= 1.25, ratio))
-                repeats = [
-                    mean([visit.launch_s for visit in visits]) for visits in off.rounds()[1:]
-                ]
+                repeats = [mean(off.launches(number, number)) for number in off.rounds()[1:]]
                 span = max(repeats) / min(repeats)
                 flat.append(Reading((*choices, ("summary", summary)), span <= 1.25, span))
     yield judge(CHECKS["launch_first"], both, first)
@@ -195,8 +198,8 @@ def _launches(small: Phone, large: Phone) -> Iterator[Verdict]:
     ):
         readings = []
         for (killer, off), (summary, mean) in itertools.product(phone.killers(), SUMMARIES.items()):
-            ratio = mean(phone.on.launches(1)) / mean(off.launches(1))
-            wider = spread(phone.on.launches(1))[1] > spread(off.launches(1))[1]
+            ratio = mean(phone.on.launches(2)) / mean(off.launches(2))
+            wider = stdev(phone.on.launches(2)) > stdev(off.launches(2))
             holds = low <= ratio <= high and (wider or name == "launch_large")
             readings.append(Reading((("killer", killer), ("summary", summary)), holds, ratio))
         yield judge(CHECKS[name], phone.on.name, readings)

@@ -11,13 +11,13 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, median
 
+from pagewise.studies.figure import spread
 from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.thrash_causes import io_cause, launch_cause
 from pagewise.studies.thrash_judge import CHECKS, Inputs, compared, first_reason, verdict
 from pagewise.studies.thrash_phones import SWAP_OFF, SWAP_ON, Phone, Phones, series
 from pagewise.studies.thrash_skew import BLOCK, skew_verdicts
 from pagewise.studies.verdict import Choices, Reading, Verdict
-from pagewise.studies.visits import spread
 
 SUMMARIES: Mapping[str, Callable[[Sequence[float]], float]] = {"mean": fmean, "median": median}
 """How launches become one figure; S0 shows means."""

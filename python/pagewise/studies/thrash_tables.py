@@ -8,11 +8,11 @@ from statistics import fmean, median
 from typing import Any
 
 from pagewise.studies.bootstrap import interval, ratio_interval
+from pagewise.studies.figure import spread
 from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.table import Row, Table
 from pagewise.studies.thrash_phones import Phones, series, setting
 from pagewise.studies.thrash_storage import TOP_SHARES, Storage
-from pagewise.studies.visits import spread
 
 MIB = 2**20
 SECTIONS: tuple[tuple[str, int, int | None], ...] = (("first", 1, 1), ("later", 2, None))

@@ -56,7 +56,7 @@ def recording(folder: Path, name: str, output: Path) -> Workload:
 
 def recording_file(folder: Path, name: str) -> Path:
     """The file of a recording as it ships."""
-    path = folder / f"{name}.pgw.zst"
+    path = folder / name / f"{name}.pgw.zst"
     if not path.is_file():
         raise UsageError(f"{path}: this study needs the recording", path=str(path))
     return path
