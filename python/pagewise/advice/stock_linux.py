@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pagewise.advice.memory import Board
-
-MIB = 2**20
+from pagewise.units import MIB
 
 AVAILABLE = {"flash": "a swap area", "priority": "swap priorities"}
 """Architectures that stock Linux has, by any fast device."""

@@ -85,9 +85,9 @@ def spread(values: Sequence[float]) -> tuple[float, float]:
 
 
 def mean_point(
-    x: float | str, series: str, values: Sequence[float], seeds: Sequence[int | None]
+    x: float | str, series: str, values: Sequence[float], seeds: Sequence[int | None] = ()
 ) -> Point:
-    """The point of several runs that differ in their seed."""
+    """The point of several values; ``seeds`` are those of the runs that they are of, if any."""
     mean, std = spread(values)
     known = [seed for seed in seeds if seed is not None]
     seed = "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]}-{known[-1]}"

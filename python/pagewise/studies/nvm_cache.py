@@ -26,10 +26,10 @@ from pagewise.studies.workloads import (
     recording,
     scenario,
 )
+from pagewise.units import MIB
 
 NAME = "nvm-cache"
 TITLE = "S0: swap on against swap off, and a small NVM swap cache"
-MIB = 2**20
 SIZES_MIB = (0, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
 
 PHONES = (("1 GB", "phone-1g", ("kill-1g", "kill-1g-lenient")), ("2 GB", "phone-2g", ("kill-2g",)))
@@ -141,7 +141,7 @@ def figure_1(inputs: Inputs) -> Figure:
 def figure_2(phones: list[Phone]) -> Figure:
     """Launch time by repeat."""
     points = [
-        mean_point(number, label, log.launches(number, number), [])
+        mean_point(number, label, log.launches(number, number))
         for label, log in _labelled(phones)
         for number in log.rounds()
     ]
@@ -164,7 +164,7 @@ def figure_3(phones: list[Phone]) -> Figure:
             *((f"swap off, {k}", o) for k, o in phone.killers()),
         ]:
             launches = log.launches(2)
-            points.append(mean_point(f"{phone.memory}, 9 apps", label, launches, []))
+            points.append(mean_point(f"{phone.memory}, 9 apps", label, launches))
     return Figure(
         "nvm-cache-fig3",
         "Launch time from the second repeat on (nine applications, recorded)",

@@ -17,8 +17,8 @@ from pagewise.studies.runs import Runs, Variant
 from pagewise.studies.skew import Skew
 from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
 from pagewise.studies.workloads import Workload
+from pagewise.units import MIB
 
-MIB = 2**20
 PAGE_BYTES = 4096
 
 GENERATED_PHONES = (

@@ -25,14 +25,13 @@ from pagewise.studies.launch_runs import LaunchRun, Visit, inputs_of, read_runs
 from pagewise.studies.predict_pages import moves
 from pagewise.studies.table import Row, Table
 from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, with_cause
-from pagewise.units import PAGE_BYTES
+from pagewise.units import MIB, PAGE_BYTES
 
 if TYPE_CHECKING:
     from pagewise.studies.predict_pages import Pages
 
 NAME = "predict"
 TITLE = "How well an application's last visit foretells the pages of its next one"
-MIB = 2**20
 ALL = "all"
 CHECKS = load_checks(NAME)
 MEASURES = ("recall", "precision", "adjacency")
@@ -127,12 +126,12 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
         return []
     config = {"run": run.name, "visits": len(run.visits), "start_ns": run.start_ns}
     by_round = [
-        mean_point(number, name, [getattr(one, name) for one in found if one.round == number], [])
+        mean_point(number, name, [getattr(one, name) for one in found if one.round == number])
         for name in MEASURES
         for number in sorted({one.round for one in found})
     ]
     by_application = [
-        mean_point(app, name, [getattr(one, name) for one in found if one.app == app], [])
+        mean_point(app, name, [getattr(one, name) for one in found if one.app == app])
         for name in MEASURES
         for app in sorted({one.app for one in found})
     ]

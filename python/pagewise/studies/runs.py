@@ -18,8 +18,8 @@ from pagewise.grids.key import canonical
 from pagewise.grids.run import sweep
 from pagewise.grids.spec import Grid, Request, TraceSource
 from pagewise.recording import Progress
+from pagewise.units import MIB
 
-MIB = 2**20
 FAST, SLOW = "4/5us", "90/40us"
 
 

@@ -10,9 +10,7 @@ from pagewise import questions
 from pagewise.grids.spec import TraceSource
 from pagewise.grids.traces import materialize
 from pagewise.studies.workloads import Workload
-from pagewise.units import PAGE_BYTES
-
-MIB = 2**20
+from pagewise.units import MIB, PAGE_BYTES
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from pagewise.studies.thrash_judge import Inputs
 from pagewise.studies.thrash_phones import Phone, Phones, phones_of, series, setting, state
 from pagewise.studies.thrash_storage import Storage, storage_of
 from pagewise.studies.thrash_tables import quantile, tables
+from pagewise.units import MIB
 
 NAME = "thrash"
 TITLE = "S0 on real programs: swap on against swap off"
-MIB = 2**20
 
 
 def study(
@@ -63,8 +63,7 @@ def figure_1(phones: Phones, storage: Mapping[str, Storage]) -> Figure:
         bar = f"{phone.label()}: {name}"
         block = storage[run.name].analyses.get("all storage")
         if block is None:
-            io_mib = sum(visit.io_bytes for visit in run.visits) / MIB
-            points.append(Point(bar, "split not recorded", io_mib))
+            points.append(Point(bar, "split not recorded", run.io_bytes / MIB))
             continue
         split = block["volume"]["block"]
         points += [
@@ -105,7 +104,7 @@ def figure_2(runs: Sequence[LaunchRun]) -> Iterator[Figure]:
         for run in runs:
             for number in run.rounds():
                 times = run.launches(number, number)
-                spread = mean_point(number, series(run), times, [])
+                spread = mean_point(number, series(run), times)
                 std = spread.std if name == "mean" else 0.0
                 points.append(Point(number, series(run), summary(times), std, len(times)))
         yield Figure(
@@ -121,7 +120,7 @@ def figure_2(runs: Sequence[LaunchRun]) -> Iterator[Figure]:
 def figure_3(phones: Phones) -> Figure:
     """Launch time after the first round on S0's three phones."""
     points = [
-        mean_point(phone.label(), name, run.launches(2), [])
+        mean_point(phone.label(), name, run.launches(2))
         for phone, run, name in _named(phones)
         if run.launches(2)
     ]
@@ -141,7 +140,7 @@ def killer_figures(phones: Phones) -> Iterator[Figure]:
     measures: tuple[tuple[str, str, Callable[[LaunchRun], float | None]], ...] = (
         ("io", "storage I/O, MiB a visit", lambda run: (run.io_bytes_per_visit() or 0) / MIB),
         ("launch", "launch time after the first round, median, seconds", _later_median),
-        ("kills", "kills a visit", lambda run: fmean(visit.kills for visit in run.visits)),
+        ("kills", "kills a visit", lambda run: run.kills / len(run.visits)),
     )
     sweeps = list(_sweeps(phones))
     for name, y_label, measure in measures:
@@ -151,7 +150,7 @@ def killer_figures(phones: Phones) -> Iterator[Figure]:
                 values = [measure(run) for run in killers if run.threshold == at]
                 found = [value for value in values if value is not None]
                 if found:
-                    points.append(mean_point(at, f"swap off, {label}", found, []))
+                    points.append(mean_point(at, f"swap off, {label}", found))
                 points += [
                     Point(at, f"{series(run)}, {label}", value)
                     for run in with_swap

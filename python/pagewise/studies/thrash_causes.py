@@ -8,8 +8,7 @@ from statistics import median
 from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.thrash_phones import Phone, state
 from pagewise.studies.thrash_storage import Storage
-
-MIB = 2**20
+from pagewise.units import MIB
 
 
 def io_cause(phone: Phone) -> str:
@@ -19,16 +18,13 @@ def io_cause(phone: Phone) -> str:
 
 def _io(run: LaunchRun) -> str:
     visits = len(run.visits)
-    io_bytes = sum(visit.io_bytes for visit in run.visits)
-    swap_bytes = sum(visit.swap_bytes for visit in run.visits)
     refaults = sum(visit.file_refaults for visit in run.visits) / visits
-    kills = sum(visit.kills for visit in run.visits)
-    parts = [f"{run.name} ({state(run)}) {io_bytes / visits / MIB:.0f} MiB a visit"]
-    if io_bytes and swap_bytes:
-        parts.append(f"{min(1.0, swap_bytes / io_bytes) * 100:.0f} % of it swap")
+    parts = [f"{run.name} ({state(run)}) {run.io_bytes / visits / MIB:.0f} MiB a visit"]
+    if run.io_bytes and run.swap_bytes:
+        parts.append(f"{min(1.0, run.swap_bytes / run.io_bytes) * 100:.0f} % of it swap")
     parts.append(f"{refaults:.0f} file pages read again a visit")
-    if kills:
-        parts.append(f"{kills / visits:.1f} kills a visit")
+    if run.kills:
+        parts.append(f"{run.kills / visits:.1f} kills a visit")
     return ", ".join(parts)
 
 

@@ -109,13 +109,9 @@ def setting(run: LaunchRun) -> tuple[int, frozenset[str]]:
 
 def state(run: LaunchRun) -> str:
     """``swap on``, ``kill at 0.4`` (the killer's threshold) for swap off, or the mode."""
-    match run.mode:
-        case "swap-file":
-            return "swap on"
-        case "kill":
-            return f"kill at {run.threshold:g}"
-        case _:
-            return run.mode
+    if run.mode == SWAP_OFF:
+        return f"kill at {run.threshold:g}"
+    return "swap on" if run.mode == SWAP_ON else run.mode
 
 
 def series(run: LaunchRun) -> str:

@@ -13,8 +13,8 @@ from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.table import Row, Table
 from pagewise.studies.thrash_phones import Phones, series, setting
 from pagewise.studies.thrash_storage import TOP_SHARES, Storage
+from pagewise.units import MIB
 
-MIB = 2**20
 SECTIONS: tuple[tuple[str, int, int | None], ...] = (("first", 1, 1), ("later", 2, None))
 """Rounds that are summed up apart: taking turns, every launch of the first is cold."""
 
@@ -142,12 +142,12 @@ def _volume(run: LaunchRun, phones: Phones) -> Row:
         "apps": len(run.applications),
         "budget, MiB": budget / MIB if budget else None,
         "wanted / budget": wanted_bytes / budget if wanted_bytes and budget else None,
-        "I/O, MiB": sum(visit.io_bytes for visit in run.visits) / MIB,
+        "I/O, MiB": run.io_bytes / MIB,
         "MiB a visit": (run.io_bytes_per_visit() or 0) / MIB,
         "after the first round": (run.io_bytes_per_visit(2) or 0) / MIB,
-        "swap, MiB a visit": fmean(visit.swap_bytes for visit in run.visits) / MIB,
+        "swap, MiB a visit": run.swap_bytes / len(run.visits) / MIB,
         "file refaults a visit": fmean(visit.file_refaults for visit in run.visits),
-        "kills": sum(visit.kills for visit in run.visits),
+        "kills": run.kills,
     }
 
 
@@ -173,7 +173,7 @@ def _killers(phones: Phones) -> Iterator[Row]:
                 "phone": phone.label(),
                 "budget, MiB": (run.budget_bytes or 0) / MIB,
                 "threshold": run.threshold,
-                "kills a visit": fmean(visit.kills for visit in run.visits),
+                "kills a visit": run.kills / len(run.visits),
                 "cold": fmean(visit.is_cold for visit in run.visits),
                 "I/O, MiB a visit": (run.io_bytes_per_visit() or 0) / MIB,
                 "file refaults a visit": fmean(visit.file_refaults for visit in run.visits),
