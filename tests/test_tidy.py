@@ -128,7 +128,7 @@ def test_only_trace_knows_foreign_formats() -> None:
 
 def test_paths_named_in_documents_exist() -> None:
     missing = []
-    ours = re.compile(r"(crates|python|devices|examples|tests|fuzz|bench|docs|tools)/")
+    ours = re.compile(r"(crates|python|devices|examples|tests|fuzz|bench|docs|tools|lab|plans)/")
     for document in files(".md"):
         for quoted, linked in re.findall(r"`([^`\s]+)`|\]\(([^)#\s]+)", document.read_text()):
             path = quoted or linked

@@ -6,8 +6,9 @@
 //! latencies of both tiers follows what holding a copy in the fast tier is worth when a frame costs
 //! `price` per event (`Valuation`); the price rises while admissions push out pages of worth and falls
 //! otherwise. A page enters if it is worth more than the cheapest resident by all the writes its
-//! entry causes, and by a return on them while the placement is behind the simplest one (`Regret`). Nothing here is tuned to a trace: with a large fast tier the price falls and
-//! everything enters; with a small one only pages with evidence of a return do.
+//! entry causes, and by a return on them while the placement is behind the simplest one (`Regret`).
+//! Nothing here is tuned to a trace: with a large fast tier the price falls and everything enters;
+//! with a small one only pages with evidence of a return do.
 
 mod ages;
 mod history;
