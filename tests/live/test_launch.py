@@ -19,7 +19,7 @@ import polars
 import pytest
 
 AGENT = Path(sys.executable).parent / "pagewise-agent"
-JOURNAL = Path("/run/pagewise/launch.journal")
+UNDO_LOG = Path("/run/pagewise/launch.undo")
 LOCK = Path("/run/pagewise/launch.lock")
 MARK = f"pagewise-test-{os.getpid()}"
 
@@ -78,7 +78,7 @@ def state() -> dict[str, object]:
         "zram": sorted(path.name for path in Path("/sys/block").glob("zram*")),
         "groups": sorted(str(path) for mount in groups for path in mount.glob("pagewise-launch*")),
         "processes": marked_processes(),
-        "journal": JOURNAL.exists(),
+        "undo_log": UNDO_LOG.exists(),
     }
 
 

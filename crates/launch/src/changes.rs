@@ -1,8 +1,8 @@
 //! Does the steps of a plan and undoes them on every way out.
 //!
-//! Each change stands in a journal before it is made. Whoever has the journal can undo: the run
+//! Each change stands in an undo log before it is made. Whoever has that can undo: the run
 //! itself at its end or when it panics, its guard (`crate::guard`) when it was killed, and
-//! `pagewise-agent launch --undo` when both were. The journal lies where a reboot, which undoes all
+//! `pagewise-agent launch --undo` when both were. The log lies where a reboot, which undoes all
 //! but the swap file, removes it as well.
 
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +20,7 @@ use crate::Error;
 use crate::guard::Guard;
 use crate::steps::Step;
 
-/// Where journals lie.
+/// Where undo logs lie.
 const FOLDER: &str = "/run/pagewise";
 
 /// What undoes one change.
@@ -69,16 +69,16 @@ impl Lock {
     }
 }
 
-/// The journal of this machine.
-pub fn journal(root: &Root) -> PathBuf {
-    root.path(FOLDER).join("launch.journal")
+/// The undo log of this machine.
+pub fn undo_log(root: &Root) -> PathBuf {
+    root.path(FOLDER).join("launch.undo")
 }
 
 /// Changes that were made. Dropped, they are undone, and then the guard is let go.
 #[derive(Debug)]
 pub struct Changes {
     root: Root,
-    journal: PathBuf,
+    undo_log: PathBuf,
     file: File,
     guard: Option<Guard>,
 }
@@ -89,17 +89,17 @@ impl Changes {
     /// # Errors
     /// An earlier run that was not undone.
     pub fn begin(root: &Root) -> Result<Changes, Error> {
-        let journal = journal(root);
-        match OpenOptions::new().append(true).create_new(true).open(&journal) {
-            Ok(file) => Ok(Changes { root: root.clone(), journal, file, guard: None }),
+        let undo_log = undo_log(root);
+        match OpenOptions::new().append(true).create_new(true).open(&undo_log) {
+            Ok(file) => Ok(Changes { root: root.clone(), undo_log, file, guard: None }),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(Error::Refused(format!(
                     "{}: an earlier launch was killed before it could undo its changes; undo them \
                      with: pagewise-agent launch --undo",
-                    journal.display()
+                    undo_log.display()
                 )))
             }
-            Err(error) => Err(Error::file("made", &journal, &error)),
+            Err(error) => Err(Error::file("made", &undo_log, &error)),
         }
     }
 
@@ -183,13 +183,13 @@ impl Changes {
     fn note(&mut self, undo: Undo) -> Result<(), Error> {
         let line = serde_json::to_string(&undo).expect("paths of ours are UTF-8") + "\n";
         let written = self.file.write_all(line.as_bytes());
-        written.map_err(|error| Error::file("written", &self.journal, &error))
+        written.map_err(|error| Error::file("written", &self.undo_log, &error))
     }
 
     /// Undoes all, and says what could not be.
     ///
     /// # Errors
-    /// What the operating system refuses; the journal then keeps what is left.
+    /// What the operating system refuses; the log then keeps what is left.
     pub fn undo(self) -> Result<(), Error> {
         undo(&self.root).map(drop)
     }
@@ -197,7 +197,7 @@ impl Changes {
 
 impl Drop for Changes {
     fn drop(&mut self) {
-        // After `undo` there is no journal and nothing happens.
+        // After `undo` there is no log and nothing happens.
         if let Err(error) = undo(&self.root) {
             // Without a terminal as well: a panic in here would end the undoing.
             let _ = writeln!(io::stderr(), "pagewise-agent: {error}");
@@ -205,13 +205,13 @@ impl Drop for Changes {
     }
 }
 
-/// Undoes what the journal holds, last first, and removes it; says how much that was. What fails
+/// Undoes what the log holds, last first, and removes it; says how much that was. What fails
 /// does not keep the rest from being undone.
 ///
 /// # Errors
-/// The first failure; the journal then keeps what failed.
+/// The first failure; the log then keeps what failed.
 pub fn undo(root: &Root) -> Result<usize, Error> {
-    let path = journal(root);
+    let path = undo_log(root);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -279,14 +279,14 @@ fn gone(path: &Path, result: io::Result<()>) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// A system whose journal holds `entries`, and a half line as a killed run leaves it.
+    /// A system whose undo log holds `entries`, and a half line as a killed run leaves it.
     fn left(entries: &[Undo]) -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();
         let lines: Vec<String> =
             entries.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
-        fs::write(journal(&root), lines.join("\n") + "\n{\"Write\":{\"pa").unwrap();
+        fs::write(undo_log(&root), lines.join("\n") + "\n{\"Write\":{\"pa").unwrap();
         (folder, root)
     }
 
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_undone_stays_in_the_journal_and_keeps_nothing_else_from_it() {
+    fn what_cannot_be_undone_stays_in_the_log_and_keeps_nothing_else_from_it() {
         let (folder, root) = left(&[
             restore("/there", "1"),
             restore("/gone", "2"),
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(root.read("/there").unwrap().unwrap(), "1");
         fs::write(folder.path().join("gone"), "0").unwrap();
         assert_eq!(undo(&root).unwrap(), 1);
-        assert!(!journal(&root).exists());
+        assert!(!undo_log(&root).exists());
     }
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
         });
         assert!(std::panic::catch_unwind(run).is_err());
         assert_eq!(root.read("/swappiness").unwrap().unwrap(), "060\n");
-        assert!(!journal(&root).exists());
+        assert!(!undo_log(&root).exists());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A process that outlives a killed run and undoes what it left.
 //!
 //! It waits for the end of its standard input, a pipe whose other end only the run holds: the kernel
-//! closes it however the run ends. Then it undoes what the journal still holds, which after an
+//! closes it however the run ends. Then it undoes what the undo log still holds, which after an
 //! orderly end is nothing. It shares the run's lock, so that no other run begins meanwhile.
 
 use std::io::{self, Read};

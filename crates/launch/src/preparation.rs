@@ -69,7 +69,7 @@ impl Preparation {
             let folder = self.folder.display();
             refusals.push(format!("{folder}: holds files already: give a new folder"));
         }
-        if changes::journal(root).exists() {
+        if changes::undo_log(root).exists() {
             return Ok(refusals);
         }
         for left in groups::left_over(root, GROUP_PREFIX)? {
