@@ -188,6 +188,9 @@ struct Included {
 /// Less than this is a slip of the pen.
 const SIZE_MIN: Size = Size(1 << 20);
 
+/// Every visit is listed before the first; nobody waits for more.
+const ROUNDS_MAX: u32 = 100_000;
+
 fn one() -> u32 {
     1
 }
@@ -271,8 +274,8 @@ impl Plan {
         if self.order.is_empty() {
             return Err("order: name at least one application".to_owned());
         }
-        if self.rounds == 0 {
-            return Err("rounds: expected 1 or more".to_owned());
+        if !(1..=ROUNDS_MAX).contains(&self.rounds) {
+            return Err(format!("rounds: {}: expected 1 to {ROUNDS_MAX}", self.rounds));
         }
         for name in &self.order {
             let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
@@ -404,7 +407,8 @@ answer = "done"
             ("\"notes\"]\n", "\"maps\"]\n", "\"maps\" has no [applications.maps]"),
             ("\"notes\"]\n", "\"../notes\"]\n", "letters, digits"),
             ("[\"notes\"]\n", "[]\n", "order: name at least one"),
-            ("order", "rounds = 0\norder", "rounds: expected 1 or more"),
+            ("order", "rounds = 0\norder", "rounds: 0: expected 1 to 100000"),
+            ("order", "rounds = 4000000000\norder", "rounds: 4000000000: expected"),
             ("order", "colour = 'red'\norder", "unknown field `colour`"),
             ("\"swap-file\"", "\"swap\"", "unknown variant `swap`"),
             ("budget = \"64MiB\"", "", "mode swap-file needs `budget`"),

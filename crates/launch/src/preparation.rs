@@ -39,7 +39,8 @@ impl Preparation {
     /// Reads the plan at `path` and decides what running it into `folder` means here.
     ///
     /// # Errors
-    /// A plan that makes no sense, or a machine without the cgroups to run any.
+    /// A plan that makes no sense, a folder whose name is not UTF-8, or a machine without the
+    /// cgroups to run any.
     pub fn new(root: &Root, path: &Path, folder: &Path) -> Result<Preparation, Error> {
         let plan = Plan::read(path)?;
         let visits = schedule::visits(&plan)?;
@@ -48,6 +49,12 @@ impl Preparation {
         let layout: Arc<dyn Layout> = groups::layout(root, &name)?.into();
         let folder =
             std::path::absolute(folder).map_err(|error| Error::file("made", folder, &error))?;
+        if folder.to_str().is_none() {
+            // Reports, run.toml and the undo log are text.
+            let folder = folder.display();
+            let what = format!("{folder}: its name is not UTF-8: give another folder");
+            return Err(Error::Refused(what));
+        }
         let steps = steps::steps(&plan, &situation, root, layout.as_ref(), &folder)?;
         let lab = lab(path);
         Ok(Preparation { plan, visits, situation, steps, folder, lab, layout })
@@ -123,6 +130,7 @@ fn lab(plan: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStrExt;
 
     #[test]
     fn what_the_kernel_does_not_grant_is_refused_before_anything_is_done() {
@@ -153,5 +161,9 @@ mod tests {
             assert!(refusals.contains(expected), "{expected} is not in {refusals}");
         }
         assert!(!refusals.contains("freezer:") && !output.exists());
+
+        let odd = folder.path().join(std::ffi::OsStr::from_bytes(b"run\xff"));
+        let error = Preparation::new(&root, &plan, &odd).unwrap_err().to_string();
+        assert!(error.contains("not UTF-8"), "{error}");
     }
 }

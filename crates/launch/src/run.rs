@@ -217,7 +217,7 @@ impl<'run> Tour<'run> {
             _ => asked,
         };
         if result.is_ok() {
-            std::thread::sleep(plan.pause.visit);
+            self.watch.pause(plan.pause.visit);
         }
         let left = result.is_ok() && application.freeze().is_ok();
         if !left && let Err(error) = application.end() {

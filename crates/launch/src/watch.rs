@@ -92,7 +92,18 @@ impl Watch {
 
     /// Gives the visited application this much time from now on.
     pub(crate) fn allow(&self, time: Duration) {
-        self.shared.state().deadline = Some(Instant::now() + time);
+        // A time beyond what the clock can count never ends.
+        self.shared.state().deadline = Instant::now().checked_add(time);
+    }
+
+    /// Waits as long as `time`, or until the visited application was ended.
+    pub(crate) fn pause(&self, time: Duration) {
+        let began = Instant::now();
+        while let Some(left) = time.checked_sub(began.elapsed())
+            && !self.is_over()
+        {
+            std::thread::sleep(left.min(LOOK_EVERY));
+        }
     }
 
     /// Whether the visited application was ended.

@@ -204,7 +204,7 @@ impl Ending {
 
 impl Stop for Ending {
     fn start(&mut self) -> std::io::Result<()> {
-        self.deadline = self.duration.map(|duration| Instant::now() + duration);
+        self.deadline = self.duration.and_then(|duration| Instant::now().checked_add(duration));
         if let Some((program, rest)) = self.command.split_first() {
             self.child = Some(Command::new(program).args(rest).spawn()?);
         }
