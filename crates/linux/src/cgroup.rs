@@ -75,6 +75,20 @@ impl Hierarchy {
         Ok(None)
     }
 
+    /// The hierarchy with `controller`, which there must be.
+    ///
+    /// # Errors
+    /// It is mounted nowhere, or what the operating system refuses.
+    pub fn required(root: &Root, controller: &str) -> Result<Hierarchy, Error> {
+        Hierarchy::of(root, controller)?.ok_or_else(|| {
+            let what = format!(
+                "no cgroup hierarchy with the controller {controller} is mounted; as root: mount \
+                 -t cgroup -o {controller} cgroup FOLDER"
+            );
+            Error::unexpected("/proc/self/mounts", what)
+        })
+    }
+
     /// The group at `path`, which is absolute, or relative to the root of the hierarchy as in
     /// `/proc/PID/cgroup`.
     ///

@@ -8,12 +8,13 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use crate::system::device_number;
 use crate::{Error, Root};
 
 /// A run of bytes that a device has in one piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// The kernel's number of the whole device, of which the low 20 bits are the minor.
+    /// The kernel's number of the whole device.
     pub device: u32,
     /// Where it begins on the device.
     pub device_byte: u64,
@@ -58,13 +59,13 @@ pub fn of(root: &Root, path: &Path) -> Result<Vec<Extent>, Error> {
 fn whole_device(root: &Root, device: u64) -> Result<(u32, u64), Error> {
     let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
     let folder = format!("/sys/dev/block/{major}:{minor}");
-    let number = |major: u32, minor: u32| major << 20 | minor;
     let Some(start) = root.read(format!("{folder}/start"))? else {
-        return Ok((number(major, minor), 0));
+        return Ok((device_number(major, minor), 0));
     };
     let text = root.read(format!("{folder}/../dev"))?.unwrap_or_default();
     let parent = text.trim().split_once(':').and_then(|(major, minor)| {
-        Some((number(major.parse().ok()?, minor.parse().ok()?), start.trim().parse::<u64>().ok()?))
+        let device = device_number(major.parse().ok()?, minor.parse().ok()?);
+        Some((device, start.trim().parse::<u64>().ok()?))
     });
     let (device, sector) =
         parent.ok_or_else(|| Error::unexpected(&folder, "expected a partition with its disk"))?;

@@ -102,15 +102,11 @@ pub trait Layout: Debug + Send + Sync {
 /// # Errors
 /// What the kernel does not grant.
 pub fn layout(root: &Root, name: &str) -> Result<Box<dyn Layout>, Error> {
-    let none = |what: &str| {
-        let what = format!("no cgroup hierarchy with the {what} is mounted");
-        Error::unexpected("/proc/self/mounts", what)
-    };
-    let memory = Hierarchy::of_memory(root)?.ok_or_else(|| none("memory controller"))?;
+    let memory = Hierarchy::required(root, "memory")?;
     match memory.version {
         Version::V2 => Ok(Box::new(V2::new(&memory.mount, name))),
         Version::V1 => {
-            let freezer = Hierarchy::of(root, "freezer")?.ok_or_else(|| none("freezer"))?;
+            let freezer = Hierarchy::required(root, "freezer")?;
             Ok(Box::new(V1::new(&memory.mount, &freezer.mount, name)))
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::system::device_number;
 use crate::{Error, Root, unescape};
 
 /// The mount point of each file system by the kernel's number of its device: of several, the first
@@ -22,7 +23,7 @@ pub fn by_device(root: &Root) -> Result<HashMap<u32, String>, Error> {
 fn parse(line: &str) -> Option<(u32, String)> {
     let mut fields = line.split(' ').skip(2);
     let (major, minor) = fields.next()?.split_once(':')?;
-    let device = major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?;
+    let device = device_number(major.parse().ok()?, minor.parse().ok()?);
     let (root, point) = (fields.next()?, fields.next()?);
     (root == "/").then(|| (device, unescape(point).display().to_string()))
 }

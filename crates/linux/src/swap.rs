@@ -75,7 +75,10 @@ pub fn create_file(path: &Path, bytes: u64) -> Result<(), Error> {
     let left_bytes = room.f_bavail.saturating_mul(room.f_frsize);
     if bytes > left_bytes {
         let (wanted, left) = (bytes >> 20, left_bytes >> 20);
-        let what = format!("a swap file of {wanted} MiB does not fit: {left} MiB are left");
+        let what = format!(
+            "a swap file of {wanted} MiB does not fit: {left} MiB are left; choose a \
+             smaller size, or a folder on a larger disk"
+        );
         return Err(Error::unexpected(path, what));
     }
     rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, bytes)

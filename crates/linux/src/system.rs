@@ -38,6 +38,12 @@ impl Machine {
     }
 }
 
+/// The kernel's own number of a device, of which the low 20 bits are the minor; `stat` packs them
+/// otherwise.
+pub fn device_number(major: u32, minor: u32) -> u32 {
+    major << 20 | minor
+}
+
 /// CLOCK_MONOTONIC in nanoseconds: the clock of BPF records.
 pub fn monotonic_ns() -> u64 {
     clock_ns(rustix::time::ClockId::Monotonic) as u64

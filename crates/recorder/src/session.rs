@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use linux::system::{self, Machine};
 use linux::{Root, process};
-use trace::recording::{About, Ending, Missing, Record, Writer, kind};
+use trace::recording::{About, Ending, Missing, Record, Writer};
 
 use crate::backend::{Backend, Choice};
 use crate::bpf::{self, Programs};
@@ -71,6 +71,16 @@ pub struct Outcome {
     pub absent: Vec<Missing>,
     /// Why it ended before its time, where it did: the disk was full, say.
     pub failure: Option<String>,
+}
+
+/// More lost than this share of all records is too much.
+const LOST_SHARE_MAX: f64 = 0.001;
+
+impl Outcome {
+    /// Whether so much was lost that figures of the recording are in doubt: more than 0.1 %.
+    pub fn is_lossy(&self) -> bool {
+        self.lost as f64 > LOST_SHARE_MAX * (self.recorded + self.lost) as f64
+    }
 }
 
 /// Records until `stop` says so.
@@ -194,21 +204,9 @@ fn names(root: &Root, filter: &Filter) -> Result<Vec<Record>, Error> {
         (None, None) => process::all(root)?,
     };
     let named = |process: u32| {
-        let mut bytes = [0; 16];
         let name = process::name(root, process)?;
-        let length = name.len().min(bytes.len());
-        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
-        let half = |at: usize| {
-            u64::from_le_bytes(bytes[at..at + 8].try_into().expect("the range has 8 bytes"))
-        };
-        Some(Record {
-            time_ns: system::monotonic_ns(),
-            address: half(0),
-            object: half(8),
-            process,
-            kind: kind::EXEC,
-            ..Record::default()
-        })
+        let record = Record { time_ns: system::monotonic_ns(), process, ..Record::default() };
+        Some(record.of_program(&name))
     };
     Ok(processes.into_iter().filter_map(named).collect())
 }

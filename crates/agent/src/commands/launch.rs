@@ -11,7 +11,6 @@ use launch::{Observer, Outcome, Preparation, Visited, changes, guard};
 use linux::Root;
 use serde_json::{Value, json};
 
-use super::record::LOST_SHARE_MAX;
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 
@@ -65,10 +64,10 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
     let asked = Arc::new(move || interrupt.came());
     let outcome = launch::run(&root, &preparation, arguments.record, asked, &mut progress)?;
     conclude(&preparation, &outcome, arguments.json);
-    let is_lossy = outcome.recording.as_ref().is_some_and(|recording| {
-        let (lost, kept) = (recording.lost as f64, recording.recorded as f64);
-        lost > LOST_SHARE_MAX * (lost + kept)
-    });
+    let is_lossy = outcome.recording.as_ref().is_some_and(recorder::Outcome::is_lossy);
+    if is_lossy {
+        say("more than 0.1 % of the recording was lost: run it again on a less busy machine");
+    }
     Ok(match (outcome.is_interrupted, is_lossy) {
         (true, _) => ExitCode::from(INTERRUPTED),
         (false, true) => ExitCode::from(DATA_LOST),

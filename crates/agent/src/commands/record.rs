@@ -6,6 +6,7 @@ use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use launch::size::Size;
 use linux::Root;
 use linux::cgroup::Hierarchy;
 use recorder::sources::{self, Source};
@@ -14,9 +15,6 @@ use serde_json::json;
 
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
-
-/// Losses above this share of the records end in status 4.
-pub const LOST_SHARE_MAX: f64 = 0.001;
 
 /// Record who swaps what, page by page, until a time, a command or Ctrl-C ends it.
 #[derive(Args)]
@@ -94,7 +92,7 @@ pub fn run(arguments: Arguments) -> crate::Outcome {
     if let Some(failure) = outcome.failure {
         return Err(Exit::Refused(failure));
     }
-    if outcome.lost as f64 > LOST_SHARE_MAX * (outcome.recorded + outcome.lost) as f64 {
+    if outcome.is_lossy() {
         eprintln!("more than 0.1 % was lost: give a larger --buffer");
         return Ok(ExitCode::from(DATA_LOST));
     }
@@ -142,12 +140,7 @@ fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
         return Err(Exit::Usage(format!("--pid {process}: there is no such process")));
     }
     let group = match &arguments.cgroup {
-        Some(path) => {
-            let hierarchy = Hierarchy::of_memory(root)?.ok_or_else(|| {
-                Exit::Refused("no cgroup hierarchy with the memory controller is mounted".into())
-            })?;
-            Some(hierarchy.group(root, path)?)
-        }
+        Some(path) => Some(Hierarchy::required(root, "memory")?.group(root, path)?),
         None => None,
     };
     Ok(Plan {
@@ -240,19 +233,11 @@ impl Drop for Ending {
 
 /// Bytes of a ring buffer, which the kernel wants a power of two and at least a page.
 fn parse_size(text: &str) -> Result<u32, String> {
-    let expected = || "expected a power of two from 4KiB to 1GiB, with its unit".to_owned();
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(expected)?;
-    let (number, unit) = text.split_at(digits);
-    let unit_bytes = match unit {
-        "KiB" => 1 << 10,
-        "MiB" => 1 << 20,
-        "GiB" => 1 << 30,
-        _ => return Err(expected()),
-    };
-    let bytes = number.parse::<u32>().ok().and_then(|number| number.checked_mul(unit_bytes));
-    bytes
+    let Size(bytes) = text.parse()?;
+    u32::try_from(bytes)
+        .ok()
         .filter(|bytes| bytes.is_power_of_two() && (1 << 12..=1 << 30).contains(bytes))
-        .ok_or_else(expected)
+        .ok_or_else(|| format!("{text}: expected a power of two from 4KiB to 1GiB"))
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {

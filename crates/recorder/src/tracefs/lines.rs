@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use linux::system::device_number;
 use trace::recording::{Record, flag, kind};
 
 use super::slots::Slots;
@@ -68,7 +69,7 @@ impl Lines {
             "mm_filemap_delete_from_page_cache" => {
                 file_pages(arguments, kind::FILE_DROPPED, record)
             }
-            "sched_process_exec" => Some(named(head.name, record)),
+            "sched_process_exec" => Some(record.of_program(head.name)),
             "sched_process_fork" => {
                 let process = number(value(arguments, "child_pid=")?)?;
                 Some(Record { kind: kind::FORK, process, auxiliary: head.process, ..record })
@@ -221,7 +222,7 @@ impl Request<'_> {
         let (major, minor) = words.next()?.split_once(',')?;
         let operation = words.next()?;
         Some(Request {
-            device: number(major)? << 20 | number(minor)?,
+            device: device_number(number(major)?, number(minor)?),
             operation,
             sector: words.next_back()?.parse().ok()?,
             sectors: behind.split(' ').next()?.parse().ok()?,
@@ -262,19 +263,10 @@ fn file_pages(arguments: &str, kind: u8, record: Record) -> Option<Record> {
         kind,
         address: byte / 4096,
         object: inode,
-        device: number(major)? << 20 | number(minor)?,
+        device: device_number(number(major)?, number(minor)?),
         pages: 1 << order.min(15),
         ..record
     })
-}
-
-/// A process under its new name.
-fn named(name: &str, record: Record) -> Record {
-    let mut bytes = [0; 16];
-    let length = name.len().min(bytes.len());
-    bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
-    let value = u128::from_le_bytes(bytes);
-    Record { kind: kind::EXEC, address: value as u64, object: (value >> 64) as u64, ..record }
 }
 
 #[cfg(test)]

@@ -63,6 +63,16 @@ impl Record {
     /// Its length as the kernel hands it over.
     pub const BYTES: usize = 40;
 
+    /// The `EXEC` record of a process that becomes the program `name`, of which 16 bytes fit.
+    #[must_use]
+    pub fn of_program(self, name: &str) -> Record {
+        let mut bytes = [0; 16];
+        let length = name.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&name.as_bytes()[..length]);
+        let value = u128::from_le_bytes(bytes);
+        Record { kind: kind::EXEC, address: value as u64, object: (value >> 64) as u64, ..self }
+    }
+
     /// The record in the bytes that the kernel handed over, which are in this machine's order.
     pub fn from_kernel(bytes: &[u8; Record::BYTES]) -> Record {
         let double = |at: usize| {
