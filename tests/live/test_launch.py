@@ -3,7 +3,6 @@
 Needs root, a memory cgroup and a freezer; says what is missing where it is.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -12,15 +11,14 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import polars
 import pytest
+from agent import AGENT, is_free, refusal
 
-AGENT = Path(sys.executable).parent / "pagewise-agent"
 UNDO_LOG = Path("/run/pagewise/launch.undo")
-LOCK = Path("/run/pagewise/launch.lock")
 MARK = f"pagewise-test-{os.getpid()}"
 
 # Holds {mib} MiB and writes to each of its pages at every visit.
@@ -41,26 +39,6 @@ print("ready", flush=True)
 for line in sys.stdin:
     pass
 """
-
-
-def findings() -> dict[str, dict[str, object]]:
-    answer = subprocess.run([AGENT, "doctor", "--json"], capture_output=True, text=True, check=True)
-    return {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
-
-
-def refusal(*names: str) -> str | None:
-    """Why this machine cannot run these tests."""
-    if os.geteuid() != 0:
-        return "needs root"
-    if not AGENT.exists():
-        return "no pagewise-agent beside this Python: make build"
-    if "Launch" not in subprocess.run([AGENT, "--help"], capture_output=True, text=True).stdout:
-        return "this pagewise-agent has no launch: make build"
-    found = findings()
-    for name in names:
-        if not found[name]["is_granted"]:
-            return f"{name}: {found[name]['detail']}"
-    return None
 
 
 REFUSAL = refusal("memory-cgroup", "freezer", "swapon")
@@ -94,17 +72,6 @@ def marked_processes() -> list[str]:
     return found
 
 
-def is_free() -> bool:
-    """Whether no launch runs."""
-    LOCK.parent.mkdir(exist_ok=True)
-    with LOCK.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
-
-
 @pytest.fixture
 def machine() -> Iterator[None]:
     """Checks that the machine is as it was before."""
@@ -127,14 +94,23 @@ def line(program: str, **values: object) -> dict[str, object]:
 
 
 def write(path: Path, applications: dict[str, dict[str, object]], **entries: object) -> Path:
-    """A plan file; JSON's strings, lists and numbers are TOML's too."""
+    """A plan file."""
     entries = {"name": path.stem, "order": list(applications)} | entries
-    text = [f"{name} = {json.dumps(value)}" for name, value in entries.items()]
+    text = assignments(entries)
     for name, application in applications.items():
-        text.append(f"[applications.{name}]")
-        text += [f"{entry} = {json.dumps(value)}" for entry, value in application.items()]
+        text += [f"[applications.{name}]", *assignments(application)]
     path.write_text("\n".join(text) + "\n")
     return path
+
+
+def assignments(entries: Mapping[str, object]) -> list[str]:
+    """Lines of a TOML table; JSON's strings, lists and numbers are TOML's too, its objects not."""
+    return [
+        f"{name} = {{ {', '.join(assignments(value))} }}"
+        if isinstance(value, Mapping)
+        else f"{name} = {json.dumps(value)}"
+        for name, value in entries.items()
+    ]
 
 
 def swapping(tmp_path: Path, mode: str = "swap-file", **entries: object) -> Path:
@@ -186,10 +162,9 @@ def test_the_killer_kills_what_was_used_longest_ago(tmp_path: Path) -> None:
         order=["a", "b", "a", "c", "b"],
         mode="kill",
         budget="200MiB",
-        kill={},
+        # Two fit below the threshold, three do not.
+        kill={"threshold": 0.45},
     )
-    # Two fit below the threshold, three do not.
-    plan.write_text(plan.read_text().replace("kill = {}", "kill = { threshold = 0.45 }"))
     finished = launch(plan)
     assert finished.returncode == 0, finished.stderr
     table = visits(plan)
@@ -204,8 +179,6 @@ def test_an_application_that_does_not_answer_is_started_again(tmp_path: Path) ->
     plan = write(
         tmp_path / "plan.toml", applications, rounds=2, mode="no-limit", timeouts={"answer": "1s"}
     )
-    text = plan.read_text().replace('{"answer": "1s"}', '{ answer = "1s" }')
-    plan.write_text(text)
     finished = launch(plan)
     assert finished.returncode == 0, finished.stderr
     assert "silent cold not answered: no answer in time" in finished.stderr

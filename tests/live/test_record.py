@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent import AGENT, refusal
 
 import pagewise as pw
 from pagewise import _core
 from pagewise.recording import CLASSES
 
-AGENT = Path(sys.executable).parent / "pagewise-agent"
-PAGEWISE = Path(sys.executable).parent / "pagewise"
+PAGEWISE = AGENT.with_name("pagewise")
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 MIB = 1 << 20
 
@@ -44,23 +44,9 @@ for _ in range({touches}):
 """
 
 
-def refusal() -> str | None:
-    """Why this machine cannot run these tests."""
-    if os.geteuid() != 0:
-        return "needs root"
-    if not AGENT.exists():
-        return "no pagewise-agent beside this Python: make build"
-    if not (MEMORY_GROUPS / "memory.limit_in_bytes").exists():
-        return "needs a memory cgroup of version 1"
-    answer = subprocess.run([AGENT, "doctor", "--json"], capture_output=True, text=True, check=True)
-    findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
-    for name in ("swapon", "record --swap", "record --faults"):
-        if not findings[name]["is_granted"]:
-            return f"{name}: {findings[name]['detail']}"
-    return None
-
-
-REFUSAL = refusal()
+REFUSAL = refusal("swapon", "record --swap", "record --faults")
+if REFUSAL is None and not (MEMORY_GROUPS / "memory.limit_in_bytes").exists():
+    REFUSAL = "needs a memory cgroup of version 1"
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 
@@ -106,6 +92,13 @@ def record(
     command = ["sh", "-c", inside, "sh", sys.executable, "-c", program]
     arguments = [AGENT, "record", "-o", output, "--cgroup", group.name, *options, "--", *command]
     return subprocess.run(arguments, capture_output=True, text=True, timeout=300)
+
+
+def wait_until_begun(recorder: subprocess.Popen[Any], recording: Path) -> None:
+    """Waits until something is recorded; a recorder that records nothing ends by itself."""
+    while not (recording.exists() and recording.stat().st_size > 0):
+        assert recorder.poll() is None
+        time.sleep(0.01)
 
 
 def test_totals_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
@@ -159,15 +152,18 @@ def test_the_commands_exit_status_is_passed_on(budget: Path, tmp_path: Path) -> 
     assert record(tmp_path / "status.pgr", budget, "raise SystemExit(7)").returncode == 7
 
 
+def test_a_time_beyond_what_the_clock_counts_never_ends(budget: Path, tmp_path: Path) -> None:
+    finished = record(tmp_path / "long.pgr", budget, "pass", "--for", f"{2**63}s")
+    assert finished.returncode == 0, finished.stderr
+
+
 def test_a_killed_recorder_leaves_a_readable_recording(tmp_path: Path) -> None:
     recording = tmp_path / "killed.pgr"
     recorder = subprocess.Popen([AGENT, "record", "-o", recording, "--for", "60s"])
     try:
-        for _ in range(100):
-            if recording.exists() and recording.stat().st_size > 0:
-                break
-            subprocess.run(["sleep", "0.1"], check=True)
-        subprocess.run(["sleep", "1.5"], check=True)
+        wait_until_begun(recorder, recording)
+        # Samples are written every second.
+        time.sleep(1.5)
     finally:
         recorder.kill()
         recorder.wait()
@@ -287,9 +283,7 @@ def test_a_group_that_vanishes_ends_nothing(budget: Path, tmp_path: Path) -> Non
     recording = tmp_path / "vanished.pgr"
     command = [AGENT, "record", "-o", recording, "--cgroup", budget.name, "--for", "2s"]
     recorder = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    while not (recording.exists() and recording.stat().st_size > 0):
-        assert recorder.poll() is None
-        time.sleep(0.01)
+    wait_until_begun(recorder, recording)
     budget.rmdir()
     _, errors = recorder.communicate(timeout=60)
     assert recorder.returncode == 0, errors
@@ -299,9 +293,7 @@ def test_a_group_that_vanishes_ends_nothing(budget: Path, tmp_path: Path) -> Non
 def test_what_a_killed_recorder_loaded_leaves_the_kernel(tmp_path: Path) -> None:
     recording = tmp_path / "killed.pgr"
     recorder = subprocess.Popen([AGENT, "record", "-o", recording, "--for", "60s"])
-    while not (recording.exists() and recording.stat().st_size > 0):
-        assert recorder.poll() is None
-        time.sleep(0.01)
+    wait_until_begun(recorder, recording)
     descriptions = Path(f"/proc/{recorder.pid}/fdinfo").glob("*")
     lines = [line for one in descriptions for line in one.read_text().splitlines()]
     programs = {int(line.split()[1]) for line in lines if line.startswith("prog_id:")}

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_record import AGENT, PAGEWISE, REFUSAL, TOUCH, alone, budget, counters
+from agent import AGENT
+from test_record import PAGEWISE, REFUSAL, TOUCH, alone, budget, counters
 
 __all__ = ["alone", "budget"]
 

@@ -1,42 +1,31 @@
 """The studies of launch runs on a run that is made here: three small programs, a swap file."""
 
-import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from agent import AGENT, is_free, refusal
 
 from pagewise.studies import predict, thrash
 from pagewise.studies.launch_runs import read_run
 
 ROOT = Path(__file__).resolve().parents[2]
-REFUSED = 3
-"""Exit status where the machine does not grant what a plan needs."""
-AGENT = Path(sys.executable).parent / "pagewise-agent"
-
-
-def refusal() -> str | None:
-    """Why this machine cannot run these tests."""
-    if os.geteuid() != 0:
-        return "needs root"
-    if not AGENT.exists():
-        return "no pagewise-agent beside this Python: make build"
-    answer = subprocess.run([AGENT, "doctor", "--json"], capture_output=True, text=True, check=True)
-    findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
-    for name in ("swapon", "record --swap", "record --faults", "record --block"):
-        if not findings[name]["is_granted"]:
-            return f"{name}: {findings[name]['detail']}"
-    return None
-
-
-REFUSAL = refusal()
+CHECKS = (
+    "memory-cgroup",
+    "freezer",
+    "swapon",
+    "record --swap",
+    "record --faults",
+    "record --block",
+)
+REFUSAL = refusal(*CHECKS)
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not is_free():
+        pytest.skip("another launch is running on this machine")
     folder = tmp_path_factory.mktemp("runs") / "small"
     plan = ROOT / "plans" / "small.toml"
     made = subprocess.run(
@@ -45,8 +34,6 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         text=True,
         timeout=120,
     )
-    if made.returncode == REFUSED:
-        pytest.skip(f"pagewise-agent launch: {made.stderr.strip().splitlines()[-1]}")
     assert made.returncode == 0, made.stderr
     return folder
 
