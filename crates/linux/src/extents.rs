@@ -135,9 +135,7 @@ mod tests {
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let extents = match of(&Root::system(), Path::new(&path)) {
             Ok(extents) => extents,
-            Err(error) => {
-                return assert!(error.to_string().contains("find on its disk"), "{error}");
-            }
+            Err(error) => return testkit::skipped(&error.to_string()),
         };
         let mut end = 0;
         for extent in &extents {

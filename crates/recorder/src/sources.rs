@@ -1,4 +1,5 @@
-//! What can be recorded: the catalog of sources, each a group of BPF programs.
+//! What can be recorded: the catalog of sources, each a group of BPF programs, or of text events where
+//! BPF is refused.
 
 /// One source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +81,6 @@ pub const CATALOG: &[Source] = &[
         is_default: true,
     },
 ];
-
-/// The source with this name.
-pub fn find(name: &str) -> Option<&'static Source> {
-    CATALOG.iter().find(|source| source.name == name)
-}
 
 /// Those that are recorded where nothing is asked for.
 pub fn defaults() -> Vec<&'static Source> {
