@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use linux::Root;
-use recorder::{Choice, Filter, Outcome, Stop, sources};
+use recorder::{BackendChoice, Filter, Outcome, Stop, sources};
 
 use crate::Error;
 
@@ -45,11 +45,11 @@ impl Recording {
     /// # Errors
     /// What the kernel refuses.
     pub(crate) fn start(root: &Root, path: &Path) -> Result<Recording, Error> {
-        let plan = recorder::Plan {
+        let options = recorder::Options {
             output: path.to_owned(),
             sources: sources::CATALOG.iter().collect(),
             filter: Filter::default(),
-            backend: Choice::Any,
+            backend: BackendChoice::Any,
             buffer_bytes: BUFFER_BYTES,
             command: Vec::new(),
         };
@@ -57,7 +57,7 @@ impl Recording {
         let (sender, began) = mpsc::channel();
         let mut ending = Ending { is_over: Arc::clone(&is_over), began: sender };
         let root = root.clone();
-        let thread = std::thread::spawn(move || recorder::record(&root, &plan, &mut ending));
+        let thread = std::thread::spawn(move || recorder::record(&root, &options, &mut ending));
         let mut recording = Recording { is_over, thread: Some(thread) };
         match began.recv() {
             Ok(()) => Ok(recording),

@@ -10,7 +10,7 @@ use crate::{Error, Filter};
 
 /// Which way is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Choice {
+pub enum BackendChoice {
     /// BPF, and text events where the kernel refuses it.
     #[default]
     Any,
@@ -35,7 +35,7 @@ impl<'object> Backend<'object> {
     /// # Errors
     /// What the kernel refuses.
     pub fn attach(
-        choice: Choice,
+        choice: BackendChoice,
         object: &'object mut Object,
         sources: &[&Source],
         filter: &Filter,
@@ -45,12 +45,12 @@ impl<'object> Backend<'object> {
             let text = Text::attach(sources, filter, buffer_bytes)?;
             Ok(Backend::Text(Box::new(text)))
         };
-        if choice == Choice::Tracefs {
+        if choice == BackendChoice::Tracefs {
             return text();
         }
         match Programs::attach(object, sources, filter, buffer_bytes) {
             Ok(programs) => Ok(Backend::Bpf(Box::new(programs))),
-            Err(Error::Bpf(refusal)) if choice == Choice::Any => {
+            Err(Error::Bpf(refusal)) if choice == BackendChoice::Any => {
                 let mut backend = text()
                     .map_err(|error| Error::Bpf(format!("{refusal}; and text events: {error}")))?;
                 if let Backend::Text(text) = &mut backend {

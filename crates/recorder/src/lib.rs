@@ -13,9 +13,9 @@ mod session;
 pub mod sources;
 mod tracefs;
 
-pub use backend::Choice;
+pub use backend::BackendChoice;
 pub use error::Error;
-pub use session::{Outcome, Plan, Stop, probe, probe_text, record};
+pub use session::{Options, Outcome, Stop, probe, probe_text, record};
 
 /// What the kernel should report.
 #[derive(Clone, Debug, Default)]

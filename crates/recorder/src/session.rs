@@ -9,7 +9,7 @@ use linux::system::{self, Machine};
 use linux::{Root, process};
 use trace::recording::{About, Ending, Missing, Record, Writer};
 
-use crate::backend::{Backend, Choice};
+use crate::backend::{Backend, BackendChoice};
 use crate::bpf::{self, Programs};
 use crate::sources::{CATALOG, Source};
 use crate::{Error, Filter, sampler, tracefs};
@@ -22,7 +22,7 @@ const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
 /// What to record.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct Options {
     /// Where the recording goes.
     pub output: PathBuf,
     /// What is recorded.
@@ -30,7 +30,7 @@ pub struct Plan {
     /// Whose events.
     pub filter: Filter,
     /// How the kernel is heard.
-    pub backend: Choice,
+    pub backend: BackendChoice,
     /// Room for records that wait to be written: a power of two.
     pub buffer_bytes: u32,
     /// The command that runs meanwhile, for the recording's own description.
@@ -88,23 +88,28 @@ impl Outcome {
 /// # Errors
 /// What the kernel refuses before the first record. What fails later ends the recording and stands
 /// in the outcome, since what was recorded is good.
-pub fn record(root: &Root, plan: &Plan, stop: &mut dyn Stop) -> Result<Outcome, Error> {
+pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Outcome, Error> {
     let mut object = bpf::object();
-    let mut backend =
-        Backend::attach(plan.backend, &mut object, &plan.sources, &plan.filter, plan.buffer_bytes)?;
+    let mut backend = Backend::attach(
+        options.backend,
+        &mut object,
+        &options.sources,
+        &options.filter,
+        options.buffer_bytes,
+    )?;
     // Appending, so that what is cut off the end leaves no hole.
     let file = File::options()
         .append(true)
         .create_new(true)
-        .open(&plan.output)
-        .map_err(|error| Error::Create(plan.output.clone(), error))?;
+        .open(&options.output)
+        .map_err(|error| Error::Create(options.output.clone(), error))?;
     let whole = file.try_clone().map_err(Error::Write)?;
-    let mut writer = Writer::new(file, &about(root, plan, &backend)?).map_err(Error::Write)?;
+    let mut writer = Writer::new(file, &about(root, options, &backend)?).map_err(Error::Write)?;
     let (began, cpu_before) = (Instant::now(), system::processor_time());
-    let ended = run(root, plan, &mut backend, &mut writer, stop);
+    let ended = run(root, options, &mut backend, &mut writer, stop);
     if let Err(error @ Error::Usage(_)) = ended {
         // Its command never ran: there is nothing to keep.
-        let _ = std::fs::remove_file(&plan.output);
+        let _ = std::fs::remove_file(&options.output);
         return Err(error);
     }
     if let Err(Error::Write(_)) = ended {
@@ -137,7 +142,7 @@ pub fn record(root: &Root, plan: &Plan, stop: &mut dyn Stop) -> Result<Outcome, 
     })
 }
 
-fn about(root: &Root, plan: &Plan, backend: &Backend) -> Result<About, Error> {
+fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Error> {
     let machine = Machine::this(root)?;
     Ok(About {
         pagewise: env!("CARGO_PKG_VERSION").to_owned(),
@@ -147,20 +152,20 @@ fn about(root: &Root, plan: &Plan, backend: &Backend) -> Result<About, Error> {
         memory_bytes: machine.memory_bytes,
         page_bytes: machine.page_bytes,
         realtime_offset_ns: system::realtime_offset_ns(),
-        sources: plan.sources.iter().map(|source| source.name.to_owned()).collect(),
+        sources: options.sources.iter().map(|source| source.name.to_owned()).collect(),
         backend: backend.name().to_owned(),
-        absent: absent(plan, backend),
-        cgroup: plan.filter.group.as_ref().map(|group| group.folder.display().to_string()),
-        process: plan.filter.process,
-        command: plan.command.clone(),
+        absent: absent(options, backend),
+        cgroup: options.filter.group.as_ref().map(|group| group.folder.display().to_string()),
+        process: options.filter.process,
+        command: options.command.clone(),
     })
 }
 
 /// What this recording does not have, though a recording may.
-fn absent(plan: &Plan, backend: &Backend) -> Vec<Missing> {
+fn absent(options: &Options, backend: &Backend) -> Vec<Missing> {
     let not_asked = CATALOG
         .iter()
-        .filter(|source| !plan.sources.contains(source))
+        .filter(|source| !options.sources.contains(source))
         .map(|source| Missing { what: source.name.to_owned(), why: "not asked for".to_owned() });
     not_asked.chain(backend.absent().iter().cloned()).collect()
 }
@@ -168,24 +173,25 @@ fn absent(plan: &Plan, backend: &Backend) -> Vec<Missing> {
 /// Moves records from the buffer to the file until it is over; the exit status of the command.
 fn run(
     root: &Root,
-    plan: &Plan,
+    options: &Options,
     backend: &mut Backend,
     writer: &mut Writer<File>,
     stop: &mut dyn Stop,
 ) -> Result<Option<i32>, Error> {
-    writer.sample(&sampler::sample(root, plan.filter.group.as_ref())).map_err(Error::Write)?;
-    for record in names(root, &plan.filter)? {
+    writer.sample(&sampler::sample(root, options.filter.group.as_ref())).map_err(Error::Write)?;
+    for record in names(root, &options.filter)? {
         writer.push(record).map_err(Error::Write)?;
     }
-    stop.start()
-        .map_err(|error| Error::Usage(format!("cannot run {}: {error}", plan.command.join(" "))))?;
+    stop.start().map_err(|error| {
+        Error::Usage(format!("cannot run {}: {error}", options.command.join(" ")))
+    })?;
     let mut next_sample = Instant::now() + SAMPLE_EVERY;
     loop {
         let over = stop.is_over();
         drain(backend, writer)?;
         if over.is_some() || Instant::now() >= next_sample {
             writer
-                .sample(&sampler::sample(root, plan.filter.group.as_ref()))
+                .sample(&sampler::sample(root, options.filter.group.as_ref()))
                 .map_err(Error::Write)?;
             next_sample = Instant::now() + SAMPLE_EVERY;
         }

@@ -10,7 +10,7 @@ use launch::size::Size;
 use linux::Root;
 use linux::cgroup::Hierarchy;
 use recorder::sources::{self, Source};
-use recorder::{Choice, Filter, Outcome, Plan, Stop};
+use recorder::{BackendChoice, Filter, Options, Outcome, Stop};
 use serde_json::json;
 
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
@@ -80,11 +80,11 @@ enum BackendName {
 
 pub fn run(arguments: Arguments) -> crate::Outcome {
     let root = Root::system();
-    let plan = plan(&root, &arguments)?;
+    let options = options(&root, &arguments)?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
     let mut ending = Ending::new(&arguments, interrupt.clone());
-    let outcome = recorder::record(&root, &plan, &mut ending)?;
+    let outcome = recorder::record(&root, &options, &mut ending)?;
     match arguments.json {
         true => println!("{}", report(&arguments, &outcome)),
         false => tell(&arguments, &outcome),
@@ -133,7 +133,7 @@ fn report(arguments: &Arguments, outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
+fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
     if let Some(process) = arguments.pid
         && linux::process::name(root, process).is_none()
     {
@@ -143,14 +143,14 @@ fn plan(root: &Root, arguments: &Arguments) -> Result<Plan, Exit> {
         Some(path) => Some(Hierarchy::required(root, "memory")?.group(root, path)?),
         None => None,
     };
-    Ok(Plan {
+    Ok(Options {
         output: arguments.output.clone(),
         sources: wanted(arguments),
         filter: Filter { group, process: arguments.pid },
         backend: match arguments.backend {
-            BackendName::Any => Choice::Any,
-            BackendName::Bpf => Choice::Bpf,
-            BackendName::Tracefs => Choice::Tracefs,
+            BackendName::Any => BackendChoice::Any,
+            BackendName::Bpf => BackendChoice::Bpf,
+            BackendName::Tracefs => BackendChoice::Tracefs,
         },
         buffer_bytes: arguments.buffer,
         command: arguments.command.clone(),
