@@ -124,8 +124,8 @@ def figure_1(inputs: Inputs) -> Figure:
             Point(phone.memory, "swap on: files (split not recorded)", other_mib),
         ]
         points += [
-            Point(phone.memory, f"swap off, {label} (split not recorded)", log.io_bytes / MIB)
-            for label, log in phone.killers()
+            Point(phone.memory, f"swap off, {label} (split not recorded)", off.io_bytes / MIB)
+            for label, off in phone.killers()
         ]
     return Figure(
         "nvm-cache-fig1",
@@ -141,9 +141,9 @@ def figure_1(inputs: Inputs) -> Figure:
 def figure_2(phones: list[Phone]) -> Figure:
     """Launch time by repeat."""
     points = [
-        mean_point(number, label, log.launches(number, number))
-        for label, log in _labelled(phones)
-        for number in log.rounds()
+        mean_point(number, label, recorded.launches(number, number))
+        for label, recorded in _labelled(phones)
+        for number in recorded.rounds()
     ]
     return Figure(
         "nvm-cache-fig2",
@@ -159,12 +159,11 @@ def figure_3(phones: list[Phone]) -> Figure:
     """Launch time by memory; that with 25 apps is in the study `thrash`."""
     points = []
     for phone in phones:
-        for label, log in [
-            ("swap on", phone.on),
-            *((f"swap off, {k}", o) for k, o in phone.killers()),
-        ]:
-            launches = log.launches(2)
-            points.append(mean_point(f"{phone.memory}, 9 apps", label, launches))
+        killers = [(f"swap off, {label}", off) for label, off in phone.killers()]
+        points += [
+            mean_point(f"{phone.memory}, 9 apps", label, recorded.launches(2))
+            for label, recorded in [("swap on", phone.on), *killers]
+        ]
     return Figure(
         "nvm-cache-fig3",
         "Launch time from the second repeat on (nine applications, recorded)",
@@ -187,8 +186,8 @@ def figure_5(inputs: Inputs, phone: Phone) -> Figure:
         for size in SIZES_MIB
     ]
     points += [
-        Point(size, f"swap off, {label}", log.io_bytes / MIB)
-        for label, log in phone.killers()
+        Point(size, f"swap off, {label}", off.io_bytes / MIB)
+        for label, off in phone.killers()
         for size in SIZES_MIB
     ]
     return Figure(
@@ -234,15 +233,15 @@ def figure_5_generated(inputs: Inputs) -> Figure:
 def _labelled(phones: list[Phone]) -> Iterator[tuple[str, LaunchRun]]:
     for phone in phones:
         yield f"swap on, {phone.memory}", phone.on
-        for label, log in phone.killers():
-            yield f"swap off, {phone.memory}, {label}", log
+        for label, off in phone.killers():
+            yield f"swap off, {phone.memory}, {label}", off
 
 
 def _config(phones: Sequence[Phone]) -> dict[str, Any]:
     return {
         "recordings": [
-            [phone.memory, phone.workload.name, phone.on.name, [log.name for log in phone.off]]
+            [phone.memory, phone.workload.name, phone.on.name, [off.name for off in phone.off]]
             for phone in phones
         ],
-        "io_bytes": [[phone.on.io_bytes, *(log.io_bytes for log in phone.off)] for phone in phones],
+        "io_bytes": [[phone.on.io_bytes, *(off.io_bytes for off in phone.off)] for phone in phones],
     }
