@@ -355,13 +355,13 @@ fn value(values: &mut Values, seen: &[[Seen; BINS]; CLASSES], terms: &Terms, pri
             let next = (reads + 1).min(3) * PASTS + past;
             let (next_value, next_free) = (values.by_bin[next][0], values.free[next]);
             let refill = (next_value.clean - fast_write).max(0.0);
-            let prior_reads = prior_reads(past, &seen[class], prior_read);
+            let prior_reads = prior_reads(class, seen, prior_read);
             let mut later = Value { dirty: -slow_write, clean: 0.0, given_up: -slow_write };
             let mut free = 0.0;
             for bin in (0..BINS).rev() {
                 let seen = &seen[class][bin];
                 let pages = seen.entered + 4.0;
-                let read = ((seen.read + 4.0 * prior_reads[bin]) / pages).min(1.0);
+                let read = chance_of_read(seen, prior_reads[bin]);
                 let written = (seen.written / pages).min(1.0 - read);
                 let dropped = ((seen.dropped + 4.0 / 32.0) / pages).min(1.0 - read - written);
                 let stays = 1.0 - read - written - dropped;
@@ -383,18 +383,30 @@ fn value(values: &mut Values, seen: &[[Seen; BINS]; CLASSES], terms: &Terms, pri
     }
 }
 
-fn prior_reads(past: usize, seen: &[Seen; BINS], prior_read: f64) -> Vec<f64> {
+/// By age bin; of a page that was read more than once, at least the chance of one that was read once less.
+fn prior_reads(class: usize, seen: &[[Seen; BINS]; CLASSES], prior_read: f64) -> Vec<f64> {
+    let past = class % PASTS;
     let mut prior = if past > 2 { 2.0 * prior_read } else { prior_read };
     let mut priors = Vec::new();
-    for seen in seen {
+    for seen in &seen[class] {
         priors.push(prior);
         if past == 0 {
             let pages = seen.entered + 4.0;
-            let chance = (seen.read + 4.0 * prior) / pages;
-            prior += (chance - prior) * 0.125 * seen.entered / pages;
+            prior += (chance_of_read(seen, prior) - prior) * 0.125 * seen.entered / pages;
+        }
+    }
+    if class / PASTS > 1 {
+        let before = class - PASTS;
+        let priors_before = prior_reads(before, seen, prior_read);
+        for (bin, prior) in priors.iter_mut().enumerate() {
+            *prior = prior.max(chance_of_read(&seen[before][bin], priors_before[bin]));
         }
     }
     priors
+}
+
+fn chance_of_read(seen: &Seen, prior: f64) -> f64 {
+    ((seen.read + 4.0 * prior) / (seen.entered + 4.0)).min(1.0)
 }
 
 /// Bins are one event wide up to age 8, then four to a doubling.

@@ -53,7 +53,7 @@ impl Chances {
     /// A page written again is worth the same in both tiers, so that chance only ends the wait.
     fn new(seen: &Frequencies, prior_read: f64) -> Chances {
         let pages = seen.entered + PRIOR_WEIGHT;
-        let read = ((seen.read + PRIOR_WEIGHT * prior_read) / pages).min(1.0);
+        let read = chance_of_read(seen, prior_read);
         let written = (seen.written / pages).min(1.0 - read);
         let dropped =
             ((seen.dropped + PRIOR_WEIGHT * PRIOR_DROPPED) / pages).min(1.0 - read - written);
@@ -117,16 +117,18 @@ impl Valuation {
 
     /// Values under these terms.
     pub fn compute(&mut self, history: &History, terms: Terms) {
+        let priors = prior_reads(history, terms.prior_read);
         for _ in 0..ROUNDS {
             for class in (0..CLASSES).rev().map(Class::of) {
-                self.compute_class(class, history.frequencies(class), terms);
+                let priors = &priors[class.index() * BINS..(class.index() + 1) * BINS];
+                self.compute_class(class, history.frequencies(class), priors, terms);
             }
         }
     }
 
     /// Backward over the ages: a page is read, or ends, or lives on to the next bin, where its copy
     /// is kept if that is worth more than giving it up.
-    fn compute_class(&mut self, class: Class, seen: &[Frequencies], terms: Terms) {
+    fn compute_class(&mut self, class: Class, seen: &[Frequencies], priors: &[f64], terms: Terms) {
         let Latencies { slow_read, slow_write, fast_read, fast_write } = terms.latencies;
         let next = self.values[class.after_read().index() * BINS];
         let next_free = self.clean_in_free_frame[class.after_read().index()];
@@ -137,7 +139,6 @@ impl Valuation {
         let after_read_clean = saved + next.clean - refill;
         let after_read_free = saved + next_free - (next_free - fast_write).max(0.0);
 
-        let priors = prior_reads(class, seen, terms.prior_read);
         let drops = terms.drops_in_memory && class.is_in_memory();
         let mut value = Value { dirty: -slow_write, clean: 0.0, given_up: -slow_write };
         let mut free = 0.0;
@@ -159,19 +160,63 @@ impl Valuation {
     }
 }
 
-/// Prior chance of a read for every age bin of a class. Bins widen with age, so a constant chance per
+/// Prior chance of a read for every class and age bin. Bins widen with age, so a constant chance per
 /// bin is one that falls with age, as reuse does. Pages that were never written are blocks and files
-/// rather than heaps: theirs follows what the younger bins showed.
-fn prior_reads(class: Class, seen: &[Frequencies], prior_read: f64) -> [f64; BINS] {
-    let mut priors = [0.0; BINS];
-    let mut prior = prior_read * if class.has_returned() { RETURNED_FACTOR } else { 1.0 };
-    for (slot, frequencies) in priors.iter_mut().zip(seen) {
-        *slot = prior;
-        if class.is_never_written() {
-            let pages = frequencies.entered + PRIOR_WEIGHT;
-            let chance = (frequencies.read + PRIOR_WEIGHT * prior) / pages;
-            prior += (chance - prior) * EXTRAPOLATION * frequencies.entered / pages;
+/// rather than heaps: theirs follows what the younger bins showed. A page that came back once more than
+/// others is at least as likely to come again, so what those did counts where nothing was seen of its
+/// own class: in a rotation that takes as long as the next return.
+fn prior_reads(history: &History, prior_read: f64) -> Vec<f64> {
+    let mut priors = Vec::with_capacity(CLASSES * BINS);
+    for class in (0..CLASSES).map(Class::of) {
+        let before = class.before_read();
+        let mut prior = prior_read * if class.has_returned() { RETURNED_FACTOR } else { 1.0 };
+        for (bin, seen) in history.frequencies(class).iter().enumerate() {
+            let seen_before = before.map_or(0.0, |before| {
+                let prior = priors[before.index() * BINS + bin];
+                chance_of_read(&history.frequencies(before)[bin], prior)
+            });
+            priors.push(seen_before.max(prior));
+            if class.is_never_written() {
+                let pages = seen.entered + PRIOR_WEIGHT;
+                let gap = chance_of_read(seen, prior) - prior;
+                prior += gap * EXTRAPOLATION * seen.entered / pages;
+            }
         }
     }
     priors
+}
+
+fn chance_of_read(seen: &Frequencies, prior: f64) -> f64 {
+    ((seen.read + PRIOR_WEIGHT * prior) / (seen.entered + PRIOR_WEIGHT)).min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ages::bin;
+    use super::*;
+    use types::PageId;
+
+    #[test]
+    fn what_pages_read_once_did_is_expected_of_those_read_twice() {
+        const PAGES: u32 = 40;
+        let mut history = History::default();
+        history.grow(PAGES as usize);
+        let mut round = |event: fn(&mut History, PageId) -> Class| {
+            let classes = (0..PAGES).map(|page| {
+                history.tick();
+                event(&mut history, PageId(page))
+            });
+            classes.last().expect("there are pages")
+        };
+        round(History::written);
+        let once = round(History::read);
+        let twice = round(History::read);
+        history.settle();
+        let priors = prior_reads(&history, 0.02);
+        let prior = |class: Class, age| priors[class.index() * BINS + bin(age)];
+        let sampled = f64::from(PAGES / 4);
+        assert_eq!(prior(once, PAGES), 0.02);
+        assert_eq!(prior(twice, PAGES), (sampled + 4.0 * 0.02) / (sampled + 4.0));
+        assert_eq!(prior(twice, 4 * PAGES), 0.02, "nobody was seen to wait as long");
+    }
 }
