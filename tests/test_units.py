@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from pagewise.errors import UsageError
 from pagewise.units import (
+    format_figure,
     format_seconds,
     format_size,
     parse_frames,
@@ -34,6 +35,16 @@ def test_whole_units_survive_printing(pages: int) -> None:
     text = format_size(pages * 2**20)
     if "." not in text:
         assert parse_size(text.replace(" ", "")) == pages * 2**20
+
+
+def test_figures_have_three_digits_and_no_exponent() -> None:
+    assert [format_figure(value) for value in (0.5, 7.256, 99.96, 1500, 290_527.3)] == [
+        "0.5",
+        "7.26",
+        "100",
+        "1,500",
+        "290,527",
+    ]
 
 
 def test_times() -> None:

@@ -164,6 +164,11 @@ def format_number(value: float, digits: int = 2) -> str:
     return f"{float(f'{value:.{digits}g}'):,.10g}"
 
 
+def format_figure(value: float) -> str:
+    """A figure of a table: three digits at least, no exponent where it is large: ``52,596``."""
+    return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
+
+
 def format_years(years: float | None) -> str:
     """A life in the unit that fits: ``3.2 years``, ``41 days``."""
     if years is None:

@@ -151,7 +151,7 @@ def written(cell: Cell, unit: str) -> str:
         case "seconds":
             return units.format_seconds(cell)
         case "ratio":
-            return f"{cell:.3g}"
+            return units.format_figure(cell)
         case "count":
             return f"{cell:,.0f}"
         case _:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pagewise.studies.verdict import NEEDS
+from pagewise.units import format_count, format_figure
 
 
 def ruling(verdict: Mapping[str, Any]) -> str:
@@ -128,10 +129,10 @@ def _figure(cell: str | int | float | None) -> str:
     match cell:
         case None:
             return ""
-        case float() if abs(cell) < 100:
-            return f"{cell:.3g}"
-        case float() | int():
-            return f"{cell:,.0f}"
+        case float():
+            return format_figure(cell)
+        case int():
+            return format_count(cell)
         case _:
             return cell
 

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Any, TypeAlias
 
+from pagewise.units import format_figure
+
 HOLDS = "holds"
 FAILS = "does not hold"
 NEEDS = "needs a reading"
@@ -165,4 +167,4 @@ def show(figure: float, unit: str) -> str:
         case "ratio":
             return f"{figure:.2f}x"
         case _:
-            return f"{figure:.3g} {unit}"
+            return f"{format_figure(figure)} {unit}"

@@ -96,7 +96,7 @@ function axis(spec, shown, isStacked, colors, isX, isNarrow) {
     name: spec.label,
     nameLocation: isX ? "middle" : "end",
     nameGap: isX ? 30 : 14,
-    nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -28] },
+    nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -20] },
     min: spec.low === null ? marks.min : spec.low,
     max: spec.high === null ? marks.max : spec.high,
     axisLine: { show: isX, onZero: false, lineStyle: { color: colors.line } },

@@ -109,7 +109,7 @@ def measured(study: Result, table: Result) -> Table:
             )
             for name, column in zip(columns, cells, strict=True)
         ],
-        table["rows"],
+        [["" if cell is None else cell for cell in row] for row in table["rows"]],
         is_open=True,
     )
 
