@@ -91,6 +91,16 @@ def test_import(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert status == 0 and part.exists()
 
 
+def test_a_slice_of_nothing_is_told(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = tmp_path / "nothing.parquet"
+    status, _, diagnostics = ran("slice", trace, "--from", "1h", "-o", nothing, capsys=capsys)
+    assert status == 0 and "nothing in that time" in diagnostics
+    status, _, diagnostics = ran("analyze", nothing, capsys=capsys)
+    assert status == 0 and "nothing to count" in diagnostics
+
+
 def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad, output = tmp_path / "bad.csv", tmp_path / "bad.parquet"
     bad.write_text(EVENTS + "5.0,jump,10,0x1,D,anon\n")

@@ -75,3 +75,4 @@ def test_the_tour_of_the_readme_runs(tmp_path: Path) -> None:
         )
         assert run.returncode == 0, (words, run.stderr)
         assert run.stdout
+        assert "warning" not in run.stderr, (words, run.stderr)

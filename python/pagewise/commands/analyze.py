@@ -8,7 +8,7 @@ import typer
 
 from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened, tell_losses
-from pagewise.terminal import facts, figures, show, show_json, watched
+from pagewise.terminal import facts, figures, say, show, show_json, watched
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
 EXAMPLES = ("pagewise analyze trace.parquet", "pagewise analyze trace.csv.gz --as block --json")
@@ -33,6 +33,8 @@ def run(
     with watched("analyzing") as progress:
         result = questions.analyze(source, by=by, progress=progress)
     tell_losses(result)
+    if result["accesses"] == 0:
+        say(f"warning: nothing to count; what {trace} holds: pagewise info {trace}")
     if json:
         show_json(result)
     else:

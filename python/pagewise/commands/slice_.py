@@ -8,7 +8,7 @@ import typer
 
 from pagewise import recording
 from pagewise.commands.options import Force, Json
-from pagewise.terminal import facts, show, show_json, watched
+from pagewise.terminal import facts, say, show, show_json, watched
 from pagewise.units import format_count
 
 EXAMPLES = ("pagewise slice trace.parquet --from 10s --to 1min -o part.parquet",)
@@ -46,6 +46,8 @@ def run(
         result = recording.slice_trace(
             trace, output, start=start, stop=stop, force=force, progress=progress
         )
+    if result["events"] == 0:
+        say(f"warning: nothing in that time; how long {trace} is: pagewise info {trace}")
     if json:
         show_json(result)
     else:
