@@ -206,8 +206,8 @@ def test_the_command_takes_runs_and_says_when_they_are_missing(
     assert cli.run(["study", "thrash", *folders, *output]) == 0
     assert "Launch times in seconds" in capsys.readouterr().out
     assert cli.run(["study", "thrash"]) == 2
-    assert "pagewise study thrash runs/" in capsys.readouterr().err
+    assert "pagewise study thrash examples/" in capsys.readouterr().err
     assert cli.run(["study", "multiswap", *folders]) == 2
     assert "takes no runs" in capsys.readouterr().err
     assert cli.run(["study", "--help"]) == 0
-    assert "pagewise study predict runs/" in capsys.readouterr().out
+    assert "pagewise study predict examples/" in capsys.readouterr().out

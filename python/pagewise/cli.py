@@ -28,7 +28,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start here: pagewise demo. Every command explains itself: pagewise COMMAND --help.",
+    epilog=(
+        "Start here: pagewise demo. Every command explains itself: pagewise COMMAND --help. "
+        "Recordings of your own machine: pagewise-agent record."
+    ),
 )
 
 for _row in COMMANDS:

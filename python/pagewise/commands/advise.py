@@ -18,8 +18,6 @@ from pagewise.units import (
     format_years,
 )
 
-app = typer.Typer(help="Say what to set, with the evidence and the way back.", no_args_is_help=True)
-
 EXAMPLES = (
     "pagewise advise swap examples/phone-1g/phone-1g.pgw.zst --fast zram-lz4 --slow ufs-3.1 "
     "--memory 1GiB",
@@ -27,6 +25,12 @@ EXAMPLES = (
 )
 SIZES_SHOWN = 7
 """Columns of sizes that fit 80 characters."""
+
+app = typer.Typer(
+    help="Say what to set, with the evidence and the way back.",
+    epilog=f"Example: {EXAMPLES[0]}",
+    no_args_is_help=True,
+)
 
 
 @app.callback()

@@ -19,16 +19,17 @@ from pagewise.terminal import figures, show, show_json, watched
 EXAMPLES = (
     "pagewise study multiswap",
     "pagewise study nvm-cache --report nvm-cache.html",
-    "pagewise study thrash runs/phone-1g runs/kill-1g runs/phone-2g runs/kill-2g",
-    "pagewise study predict runs/phone-1g",
+    "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
+    "pagewise study predict examples/phone-1g",
 )
 NAMES = ", ".join(study.name for study in STUDIES)
+SUMMARIES = "; ".join(f"{study.name} ({study.summary})" for study in STUDIES)
 OF_RUNS = " and ".join(study.name for study in STUDIES if study.of_runs)
 
 
 def run(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help=f"The study: {NAMES}.", show_default=False)
+        str, typer.Argument(metavar="NAME", help=f"The study: {SUMMARIES}.", show_default=False)
     ],
     runs: Annotated[
         list[Path] | None,
