@@ -101,6 +101,8 @@ def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
         pw.report([broken], output)
     with pytest.raises(UnreadableInput, match="absent"):
         pw.report([tmp_path / "absent"], output)
+    with pytest.raises(UnreadableInput, match="is a folder"):
+        pw.report([tmp_path], output)
     with pytest.raises(UsageError, match="at least one"):
         pw.report([], output)
     assert not output.exists()

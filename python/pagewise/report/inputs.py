@@ -75,6 +75,10 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
     """Adds a file: JSON by its first character, otherwise a sweep's table or a recording."""
     try:
         digest, head = fingerprint(path)
+    except IsADirectoryError as error:
+        raise UnreadableInput(
+            f"{path}: is a folder; give the recording or the result in it", path=path
+        ) from error
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=path) from error
     if head.lstrip()[:1] == b"{":

@@ -78,6 +78,13 @@ function logMarks(series, side, base) {
   return { min: base ** low, max: base ** Math.max(low + 1, Math.ceil(exponent(Math.max(...values)) - 1e-9)) };
 }
 
+/** Pixels for the label of a category: its share of the width, so that every bar can be named. */
+function labelWidth(shown) {
+  const count = new Set(shown.flatMap((one) => one.points.map((point) => point[0]))).size;
+  const plot = Math.min(window.innerWidth, 1040) - 90;
+  return Math.min(110, Math.floor(plot / count) - 2);
+}
+
 function axis(spec, shown, isStacked, colors, isX, isNarrow) {
   const isCategory = spec.scale === "category";
   const isWholeShare = spec.unit === "share" && spec.high === 1;
@@ -107,9 +114,9 @@ function axis(spec, shown, isStacked, colors, isX, isNarrow) {
       color: colors.soft,
       fontSize: 12,
       lineHeight: 15,
-      hideOverlap: true,
+      hideOverlap: !isCategory || labelWidth(shown) < 30,
       interval: isCategory ? 0 : undefined,
-      width: isCategory ? (isNarrow ? 60 : 110) : undefined,
+      width: isCategory ? labelWidth(shown) : undefined,
       overflow: isCategory ? "break" : undefined,
       formatter: (value) => format(value, spec.unit, true),
     },
