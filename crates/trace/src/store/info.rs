@@ -162,11 +162,10 @@ impl Counts {
             "readahead and block I/O beside swap",
         );
         gap(!header.has_durations, "durations", "fault and request times");
-        for missing in header.recorder.iter().flat_map(|recorder| &recorder.absent) {
-            gap(true, &missing.what, &missing.why);
-        }
         let is_named = |process: &crate::Process| process.pid != 0 || !process.name.is_empty();
         gap(!header.processes.iter().any(is_named), "processes", "counts by process");
+        let unrecorded = header.recorder.iter().flat_map(|recorder| &recorder.absent);
+        absent.extend(unrecorded.map(|missing| format!("{}: {}", missing.what, missing.why)));
         (absent, ruled_out)
     }
 }

@@ -6,6 +6,7 @@ use types::{
 };
 
 use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, save, slice};
+use crate::recording::{About, Missing};
 use crate::renumber::Renumber;
 use crate::{
     Error, ErrorKind, Header, Loss, Process, Reject, Rows, Source, TraceKind, page_key, table,
@@ -341,6 +342,20 @@ fn info_counts_and_names_the_gaps() {
     let events: Vec<u64> = info.processes.iter().map(|process| process.events).collect();
     assert_eq!(events, [0, 2, 1, 0]);
     assert_eq!(info.absent, ["swap-outs and swap-ins"]);
+    assert_eq!(info.ruled_out.len(), 1);
+}
+
+#[test]
+fn what_was_not_recorded_is_absent_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let (rows, pages) = rows_of(&[(7, 0, 1, 1)], true);
+    let missing = Missing { what: "files".to_owned(), why: "not asked for".to_owned() };
+    let recorder = Some(About { absent: vec![missing], ..About::default() });
+    let header = Header { recorder, ..header(TraceKind::Block, &rows, Some(pages)) };
+    write(&path, &rows, &header, 2);
+    let info = info(&mut Reader::open(&path).unwrap(), &NoProgress).unwrap();
+    assert_eq!(info.absent, ["swap-outs and swap-ins", "files: not asked for"]);
     assert_eq!(info.ruled_out.len(), 1);
 }
 
