@@ -8,7 +8,7 @@ use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
-/// Records, launches and relieves a machine that runs short of memory.
+/// Records what a machine swaps, and launches applications under a memory budget.
 #[derive(Parser)]
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]

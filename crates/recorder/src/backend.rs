@@ -51,8 +51,8 @@ impl<'object> Backend<'object> {
         match Programs::attach(object, sources, filter, buffer_bytes) {
             Ok(programs) => Ok(Backend::Bpf(Box::new(programs))),
             Err(Error::Bpf(refusal)) if choice == BackendChoice::Any => {
-                let mut backend = text()
-                    .map_err(|error| Error::Bpf(format!("{refusal}; and text events: {error}")))?;
+                let mut backend =
+                    text().map_err(|error| Error::Bpf(format!("{refusal}; and {error}")))?;
                 if let Backend::Text(text) = &mut backend {
                     text.absent.push(Missing { what: "BPF".to_owned(), why: refusal });
                 }

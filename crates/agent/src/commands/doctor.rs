@@ -9,6 +9,9 @@ use serde::Serialize;
 
 use crate::Outcome;
 
+/// Columns of the longest name, `record --backend tracefs`.
+const NAME_WIDTH: usize = 24;
+
 /// Say which sources, controllers and calls this kernel grants.
 #[derive(Args)]
 #[command(after_help = "Example: pagewise-agent doctor --json")]
@@ -69,7 +72,8 @@ fn recorder_sources() -> Vec<Finding> {
             Ok(()) => Grant::Given(source.summary.to_owned()),
             Err(error) => Grant::Refused(error.to_string()),
         };
-        finding(format!("record --{}", source.name), grant, source.summary)
+        let without_it = format!("no recording of {}", source.summary);
+        finding(format!("record --{}", source.name), grant, &without_it)
     };
     let mut findings: Vec<Finding> = recorder::probe().into_iter().map(one).collect();
     let text = match recorder::probe_text() {
@@ -83,8 +87,8 @@ fn recorder_sources() -> Vec<Finding> {
 
 fn print(finding: &Finding) {
     let mark = if finding.is_granted { "yes" } else { "no " };
-    println!("{mark}  {:<20} {}", finding.name, finding.detail);
+    println!("{mark}  {:<NAME_WIDTH$} {}", finding.name, finding.detail);
     if let Some(without_it) = &finding.without_it {
-        println!("     {:<20} without it: {without_it}", "");
+        println!("     {:<NAME_WIDTH$} without it: {without_it}", "");
     }
 }

@@ -29,9 +29,8 @@ impl Instance {
     /// What the operating system refuses, in words.
     pub fn make(root: &Root, bytes: u64) -> Result<Instance, String> {
         let place = PLACES.iter().find(|place| root.exists(format!("{place}/instances")));
-        let place = place.ok_or(
-            "tracefs is not mounted: as root, mount -t tracefs tracefs /sys/kernel/tracing",
-        )?;
+        let place = place
+            .ok_or("tracefs is not mounted: as root, mount -t tracefs nodev /sys/kernel/tracing")?;
         let folder = root.path(format!("{place}/instances/pagewise-{}", std::process::id()));
         let refused = |error: io::Error| format!("{}: {error}", folder.display());
         fs::create_dir(&folder).map_err(refused)?;
