@@ -138,11 +138,9 @@ fn slot_transfer(
         _ => return swap_events::know_process(event, ledger),
     };
     let process = ledger.named_process(0, b"swap slots");
-    // Areas lie one behind the other in the trace's addresses: 16 TiB each.
-    let first =
-        event.object >> AREA_SHIFT << AREA_PAGE_BITS | event.object & ((1 << AREA_PAGE_BITS) - 1);
     for slot in swap_events::slots(event) {
-        let page = first + (slot - event.object);
+        // Areas lie one behind the other in the trace's addresses: 16 TiB each.
+        let page = slot >> AREA_SHIFT << AREA_PAGE_BITS | slot & ((1 << AREA_PAGE_BITS) - 1);
         records.push(Record { time_ns, process, flags, ..Record::new(operation, page) });
     }
 }
@@ -209,9 +207,14 @@ mod tests {
         let about = About { backend: "tracefs".into(), ..About::default() };
         let mut writer = Writer::new(Vec::new(), &about).unwrap();
         let entry = 1 << AREA_SHIFT | 7;
-        for (kind, pages) in [(kind::PAGE_OUT, 1), (kind::SWAP_WRITE, 2), (kind::SWAP_READ, 1)] {
-            let event =
-                recording::Record { kind, pages, object: entry, process: 5, ..Default::default() };
+        for (kind, pages, object) in [
+            (kind::PAGE_OUT, 1, entry),
+            (kind::SWAP_WRITE, 2, entry),
+            (kind::SWAP_READ, 1, entry),
+            // No kernel names such slots; a spoilt file may.
+            (kind::SWAP_WRITE, 2, u64::MAX),
+        ] {
+            let event = recording::Record { kind, pages, object, process: 5, ..Default::default() };
             writer.push(event).unwrap();
         }
         let bytes = writer.finish(Ending::default()).unwrap();
@@ -225,6 +228,8 @@ mod tests {
                 (Operation::SwapOut, first),
                 (Operation::SwapOut, first + 1),
                 (Operation::SwapIn, first),
+                (Operation::SwapOut, (64 << AREA_PAGE_BITS) - 1),
+                (Operation::SwapOut, 0),
             ]
         );
         assert!(records.iter().all(|record| record.process == records[0].process));
