@@ -31,7 +31,7 @@ pub fn open(path: &Path, options: &ImportOptions) -> Result<Box<dyn Source>, Err
 
 /// Whether a regular file begins as our own do. Of a pipe nothing is read: it could not be read
 /// again.
-fn is_parquet(path: &Path) -> bool {
+pub(crate) fn is_parquet(path: &Path) -> bool {
     let mut magic = [0; 4];
     path.as_os_str() != "-"
         && path.is_file()

@@ -9,6 +9,7 @@ use sha2::{Digest, Sha256};
 use types::{EventKind, PageId, Progress};
 
 use super::{Reader, Writer, refuse_inputs};
+use crate::open::is_parquet;
 use crate::renumber::Renumber;
 use crate::{Error, ErrorKind, Header, Rows, Source};
 
@@ -36,6 +37,10 @@ pub fn slice(
         return Err(Error::new(ErrorKind::Usage, path, why));
     }
     refuse_inputs([path], output)?;
+    if path.is_file() && !is_parquet(path) {
+        let why = "is no trace file: make one of it first, with pagewise import";
+        return Err(Error::new(ErrorKind::UnknownFormat, path, why));
+    }
     let mut reader = Reader::open(path)?;
     if !reader.header().has_clock {
         return Err(Error::new(ErrorKind::Usage, path, "has no times to cut it by"));

@@ -390,6 +390,11 @@ fn whoever_stops_a_slice_gets_no_file() {
     let error = slice(&whole, 0..10, &whole, true, &NoProgress).unwrap_err();
     assert!(error.to_string().contains("is an input as well"), "{error}");
     assert_eq!(names_in(folder.path()), ["whole"]);
+    let recording = folder.path().join("a recording");
+    std::fs::write(&recording, "pgwrec").unwrap();
+    let error = slice(&recording, 0..10, &piece, false, &NoProgress).unwrap_err();
+    assert!(error.to_string().contains("with pagewise import"), "{error}");
+    assert!(!piece.exists());
 }
 
 #[test]
