@@ -344,8 +344,40 @@ impl Application {
                 ("devtools", vec![("page", &self.page), ("request", &self.request)])
             }
         };
-        match needed.iter().find(|(_, value)| value.is_none()) {
-            Some((entry, _)) => Err(format!("interface {interface} needs `{entry}`")),
+        for (entry, value) in needed {
+            match value {
+                None => return Err(format!("interface {interface} needs `{entry}`")),
+                // Two lines would be two requests, and the second one's answer that of the next visit.
+                Some(text) if interface == "line" && text.contains('\n') => {
+                    return Err(format!("{entry}: {text:?}: expected one line"));
+                }
+                Some(_) => {}
+            }
+        }
+        self.check_strings()
+    }
+
+    /// What the kernel does not take as a word of a command or as a variable.
+    fn check_strings(&self) -> Result<(), String> {
+        if let Some(word) = self.command.iter().find(|word| word.contains('\0')) {
+            return Err(format!("command: {word:?}: expected no NUL"));
+        }
+        for (name, value) in &self.environment {
+            if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+                return Err(format!("environment: {name:?}: expected a name without = and no NUL"));
+            }
+        }
+        let urls = [("url", &self.url), ("ready_url", &self.ready_url)];
+        let is_local = |url: &str| {
+            ["http://127.0.0.1", "http://localhost", "http://[::1]"]
+                .iter()
+                .any(|host| url.strip_prefix(host).is_some_and(|rest| rest.starts_with([':', '/'])))
+        };
+        let mut urls = urls.iter().filter_map(|(entry, url)| Some((entry, url.as_deref()?)));
+        match urls.find(|(_, url)| !is_local(url)) {
+            Some((entry, url)) => {
+                Err(format!("{entry}: {url}: expected one such as http://127.0.0.1:{{port}}/"))
+            }
             None => Ok(()),
         }
     }
@@ -419,6 +451,18 @@ answer = "done"
             ("\"swap-file\"", "\"kill\"", "mode kill needs [kill]"),
             ("order", "swappiness = 201\norder", "swappiness: 201: expected 0 to 200"),
             ("order", "schedule = { kind = 'zipf' }\norder", "missing field `exponent`"),
+            ("visit {round}", "a\\nb", "applications.notes: request: \"a\\nb\": expected one line"),
+            ("[\"cat\"]", "['cat', \"\\u0000\"]", "command: \"\\0\": expected no NUL"),
+            (
+                "answer =",
+                "environment = { 'A=B' = 'c' }\nanswer =",
+                "environment: \"A=B\": expected",
+            ),
+            (
+                "answer =",
+                "url = 'http://example.org/'\nanswer =",
+                "expected one such as http://127",
+            ),
             ("order", "timeouts = { ready = 'soon' }\norder", "soon"),
             ("[\"cat\"]", "[]", "applications.notes: command: expected a program"),
             ("ready = \"ready\"", "", "applications.notes: interface line needs `ready`"),

@@ -63,7 +63,12 @@ fn logged(plan: &Plan, file: &Path) -> Result<Vec<String>, Error> {
             Err(Error::Plan(format!("{}:{line}: {what}", file.display())))
         }
     };
-    lines.map(name).collect()
+    let names: Vec<String> = lines.map(name).collect::<Result<_, _>>()?;
+    if names.is_empty() {
+        let what = "names no application: expected one a line";
+        return Err(Error::Plan(format!("{}: {what}", file.display())));
+    }
+    Ok(names)
 }
 
 /// Sebastiano Vigna's generator: short, and the same for ever, which a library's need not be.
@@ -124,6 +129,8 @@ mod tests {
         fs::write(&file, "app\ntwo\nfour\n").unwrap();
         let error = visits(&plan).unwrap_err().to_string();
         assert!(error.contains("usage.csv:3: \"four\" is not in"), "{error}");
+        fs::write(&file, "app\n\n").unwrap();
+        assert!(visits(&plan).unwrap_err().to_string().contains("names no application"));
         fs::write(&file, "two\n").unwrap();
         assert!(visits(&plan).unwrap_err().to_string().contains("header `app`"));
     }

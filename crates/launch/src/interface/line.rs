@@ -1,6 +1,6 @@
 //! Lines of standard input and output.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout};
 
 use super::Conversation;
@@ -24,6 +24,7 @@ impl Conversation for Line {
     }
 
     fn ask(&mut self, round: u32) -> Result<(), String> {
+        self.skip_unread().map_err(|error| format!("its output cannot be read: {error}"))?;
         let filled = |text: &str| text.replace("{round}", &round.to_string());
         let request = filled(&self.request) + "\n";
         let written = self.input.write_all(request.as_bytes());
@@ -33,6 +34,18 @@ impl Conversation for Line {
 }
 
 impl Line {
+    /// Passes over what it wrote since its last answer: that answers no request to come.
+    fn skip_unread(&mut self) -> io::Result<()> {
+        loop {
+            let held = self.output.buffer().len();
+            self.output.consume(held);
+            if rustix::io::ioctl_fionread(self.output.get_ref())? == 0 {
+                return Ok(());
+            }
+            self.output.fill_buf()?;
+        }
+    }
+
     fn wait_for(&mut self, start: &str) -> Result<(), String> {
         loop {
             let mut line = Vec::new();
@@ -44,5 +57,35 @@ impl Line {
                 Err(error) => return Err(format!("its output cannot be read: {error}")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_second_answer_is_not_that_of_the_next_request() {
+        let program = "echo ready; read -r line; printf 'done\ndone\n'; read -r line";
+        let mut child = Command::new("sh")
+            .args(["-c", program])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = Line {
+            input: child.stdin.take().unwrap(),
+            output: BufReader::new(child.stdout.take().unwrap()),
+            ready: "ready".to_owned(),
+            request: "visit {round}".to_owned(),
+            answer: "done".to_owned(),
+        };
+        line.wait_until_ready(&|| false).unwrap();
+        line.ask(0).unwrap();
+        let why = line.ask(1).unwrap_err();
+        child.wait().unwrap();
+        assert!(why.contains("its output ended before"), "{why}");
     }
 }
