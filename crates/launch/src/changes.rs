@@ -212,8 +212,9 @@ impl Drop for Changes {
 /// The first failure; the log then keeps what failed.
 pub fn undo(root: &Root) -> Result<usize, Error> {
     let path = undo_log(root);
-    let text = match fs::read_to_string(&path) {
-        Ok(text) => text,
+    let text = match fs::read(&path) {
+        // A crash may leave anything at its end: what can be read is undone.
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         Err(error) => return Err(Error::file("read", &path, &error)),
     };
@@ -279,14 +280,15 @@ fn gone(path: &Path, result: io::Result<()>) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// A system whose undo log holds `entries`, and a half line as a killed run leaves it.
+    /// A system whose undo log holds `entries`, and a spoilt half line as a killed run leaves it.
     fn left(entries: &[Undo]) -> (tempfile::TempDir, Root) {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path());
         fs::create_dir_all(root.path(FOLDER)).unwrap();
         let lines: Vec<String> =
             entries.iter().map(|entry| serde_json::to_string(entry).unwrap()).collect();
-        fs::write(undo_log(&root), lines.join("\n") + "\n{\"Write\":{\"pa").unwrap();
+        let half = b"\n{\"Write\":{\"pa\xff";
+        fs::write(undo_log(&root), [lines.join("\n").as_bytes(), half].concat()).unwrap();
         (folder, root)
     }
 
