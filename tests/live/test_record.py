@@ -8,6 +8,7 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -170,6 +171,34 @@ def test_a_killed_recorder_leaves_a_readable_recording(tmp_path: Path) -> None:
     copy = shutil.copy(recording, tmp_path / "copy.pgr")
     answer = subprocess.run([PAGEWISE, "info", copy, "--json"], capture_output=True, text=True)
     assert answer.returncode == 0, answer.stderr
+
+
+@pytest.mark.parametrize("command", [[], ["--", "sleep", "1000"]])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_to_the_recorder_alone_ends_it(
+    tmp_path: Path, number: signal.Signals, command: list[str]
+) -> None:
+    output = tmp_path / "ended.pgr"
+    recorder = subprocess.Popen([AGENT, "record", "-o", output, *command], stderr=subprocess.PIPE)
+    wait_until_begun(recorder, output)
+    recorder.send_signal(number)
+    recorder.communicate(timeout=60)
+    # 130 of its own, or what the command ended with.
+    assert recorder.returncode == (128 + signal.SIGTERM if command else 130)
+    assert pw.info(output)["header"]["losses"] == []
+
+
+def test_a_full_disk_behind_standard_output_is_told(tmp_path: Path) -> None:
+    for arguments in (
+        ["record", "--for", "10ms", "--json", "-o", tmp_path / "told.pgr"],
+        ["doctor"],
+    ):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(
+                [AGENT, *arguments], stdout=full, stderr=subprocess.PIPE, text=True
+            )
+        assert done.returncode == 3
+        assert done.stderr.endswith("No space left on device (os error 28)\n")
 
 
 @pytest.mark.parametrize(

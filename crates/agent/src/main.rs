@@ -3,6 +3,7 @@
 mod commands;
 mod exit;
 mod interrupt;
+mod output;
 
 use clap::{Parser, Subcommand};
 
@@ -35,7 +36,7 @@ fn main() -> std::process::ExitCode {
         Command::Completions(arguments) => commands::completions::run(&arguments),
     };
     exit.unwrap_or_else(|exit| {
-        eprintln!("pagewise-agent: {exit}");
+        output::say(format_args!("pagewise-agent: {exit}"));
         exit.status()
     })
 }

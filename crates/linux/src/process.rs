@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
 
+use rustix::process::{Pid, Signal};
+
 use crate::{Error, Root};
 
 /// Numbers of all processes, in order.
@@ -54,10 +56,28 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Whether this program was started with `signal` ignored.
+pub fn ignores(root: &Root, signal: i32) -> bool {
+    let status = root.read("/proc/self/status").ok().flatten().unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    // Signals count from 1.
+    signal > 0 && mask.checked_shr(signal as u32 - 1).is_some_and(|rest| rest & 1 == 1)
+}
+
 /// Tells a process to end at once; one that has ended already is no matter.
 pub fn kill(process: u32) {
-    if let Some(process) = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw) {
-        let _ = rustix::process::kill_process(process, rustix::process::Signal::KILL);
+    send(process, Signal::KILL);
+}
+
+/// Asks a process to end; one that has ended already is no matter.
+pub fn terminate(process: u32) {
+    send(process, Signal::TERM);
+}
+
+fn send(process: u32, signal: Signal) {
+    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process(process, signal);
     }
 }
 
@@ -72,5 +92,16 @@ mod tests {
         assert!(all(&root).unwrap().contains(&this));
         assert!(!name(&root, this).unwrap().is_empty());
         assert_eq!(name(&root, u32::MAX), None);
+    }
+
+    #[test]
+    fn what_nohup_ignores_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        assert!(!ignores(&root, 1));
+        std::fs::create_dir_all(root.path("/proc/self")).unwrap();
+        let status = "SigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
+        std::fs::write(root.path("/proc/self/status"), status).unwrap();
+        assert_eq!([1, 2, 13, 0].map(|signal| ignores(&root, signal)), [true, false, true, false]);
     }
 }

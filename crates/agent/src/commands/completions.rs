@@ -6,6 +6,7 @@ use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
 use crate::Outcome;
+use crate::output;
 
 /// Print the completions of a shell.
 #[derive(Args)]
@@ -18,11 +19,8 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> Outcome {
     let mut command = crate::Arguments::command();
-    clap_complete::generate(
-        arguments.shell,
-        &mut command,
-        "pagewise-agent",
-        &mut std::io::stdout().lock(),
-    );
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, "pagewise-agent", &mut script);
+    output::print(String::from_utf8_lossy(&script).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

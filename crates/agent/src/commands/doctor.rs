@@ -8,6 +8,8 @@ use linux::probe::{self, Grant};
 use serde::Serialize;
 
 use crate::Outcome;
+use crate::exit::Exit;
+use crate::output;
 
 /// Columns of the longest name, `record --backend tracefs`.
 const NAME_WIDTH: usize = 24;
@@ -49,10 +51,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
     findings.extend(recorder_sources());
     if arguments.json {
         let report = Report { schema: "pagewise.doctor/1", kernel: machine.kernel, findings };
-        println!("{}", serde_json::to_string(&report).expect("a report is plain data"));
+        output::print(serde_json::to_string(&report).expect("a report is plain data"))?;
     } else {
-        println!("Linux {} on {}", machine.kernel, machine.architecture);
-        findings.iter().for_each(print);
+        output::print(format_args!("Linux {} on {}", machine.kernel, machine.architecture))?;
+        findings.iter().try_for_each(print)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -85,10 +87,13 @@ fn recorder_sources() -> Vec<Finding> {
     findings
 }
 
-fn print(finding: &Finding) {
+fn print(finding: &Finding) -> Result<(), Exit> {
     let mark = if finding.is_granted { "yes" } else { "no " };
-    println!("{mark}  {:<NAME_WIDTH$} {}", finding.name, finding.detail);
-    if let Some(without_it) = &finding.without_it {
-        println!("     {:<NAME_WIDTH$} without it: {without_it}", "");
+    output::print(format_args!("{mark}  {:<NAME_WIDTH$} {}", finding.name, finding.detail))?;
+    match &finding.without_it {
+        Some(without_it) => {
+            output::print(format_args!("     {:<NAME_WIDTH$} without it: {without_it}", ""))
+        }
+        None => Ok(()),
     }
 }

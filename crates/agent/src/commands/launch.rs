@@ -1,6 +1,5 @@
 //! `pagewise-agent launch`: applications in rounds, under a memory budget.
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
+use crate::output::{print, say};
 
 /// Launch the applications of a plan in rounds, under its memory budget, and time each launch.
 #[derive(Args)]
@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
     let preparation = Preparation::new(&root, plan, folder)?;
     if arguments.dry_run {
         let refusals = preparation.refusals(&root)?;
-        show(&preparation, &refusals, arguments.json);
+        show(&preparation, &refusals, arguments.json)?;
         return Ok(ExitCode::SUCCESS);
     }
     let interrupt = Interrupt::listen()
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
     let mut progress = Progress::of(&preparation);
     let asked = Arc::new(move || interrupt.came());
     let outcome = launch::run(&root, &preparation, arguments.record, asked, &mut progress)?;
-    conclude(&preparation, &outcome, arguments.json);
+    conclude(&preparation, &outcome, arguments.json)?;
     let is_lossy = outcome.recording.as_ref().is_some_and(recorder::Outcome::is_lossy);
     if is_lossy {
         say("more than 0.1 % of the recording was lost: run it again on a less busy machine");
@@ -84,13 +84,13 @@ fn undo(root: &Root, arguments: &Arguments) -> crate::Outcome {
     let _lock = changes::Lock::take(root)?;
     let count = changes::undo(root)?;
     match arguments.json {
-        true => println!("{}", json!({ "schema": "pagewise.undo/1", "changes": count })),
-        false => println!("{count} changes undone"),
+        true => print(json!({ "schema": "pagewise.undo/1", "changes": count }))?,
+        false => print(format_args!("{count} changes undone"))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(preparation: &Preparation, refusals: &[String], is_json: bool) {
+fn show(preparation: &Preparation, refusals: &[String], is_json: bool) -> Result<(), Exit> {
     let Preparation { plan, visits, steps, .. } = preparation;
     let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
     if is_json {
@@ -98,15 +98,16 @@ fn show(preparation: &Preparation, refusals: &[String], is_json: bool) {
             "schema": "pagewise.launch-plan/1", "plan": plan.name, "visits": visits.len(),
             "steps": steps, "refusals": refusals,
         });
-        println!("{report}");
-        return;
+        return print(report);
     }
     let applications = plan.applications.len();
-    println!("{}: {} visits to {applications} applications", plan.name, visits.len());
-    steps.iter().for_each(|step| println!("  {step}"));
-    println!("  visit each application, freeze it, and note how long it took to answer");
-    println!("  end every application; undo all of the above, last first");
-    refusals.iter().for_each(|refusal| println!("would be refused here: {refusal}"));
+    let visits = visits.len();
+    print(format_args!("{}: {visits} visits to {applications} applications", plan.name))?;
+    steps.iter().try_for_each(|step| print(format_args!("  {step}")))?;
+    print("  visit each application, freeze it, and note how long it took to answer")?;
+    print("  end every application; undo all of the above, last first")?;
+    let refused = |refusal| print(format_args!("would be refused here: {refusal}"));
+    refusals.iter().try_for_each(refused)
 }
 
 /// Says on standard error how far it is.
@@ -143,7 +144,7 @@ impl Observer for Progress {
         let rest = self.began.elapsed().mul_f64(left as f64 / made as f64);
         let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
         let Visited { round, application, .. } = visit;
-        say(&format!(
+        say(format_args!(
             "round {}/{}, visit {made}/{}: {application} {state} {answer}{killed}; about {rest} \
              left",
             round + 1,
@@ -153,12 +154,7 @@ impl Observer for Progress {
     }
 }
 
-/// To standard error, if anybody still reads it: a run of hours outlives its terminal.
-fn say(what: &str) {
-    let _ = writeln!(std::io::stderr(), "{what}");
-}
-
-fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) {
+fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) -> Result<(), Exit> {
     let visits = &outcome.visits;
     let median_s = |is_cold: bool| {
         let launches = visits.iter().filter(|visit| visit.is_cold == is_cold);
@@ -183,13 +179,12 @@ fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) {
             "launch_s_cold_median": median_s(true), "launch_s_warm_median": median_s(false),
             "duration_s": outcome.duration.as_secs_f64(), "recording": recording,
         });
-        println!("{report}");
-        return;
+        return print(report);
     }
     let seconds =
         |median: Option<f64>| median.map_or("-".into(), |median| format!("{median:.2} s"));
     let interrupted = if outcome.is_interrupted { " until interrupted" } else { "" };
-    println!(
+    print(format_args!(
         "{}: {answered} of {} visits answered in {:.0} s{interrupted}, {cold} cold (median {}), {} \
          warm (median {}), {kills} kills",
         preparation.folder.display(),
@@ -198,8 +193,12 @@ fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) {
         seconds(median_s(true)),
         visits.len() - cold,
         seconds(median_s(false)),
-    );
-    if let Some(recording) = recording {
-        println!("recording.pgr: {} records, {} lost", recording.recorded, recording.lost);
+    ))?;
+    match recording {
+        Some(recording) => print(format_args!(
+            "recording.pgr: {} records, {} lost",
+            recording.recorded, recording.lost
+        )),
+        None => Ok(()),
     }
 }

@@ -12,13 +12,14 @@ use crate::exit::Exit;
 #[derive(Args)]
 #[command(after_help = "Example: pagewise-agent manual /usr/local/share/man/man1")]
 pub struct Arguments {
-    /// The folder, which is there.
+    /// The folder; made where it is missing.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
-    clap_mangen::generate_to(crate::Arguments::command(), &arguments.folder)
+    std::fs::create_dir_all(&arguments.folder)
+        .and_then(|()| clap_mangen::generate_to(crate::Arguments::command(), &arguments.folder))
         .map_err(|error| Exit::Refused(format!("{}: {error}", arguments.folder.display())))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
+use crate::output::{print, say};
 
 /// Record who swaps what, page by page, until a time, a command or Ctrl-C ends it.
 #[derive(Args)]
@@ -86,14 +87,14 @@ pub fn run(arguments: Arguments) -> crate::Outcome {
     let mut ending = Ending::new(&arguments, interrupt.clone());
     let outcome = recorder::record(&root, &options, &mut ending)?;
     match arguments.json {
-        true => println!("{}", report(&arguments, &outcome)),
+        true => print(report(&arguments, &outcome))?,
         false => tell(&arguments, &outcome),
     }
     if let Some(failure) = outcome.failure {
         return Err(Exit::Refused(failure));
     }
     if outcome.is_lossy() {
-        eprintln!("more than 0.1 % was lost: give a larger --buffer");
+        say("more than 0.1 % was lost: give a larger --buffer");
         return Ok(ExitCode::from(DATA_LOST));
     }
     Ok(match outcome.exit_status {
@@ -104,15 +105,15 @@ pub fn run(arguments: Arguments) -> crate::Outcome {
 }
 
 fn tell(arguments: &Arguments, outcome: &Outcome) {
-    eprintln!(
+    say(format_args!(
         "{}: {} records in {:.1} s, {} lost",
         arguments.output.display(),
         outcome.recorded,
         outcome.duration.as_secs_f64(),
         outcome.lost
-    );
+    ));
     for missing in &outcome.absent {
-        eprintln!("not recorded: {}: {}", missing.what, missing.why);
+        say(format_args!("not recorded: {}: {}", missing.what, missing.why));
     }
 }
 
@@ -179,6 +180,7 @@ struct Ending {
     interrupt: Interrupt,
     command: Vec<String>,
     child: Option<Child>,
+    is_passed_on: bool,
     duration: Option<Duration>,
     deadline: Option<Instant>,
 }
@@ -189,6 +191,7 @@ impl Ending {
             interrupt,
             command: arguments.command.clone(),
             child: None,
+            is_passed_on: false,
             duration: arguments.duration,
             deadline: None,
         }
@@ -206,7 +209,12 @@ impl Stop for Ending {
 
     fn is_over(&mut self) -> Option<Option<i32>> {
         if let Some(child) = &mut self.child {
-            // A signal reaches the command as well, whose end then ends the recording.
+            // Ctrl-C reaches the command as well, whose end then ends the recording; whoever sent
+            // another signal may have sent it to the recorder alone.
+            if self.interrupt.came_from_elsewhere() && !self.is_passed_on {
+                linux::process::terminate(child.id());
+                self.is_passed_on = true;
+            }
             if let Ok(Some(status)) = child.try_wait() {
                 let by_signal = status.signal().map(|signal| 128 + signal);
                 return Some(status.code().or(by_signal));
