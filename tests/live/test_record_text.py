@@ -72,7 +72,7 @@ def test_transfers_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
         assert info["events"][event] == pytest.approx(moved, rel=0.01), event
     assert info["events"]["swap_in_fault"] > 0
     assert dict(info["kinds"])["swap_out"] == info["events"]["swap_write"]
-    assert "owners of swapped pages" in info["absent"]
+    assert any(what.startswith("owners of swapped pages") for what in info["absent"])
 
 
 def test_a_killed_recorder_leaves_no_instance(tmp_path: Path) -> None:
