@@ -24,19 +24,9 @@ need tclsh tcl
 need gnuplot gnuplot-nox
 /usr/bin/python3 -c 'import numpy' 2>/dev/null || packages="$packages python3-numpy"
 
-if [ -n "$packages" ]; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "installing:$packages"
-        apt-get update -qq
-        # The package list is meant to be split into words.
-        # shellcheck disable=SC2086
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
-    else
-        echo "missing packages; install them with" >&2
-        echo "    sudo apt-get install -y$packages" >&2
-        exit 2
-    fi
-fi
+# The package list is meant to be split into words.
+# shellcheck disable=SC2086
+tools/install_packages.sh $packages
 
 [ -d lab/node_modules/typescript ] || npm ci --prefix lab --silent --no-audit --no-fund
 mkdir -p lab/build/java

@@ -20,19 +20,9 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     [ -e /usr/include/zlib.h ] || need zlib1g-dev
 fi
 
-if [ -n "$packages" ]; then
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "installing:$packages"
-        apt-get update -qq
-        # The package list is meant to be split into words.
-        # shellcheck disable=SC2086
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $packages >/dev/null
-    else
-        echo "missing packages; install them with" >&2
-        echo "    sudo apt-get install -y$packages" >&2
-        exit 2
-    fi
-fi
+# The package list is meant to be split into words.
+# shellcheck disable=SC2086
+"$(dirname "$0")/install_packages.sh" $packages
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
     echo "pagewise needs Python 3.11 or newer; this is $(python3 --version)" >&2

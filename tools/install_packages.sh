@@ -1,0 +1,14 @@
+#!/bin/sh
+# Installs the Debian packages named, as root on a machine with apt; else names them in one apt line
+# and ends with status 2. Does nothing without a name.
+set -eu
+[ $# -gt 0 ] || exit 0
+if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    echo "installing: $*"
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+else
+    echo "missing packages; install them with" >&2
+    echo "    sudo apt-get install -y $*" >&2
+    exit 2
+fi
