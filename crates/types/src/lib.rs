@@ -4,9 +4,11 @@
 mod event;
 mod prefetch;
 mod progress;
+mod reference;
 mod units;
 
 pub use event::{Event, EventFlags, EventKind, Events, PageClass};
 pub use prefetch::prefetch;
 pub use progress::{Cancelled, NoProgress, Progress};
+pub use reference::{BLOCK_BYTES, FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep};
 pub use units::{Bytes, Nanos, PAGE_BYTES, PageId, ProcessId};
