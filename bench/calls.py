@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from measure import anonymous_bytes
+from measure import ANONYMOUS, PEAK, status_bytes
 
 Answer = Callable[[], Any]
 
@@ -92,14 +92,15 @@ def cpu_s() -> float:
 def main() -> None:
     name, arguments = sys.argv[1:]
     call: Answer = globals()[name](*json.loads(arguments))
-    start_anonymous = anonymous_bytes(Path("/proc/self/status"))
+    status = Path("/proc/self/status")
+    start_anonymous = status_bytes(status, ANONYMOUS)
     start_cpu_s, start = cpu_s(), time.monotonic()
     answer = call()
     result = {
         "cpu_s": cpu_s() - start_cpu_s,
         "wall_s": time.monotonic() - start,
         "start_cpu_s": start_cpu_s,
-        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_bytes": status_bytes(status, PEAK),
         "start_anonymous_bytes": start_anonymous,
         "answer": answer,
     }

@@ -1,8 +1,9 @@
 """Measures calls side by side: each in a process of its own, in turn, by CPU time.
 
-Peak memory is told twice: of the whole process, mapped files included, as the kernel keeps it; and
-anonymous memory alone (heap and stacks), which nobody keeps and is looked at from outside every few
-milliseconds. A peer that maps its input is thereby not blamed for the file.
+Peak memory is told twice: of the whole process, mapped files included, as the kernel keeps it
+(VmHWM: ru_maxrss would be the starter's where that held more); and anonymous memory alone (heap and
+stacks), which nobody keeps and is looked at from outside every few milliseconds. A peer that maps
+its input is thereby not blamed for the file.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from statistics import median
 from typing import Any
 
 ANONYMOUS = "RssAnon:"
+PEAK = "VmHWM:"
 LOOK_EVERY_S = 0.005
 
 CALLS = Path(__file__).parent / "calls.py"
@@ -90,16 +92,16 @@ class Watch(threading.Thread):
     def run(self) -> None:
         """Looks until `is_over`."""
         while not self.is_over.wait(LOOK_EVERY_S):
-            self.peak_bytes = max(self.peak_bytes, anonymous_bytes(self.status))
+            self.peak_bytes = max(self.peak_bytes, status_bytes(self.status, ANONYMOUS))
 
 
-def anonymous_bytes(status: Path) -> int:
-    """What the kernel's status of a process says; 0 for one that has ended."""
+def status_bytes(status: Path, line: str) -> int:
+    """What a line of the kernel's status of a process says; 0 for one that has ended."""
     try:
         lines = status.read_text().splitlines()
     except OSError:
         return 0
-    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(ANONYMOUS)), 0)
+    return next((int(found.split()[1]) * 1024 for found in lines if found.startswith(line)), 0)
 
 
 def in_turn(calls: Mapping[str, Call], rounds: int) -> dict[str, list[Sample]]:

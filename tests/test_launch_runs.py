@@ -78,6 +78,12 @@ def test_what_is_no_run_is_refused_with_the_reason(tmp_path: Path, how: str, sai
     assert "pagewise-agent launch" in str(refusal.value.hint)
 
 
+@pytest.mark.parametrize("launch_s", [-0.5, 1e308])
+def test_a_launch_time_that_none_can_be_is_refused(tmp_path: Path, launch_s: float) -> None:
+    with pytest.raises(UnreadableInput, match="in the column launch_s"):
+        read_run(write_run(tmp_path / "run", rounds(1, launch_s)))
+
+
 def test_a_run_without_a_visit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadableInput, match="has no visit"):
         read_run(write_run(tmp_path / "run", []))

@@ -95,8 +95,8 @@ def test_missing_runs_are_asked_for(tmp_path: Path) -> None:
     found = by_part(thrash.study([folder], tmp_path, seed=1, progress=None))
     assert {row["verdict"] for row in found.values()} == {UNMEASURED}
     assert found["2", "1 GB"]["why"] == (
-        "needs a run in mode kill with at most 15 applications and less than 1 GiB "
-        "(plans/kill-1g.toml)"
+        "needs a run in mode kill with at most 15 applications and a budget from 512 to less than "
+        "1024 MiB (plans/kill-1g.toml)"
     )
     assert "plans/phone-2g.toml" in found["5", "swap on"]["why"]
     assert "plans/kill-2g.toml" in found["5", "swap off"]["why"]
@@ -146,6 +146,8 @@ def test_a_phone_is_told_by_the_plan_and_not_by_the_name(tmp_path: Path) -> None
             ("phone-2g", 9, "1023MiB", "swap-file"),
             ("phone-1g", 15, "1GiB", "zram"),
             ("kill", 16, "1.5GiB", "kill"),
+            ("small", 9, "48MiB", "swap-file"),
+            ("workstation", 9, "2GiB", "swap-file"),
             ("free", 9, "", "no-limit"),
         )
     ]

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from pagewise.recording import Progress
 
-PIPED_WIDTH = 120
+PIPED_WIDTH = 200
 """Columns where the output is not a terminal: wide enough that no table is cut."""
 
 

@@ -14,6 +14,7 @@ from pagewise.errors import UsageError
 PAGE_BYTES = 4096
 """Bytes of one page in every recording and simulator."""
 MIB = 2**20
+GIB = 2**30
 LIMIT = 2**63
 """Sizes in bytes and times in nanoseconds stay below this: they are 64-bit numbers further on."""
 

@@ -18,7 +18,7 @@ from pagewise import _core
 from pagewise.errors import PagewiseError, UnreadableInput
 from pagewise.grids.key import digest
 from pagewise.recording import Progress, Trace, import_trace, read
-from pagewise.units import parse_size
+from pagewise.units import LIMIT, parse_size
 
 RECORDING = "recording.pgr"
 CUTS = {"swap": "*.pgw.zst", "block": "*.blocks.csv.zst"}
@@ -223,11 +223,22 @@ def _rows(path: Path, columns: Mapping[str, type | tuple[type, ...]]) -> Iterato
         raise UnreadableInput(str(error), path=str(path), hint=AGAIN) from error
     found = {column["name"]: column["values"] for column in table["columns"]}
     for name, kind in columns.items():
-        if name not in found or not all(isinstance(value, kind) for value in found[name]):
-            wrong = "no column" if name not in found else "a value of another type in the column"
+        wrong = ""
+        if name not in found:
+            wrong = "no column"
+        elif not all(isinstance(value, kind) for value in found[name]):
+            wrong = "a value of another type in the column"
+        elif not all(_is_measured(value) for value in found[name]):
+            wrong = f"a value that is negative or above {LIMIT:.0e} in the column"
+        if wrong:
             raise UnreadableInput(f"{path}: {wrong} {name}", path=str(path), hint=AGAIN)
     for values in zip(*(found[name] for name in columns), strict=True):
         yield dict(zip(columns, values, strict=True))
+
+
+def _is_measured(value: object) -> bool:
+    """Whether a value can be a count, a size or a time; texts and nothing can."""
+    return not isinstance(value, int | float) or 0 <= value <= LIMIT
 
 
 def _visit(row: Mapping[str, Any], first_round: int) -> Visit:

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pagewise.studies.launch_runs import LaunchRun
+from pagewise.units import GIB, MIB
 
 SWAP_ON = "swap-file"
 """The mode that stands for S0's swap on; compressed swap is shown, not judged."""
 SWAP_OFF = "kill"
 NO_LIMIT = "no-limit"
 
-MEMORY_BYTES_BORDER = 2**30
-"""Of a 1 GB phone applications get 0.55-0.65 GB, of a 2 GB phone about 1.5 GB (spec sheet S0.3)."""
+BUDGETS = {"1 GB": (GIB // 2, GIB), "2 GB": (GIB, 2 * GIB)}
+"""Budgets in bytes that stand for a phone, the second excluded: of a 1 GB phone applications get
+0.55-0.65 GB, of a 2 GB phone about 1.5 GB (spec sheet S0.3)."""
 APPLICATIONS_BORDER = 15
 """S0 launches 9 applications, or 25."""
 
@@ -75,14 +77,14 @@ class Phones:
 def phones_of(runs: Sequence[LaunchRun]) -> Phones:
     """Sorts the runs; many applications in a small memory stand for no phone of S0."""
 
-    def phone(
-        memory: str, is_large: bool, is_crowded: bool, wanted: str, plans: tuple[str, str]
-    ) -> Phone:
+    def phone(memory: str, is_crowded: bool, plans: tuple[str, str]) -> Phone:
+        least, limit = BUDGETS[memory]
+        count = f"{'more than' if is_crowded else 'at most'} {APPLICATIONS_BORDER} applications"
+        wanted = f"{count} and a budget from {least // MIB} to less than {limit // MIB} MiB"
         mine = [
             run
             for run in runs
-            if run.budget_bytes is not None
-            and (run.budget_bytes >= MEMORY_BYTES_BORDER) == is_large
+            if least <= (run.budget_bytes or 0) < limit
             and (len(run.applications) > APPLICATIONS_BORDER) == is_crowded
         ]
         by_mode = {
@@ -91,13 +93,10 @@ def phones_of(runs: Sequence[LaunchRun]) -> Phones:
         other = tuple(run for run in mine if run.mode not in by_mode)
         return Phone(memory, wanted, plans, by_mode[SWAP_ON], by_mode[SWAP_OFF], other)
 
-    few, many = (f"{word} {APPLICATIONS_BORDER} applications" for word in ("at most", "more than"))
     return Phones(
-        small=phone("1 GB", False, False, f"{few} and less than 1 GiB", ("phone-1g", "kill-1g")),
-        large=phone("2 GB", True, False, f"{few} and 1 GiB or more", ("phone-2g", "kill-2g")),
-        crowded=phone(
-            "2 GB", True, True, f"{many} and 1 GiB or more", ("phone-2g-25apps", "kill-2g-25apps")
-        ),
+        small=phone("1 GB", False, ("phone-1g", "kill-1g")),
+        large=phone("2 GB", False, ("phone-2g", "kill-2g")),
+        crowded=phone("2 GB", True, ("phone-2g-25apps", "kill-2g-25apps")),
         unlimited=tuple(run for run in runs if run.mode == NO_LIMIT),
     )
 
