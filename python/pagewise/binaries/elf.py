@@ -1,0 +1,96 @@
+"""What the loader reads of an ELF file: its machine and its LOAD segments.
+
+Source: elf(5); the limits are those of fs/binfmt_elf.c of Linux 6.18. Sections are not read, since
+a stripped or damaged section table does not keep a program from running.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from typing import BinaryIO
+
+MAGIC = b"\x7fELF"
+LOADED_TYPES = (2, 3)
+"""e_type of programs and of shared objects; relocatable files and core dumps are not mapped."""
+MACHINES = {3: "x86", 40: "arm", 62: "x86-64", 183: "arm64", 243: "riscv", 258: "loongarch"}
+PT_LOAD = 1
+HEADERS_BYTES_MAX = 65536
+"""Linux runs no program whose program headers take more."""
+IDENTITY_BYTES = 16
+
+# By EI_CLASS: bits, the header after e_ident, one program header, and where in that offset,
+# address and alignment stand.
+CLASSES = {
+    1: (32, "HHIIIIIHHHHHH", "8I", (1, 2, 7)),
+    2: (64, "HHIQQQIHHHHHH", "2I6Q", (2, 3, 7)),
+}
+BYTE_ORDERS = {1: "<", 2: ">"}
+
+
+class Damaged(Exception):
+    """An ELF file that no loader could map; the text says what is wrong where."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """What the loader maps: places in file and memory, and alignment, all in bytes."""
+
+    offset: int
+    address: int
+    alignment: int
+
+
+@dataclass(frozen=True)
+class Image:
+    """A program or shared object; ``machine`` as `MACHINES` names it."""
+
+    machine: str
+    bits: int
+    segments: tuple[Segment, ...]
+
+
+def read_image(file: BinaryIO, size_bytes: int) -> Image | None:
+    """The image in a file of this size; none if it is no ELF file or one that is never mapped.
+
+    Raises Damaged where the header and the file do not agree.
+    """
+    identity = file.read(IDENTITY_BYTES)
+    if identity[:4] != MAGIC:
+        return None
+    if len(identity) < IDENTITY_BYTES:
+        raise Damaged("the file ends within the ELF header")
+    if identity[4] not in CLASSES or identity[5] not in BYTE_ORDERS:
+        raise Damaged(f"byte 4: unknown ELF class {identity[4]} or byte order {identity[5]}")
+    bits, header, entry, places = CLASSES[identity[4]]
+    order = BYTE_ORDERS[identity[5]]
+    kind, machine, _, _, start, _, _, _, entry_bytes, entries, *_ = _unpacked(
+        order + header, file, "ELF header"
+    )
+    if kind not in LOADED_TYPES:
+        return None
+    form = struct.Struct(order + entry)
+    if entries and entry_bytes != form.size:
+        raise Damaged(f"program headers of {entry_bytes} bytes instead of {form.size}")
+    if entries * form.size > HEADERS_BYTES_MAX:
+        raise Damaged(f"{entries} program headers, more than Linux loads")
+    if start + entries * form.size > size_bytes:
+        raise Damaged(f"byte {start}: the program headers lie beyond the end of the file")
+    file.seek(start)
+    table = file.read(entries * form.size)
+    if len(table) < entries * form.size:
+        raise Damaged(f"byte {start}: the file ends within the program headers")
+    found = (fields for fields in form.iter_unpack(table) if fields[0] == PT_LOAD)
+    return Image(
+        MACHINES.get(machine, f"machine {machine}"),
+        bits,
+        tuple(Segment(*(fields[place] for place in places)) for fields in found),
+    )
+
+
+def _unpacked(form: str, file: BinaryIO, what: str) -> tuple[int, ...]:
+    """The next fields of the file."""
+    raw = file.read(struct.calcsize(form))
+    if len(raw) < struct.calcsize(form):
+        raise Damaged(f"the file ends within the {what}")
+    return struct.unpack(form, raw)

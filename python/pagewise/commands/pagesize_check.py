@@ -1,0 +1,56 @@
+"""`pagewise pagesize check`: would programs run with larger pages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from pagewise.commands.options import Json
+from pagewise.terminal import printable, say, show, show_json
+from pagewise.units import format_size
+
+EXAMPLES = ("pagewise pagesize check /usr/bin/env",)
+
+
+def check(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Programs, libraries, folders, APKs.", show_default=False
+        ),
+    ],
+    page_size: Annotated[
+        str, typer.Option("--page-size", metavar="SIZE", help="Pages of the kernel in question.")
+    ] = "16KiB",
+    json: Json = False,
+) -> int:
+    """Say what would fail on a kernel with larger pages, and the remedy.
+
+    Looks at the alignment of every program, shared library and APK, and for allocators that are
+    built for one page size. Exit status 1 if something would fail.
+    """
+    from pagewise.binaries.check import check as checked
+
+    result = checked(paths, page_size)
+    if json:
+        show_json(result)
+        return int(bool(result["fails"]))
+    # One line each to grep in, however long a path is.
+    show(*(Text(printable(line), no_wrap=True, overflow="ignore") for line in _problems(result)))
+    if not result["files"]:
+        say("note: no program, library or package was found")
+    return int(bool(result["fails"]))
+
+
+def _problems(result: dict[str, Any]) -> list[str]:
+    """A line for each problem with its remedy, and the sum."""
+    lines = []
+    for file in result["files"]:
+        for problem in file["problems"]:
+            verdict = "fails" if problem["is_certain"] else "may fail"
+            lines += [f"{file['path']}: {verdict}: {problem['what']}", f"  fix: {problem['fix']}"]
+    counts = f"{result['fails']} would fail, {result['may_fail']} may"
+    size = format_size(result["page_bytes"])
+    return [*lines, f"{len(result['files'])} checked for pages of {size}: {counts}"]
