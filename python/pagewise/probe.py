@@ -1,4 +1,4 @@
-"""Measures the 4 KiB reads and writes of a disk with fio, and writes them as a device file."""
+"""Measures reads and writes of a disk with fio, and writes them as a device file."""
 
 from __future__ import annotations
 
@@ -15,20 +15,27 @@ from typing import Any
 
 from pagewise.errors import Missing, UnreadableInput, UsageError
 from pagewise.recording import PathLike
-from pagewise.units import parse_size
+from pagewise.units import PAGE_BYTES, parse_size
 
 REPEATS = 3
 """Measurements of each operation; their spread is the device's range."""
 SMALLEST_BYTES = 1 << 20
+LARGE_BYTES = 1 << 18
+"""Second size of reads, large enough that its bytes take most of the time."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Mean times of one operation over the repeats, in microseconds."""
+    """Mean times of one operation over the repeats, in microseconds; or a rate in MB/s."""
 
     low: float
     typical: float
     high: float
+
+    @staticmethod
+    def of(means: list[float]) -> Times:
+        """The spread of at least one measurement."""
+        return Times(low=min(means), typical=sqrt(min(means) * max(means)), high=max(means))
 
 
 def probe(
@@ -50,11 +57,13 @@ def probe(
     if size_bytes < SMALLEST_BYTES or seconds < 1:
         raise UsageError("the test file needs at least 1MiB, a measurement at least 1 second")
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".pagewise-probe-") as file:
-        read = measured("randread", file.name, size_bytes, seconds)
-        write = measured("randwrite", file.name, size_bytes, seconds)
+        small = measured("randread", file.name, PAGE_BYTES, size_bytes, seconds)
+        large = measured("randread", file.name, LARGE_BYTES, size_bytes, seconds)
+        written = measured("randwrite", file.name, PAGE_BYTES, size_bytes, seconds)
+    read, write, moved = Times.of(small), Times.of(written), transfer(small, large)
     name = target.name.removesuffix(".toml")
     text = device_file(
-        name, read, write, f"fio, {REPEATS} runs of {seconds} s on {size} at depth 1"
+        name, read, write, moved, f"fio, {REPEATS} runs of {seconds} s on {size} at depth 1"
     )
     target.write_text(text, encoding="utf-8")
     return {
@@ -62,16 +71,30 @@ def probe(
         "path": str(target),
         "read_us": vars(read),
         "write_us": vars(write),
+        "setup_us": moved and vars(moved[0]),
+        "bandwidth_mb_s": moved and vars(moved[1]),
     }
 
 
-def measured(operation: str, path: str, size_bytes: int, seconds: int) -> Times:
-    """The spread of the mean completion time of ``operation`` over the repeats."""
-    means = sorted(mean_us(operation, path, size_bytes, seconds) for _ in range(REPEATS))
-    return Times(low=means[0], typical=sqrt(means[0] * means[-1]), high=means[-1])
+def measured(
+    operation: str, path: str, block_bytes: int, size_bytes: int, seconds: int
+) -> list[float]:
+    """The mean completion time of ``operation`` in each repeat, in microseconds."""
+    return [mean_us(operation, path, block_bytes, size_bytes, seconds) for _ in range(REPEATS)]
 
 
-def mean_us(operation: str, path: str, size_bytes: int, seconds: int) -> float:
+def transfer(small_us: list[float], large_us: list[float]) -> tuple[Times, Times] | None:
+    """Set-up (us) and bandwidth (MB/s) of reads, from each pair of a small and a large read."""
+    setups, rates = [], []
+    for small, large in zip(small_us, large_us, strict=True):
+        us_per_byte = (large - small) / (LARGE_BYTES - PAGE_BYTES)
+        if us_per_byte > 0:
+            setups.append(max(0.0, small - PAGE_BYTES * us_per_byte))
+            rates.append(1 / us_per_byte)
+    return (Times.of(setups), Times.of(rates)) if rates else None
+
+
+def mean_us(operation: str, path: str, block_bytes: int, size_bytes: int, seconds: int) -> float:
     """Mean time of one access in microseconds."""
     command = [
         "fio",
@@ -81,7 +104,7 @@ def mean_us(operation: str, path: str, size_bytes: int, seconds: int) -> float:
         f"--size={size_bytes}",
         f"--runtime={seconds}",
         "--time_based",
-        "--bs=4096",
+        f"--bs={block_bytes}",
         "--iodepth=1",
         "--ioengine=psync",
         "--direct=1",
@@ -101,20 +124,28 @@ def mean_us(operation: str, path: str, size_bytes: int, seconds: int) -> float:
     return float(job[operation.removeprefix("rand")]["clat_ns"]["mean"]) / 1000
 
 
-def device_file(name: str, read: Times, write: Times, source: str) -> str:
+def device_file(
+    name: str, read: Times, write: Times, moved: tuple[Times, Times] | None, source: str
+) -> str:
     """The TOML text of a device; see the folder devices for others."""
     today = date.today().isoformat()
 
-    def section(operation: str, times: Times) -> str:
+    def section(heading: str, times: Times, unit: str = "_us") -> str:
         return (
-            f"[{operation}]\n"
-            f"low_us = {times.low:.3f}\n"
-            f"typical_us = {times.typical:.3f}\n"
-            f"high_us = {times.high:.3f}\n"
+            f"[{heading}]\n"
+            f"low{unit} = {times.low:.3f}\n"
+            f"typical{unit} = {times.typical:.3f}\n"
+            f"high{unit} = {times.high:.3f}\n"
             f"source = {json.dumps(source)}\n"
             f'date = "{today}"\n'
             "verified = true\n"
         )
 
     header = f'name = {json.dumps(name)}\nsummary = "measured by pagewise devices probe"\n'
-    return "\n".join([header, section("read", read), section("write", write)])
+    parts = [header, section("read", read), section("write", write)]
+    if moved:
+        parts += [
+            section("transfer.setup", moved[0]),
+            section("transfer.bandwidth_mb_s", moved[1], unit=""),
+        ]
+    return "\n".join(parts)

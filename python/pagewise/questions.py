@@ -34,7 +34,8 @@ def devices() -> list[dict[str, Any]]:
 
     Each has ``name``, ``summary``, ``note``, ``read_ns`` and ``write_ns`` (nanoseconds for one page
     of 4 KiB: low, typical, high, with ``source``, ``date`` and whether it was ``verified``),
-    ``capacity`` and ``rated_cycles`` (null where none is known).
+    ``transfer`` (``setup_ns`` and ``bandwidth_mb_s`` of reads of any size), ``capacity`` and
+    ``rated_cycles`` (null where none is known).
     """
     result: list[dict[str, Any]] = json.loads(_core.devices())
     return result

@@ -80,6 +80,16 @@ pub struct Figure {
     pub provenance: Provenance,
 }
 
+/// What reading more or less than a page at once takes: a set-up and a time for every byte.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Transfer {
+    /// The part of a read that does not depend on its size.
+    #[serde(rename = "setup_ns")]
+    pub setup: Latency,
+    /// Megabytes (10^6 bytes) a second from then on.
+    pub bandwidth_mb_s: Figure,
+}
+
 /// A storage device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Device {
@@ -95,6 +105,8 @@ pub struct Device {
     /// Writing one page.
     #[serde(rename = "write_ns")]
     pub write: Latency,
+    /// Reading any number of bytes, where it is known.
+    pub transfer: Option<Transfer>,
     /// Its size, where it has one of its own.
     pub capacity: Option<Capacity>,
     /// Its endurance, where writing wears it and the figure is known: how often every byte may be
@@ -159,6 +171,11 @@ impl Device {
         Ok(Device {
             read: file.read.latency().map_err(|reason| refuse(format!("[read] {reason}")))?,
             write: file.write.latency().map_err(|reason| refuse(format!("[write] {reason}")))?,
+            transfer: file
+                .transfer
+                .map(TransferFile::transfer)
+                .transpose()
+                .map_err(|reason| refuse(format!("[transfer.{reason}")))?,
             rated_cycles: file
                 .rated_cycles
                 .map(FigureFile::figure)
@@ -194,6 +211,7 @@ impl Device {
             note: String::new(),
             read: latency(read_ns),
             write: latency(write_ns),
+            transfer: None,
             capacity: None,
             rated_cycles: None,
             compression: None,
@@ -292,6 +310,7 @@ struct DeviceFile {
     note: String,
     read: LatencyFile,
     write: LatencyFile,
+    transfer: Option<TransferFile>,
     capacity: Option<CapacityFile>,
     rated_cycles: Option<FigureFile>,
     compression: Option<FigureFile>,
@@ -324,6 +343,22 @@ impl LatencyFile {
         let provenance =
             Provenance { source: self.source, date: self.date, verified: self.verified };
         Ok(Latency { low_ns, typical_ns, high_ns, provenance })
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TransferFile {
+    setup: LatencyFile,
+    bandwidth_mb_s: FigureFile,
+}
+
+impl TransferFile {
+    fn transfer(self) -> Result<Transfer, String> {
+        let setup = self.setup.latency().map_err(|reason| format!("setup] {reason}"))?;
+        let bandwidth_mb_s =
+            self.bandwidth_mb_s.figure().map_err(|reason| format!("bandwidth_mb_s] {reason}"))?;
+        Ok(Transfer { setup, bandwidth_mb_s })
     }
 }
 
@@ -436,6 +471,20 @@ mod tests {
     }
 
     #[test]
+    fn a_transfer_of_a_page_takes_about_as_long_as_reading_one() {
+        let transfers: Vec<(Device, Transfer)> = builtin()
+            .filter_map(|device| device.transfer.clone().map(|transfer| (device, transfer)))
+            .collect();
+        assert!(transfers.iter().any(|(device, _)| device.name == "hdd"));
+        for (device, transfer) in transfers {
+            let bytes_ns = 4096.0 * 1e3 / transfer.bandwidth_mb_s.typical;
+            let ratio =
+                (transfer.setup.typical_ns as f64 + bytes_ns) / device.read.typical_ns as f64;
+            assert!((0.5..2.0).contains(&ratio), "{}: {ratio}", device.name);
+        }
+    }
+
+    #[test]
     fn what_is_no_device_is_refused_with_what_there_is() {
         let unknown = Device::resolve("flsh").unwrap_err();
         assert_eq!(unknown.kind(), ErrorKind::Usage);
@@ -459,6 +508,14 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Device);
             assert!(error.to_string().starts_with("mine: [read]"), "{error}");
         }
+        let figures = "source='s'\ndate='d'\nverified=true\n";
+        let transfer = format!(
+            "{}[transfer.setup]\nlow_us=1\nhigh_us=2\n{figures}\
+             [transfer.bandwidth_mb_s]\nlow=0\nhigh=2\n{figures}",
+            text("1")
+        );
+        let error = Device::from_toml(&transfer, "mine").unwrap_err();
+        assert!(error.to_string().starts_with("mine: [transfer.bandwidth_mb_s]"), "{error}");
     }
 
     #[test]

@@ -71,9 +71,10 @@ def probe(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Measure 4 KiB reads and writes of a disk with fio and write a device file.
+    """Measure reads and writes of a disk with fio and write a device file.
 
-    Give the file to --fast or --slow. Nothing but a new test file is written, and it is removed.
+    Give the file to --fast, --slow or --storage. Nothing but a new test file is written, and it is
+    removed.
     """
     from pagewise import probe as prober
 
@@ -82,9 +83,12 @@ def probe(
         show_json(result)
     else:
         show(
-            f"{output}: read {result['read_us']['typical']} us, "
-            f"write {result['write_us']['typical']} us per 4 KiB page"
+            f"{output}: read {short(result['read_us']['typical'])} us, "
+            f"write {short(result['write_us']['typical'])} us per 4 KiB page"
         )
+        if rate := result["bandwidth_mb_s"]:
+            setup = short(result["setup_us"]["typical"])
+            show(f"larger reads: {setup} us and {short(rate['typical'])} MB/s")
 
 
 def times(figure: dict[str, Any]) -> str:

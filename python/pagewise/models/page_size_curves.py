@@ -1,0 +1,56 @@
+"""What the page-size models need to know of a program: its counts for every page size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from numpy import ndarray
+    from numpy.typing import ArrayLike
+
+FRAMES_MIN = 64
+"""Counts of a filtered trace are exact from this many frames or TLB entries up."""
+
+
+class SizeCurve(Protocol):
+    """Counts for one page size. LRU throughout; ``cold`` is part of both counts."""
+
+    @property
+    def pages(self) -> int:
+        """Distinct pages that were referenced."""
+
+    @property
+    def cold(self) -> int:
+        """First references to a page, as many as there are pages."""
+
+    @property
+    def cold_written(self) -> int:
+        """Those of them that wrote: nearly all of anonymous memory, which has no content before."""
+
+    def faults(self, frames: ArrayLike) -> ndarray:
+        """References to pages that a memory of so many frames does not hold."""
+
+    def tlb_misses(self, entries: ArrayLike) -> ndarray:
+        """References to pages that a fully associative TLB of so many entries does not hold."""
+
+
+class Curves(Protocol):
+    """Counts of one program."""
+
+    @property
+    def references(self) -> int:
+        """All references: instructions, reads and writes."""
+
+    @property
+    def steps(self) -> int:
+        """References that missed the filter: a stand-in for those that reach memory."""
+
+    @property
+    def sizes(self) -> Mapping[int, SizeCurve]:
+        """By bytes of a page, ascending."""
+
+
+def footprint_bytes(curves: Curves, page_bytes: int = 4096) -> int:
+    """Memory that holds every page of this size."""
+    return curves.sizes[page_bytes].pages * page_bytes

@@ -1,0 +1,52 @@
+"""Curves of programs small enough to check by hand: the stack depth of every re-reference."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy import ndarray
+
+
+@dataclass(frozen=True)
+class HandCurve:
+    """One page size. ``depths``: {depth: how many references found their page so deep}."""
+
+    pages: int
+    depths: dict[int, int]
+    cold_written: int = 0
+
+    @property
+    def cold(self) -> int:
+        return self.pages
+
+    def faults(self, frames) -> ndarray:
+        deeper = [
+            sum(count for depth, count in self.depths.items() if depth > held)
+            for held in np.atleast_1d(frames)
+        ]
+        return (np.array(deeper) + self.cold).reshape(np.shape(frames))
+
+    tlb_misses = faults
+
+
+@dataclass(frozen=True)
+class HandCurves:
+    sizes: dict[int, HandCurve]
+    references: int = 1_000_000
+    steps: int = 100_000
+    name: str = field(default="by hand")
+
+
+def dense(page_count: int = 1024, sizes=tuple(512 << step for step in range(13))) -> HandCurves:
+    """A program that goes through ``page_count`` pages of 4 KiB ten times: larger pages are only
+    better, as long as they all fit."""
+    curves = {}
+    for size in sizes:
+        pages = max(1, page_count * 4096 // size)
+        curves[size] = HandCurve(pages, {pages: 9 * pages})
+    return HandCurves(curves)
+
+
+def scattered(page_count: int = 1024, sizes=tuple(512 << step for step in range(13))) -> HandCurves:
+    """A program that goes ten times through ``page_count`` pieces of 512 bytes, each in a page of
+    its own however large: larger pages only cost memory."""
+    return HandCurves({size: HandCurve(page_count, {page_count: 9 * page_count}) for size in sizes})

@@ -1,0 +1,140 @@
+"""The choice of a page size, on programs whose answer is known."""
+
+import pytest
+from hand_curves import HandCurve, HandCurves, dense, scattered
+
+from pagewise.errors import UsageError
+from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, choose
+from pagewise.models.page_size_time import PAPER, Hardware, Machine, Storage, Terms, storage_of
+from pagewise.probe import LARGE_BYTES, Times, device_file, transfer
+
+MIB = 2**20
+OPTANE = storage_of("optane-ssd")
+
+
+def flat(setup_ns: float, ns_per_byte: float = 0.0) -> Storage:
+    """Storage without a range."""
+    return Storage(
+        "flat",
+        dict.fromkeys(("low", "typical", "high"), setup_ns),
+        dict.fromkeys(("low", "typical", "high"), ns_per_byte),
+    )
+
+
+def test_the_formula_by_hand():
+    # 8 of 100 references miss the TLB, 4 the memory, of which 2 are first touches that write.
+    curve = HandCurve(pages=3, depths={70: 1, 65: 4}, cold_written=2)
+    curves = HandCurves({4096: curve}, references=1000, steps=100)
+    hardware = Hardware(tlb_ns=1, dram_ns=50, fault_ns=1000, zero_ns_per_byte=0.25)
+    machine = Machine(flat(9000, 1.0), hardware, PAPER)
+    times = machine.times(machine.rates(curves, 4096, 66 * 4096), 4096)
+    assert times.translation_ns == pytest.approx(1 + 0.08 * 50)
+    assert times.data_ns == pytest.approx(50 + 0.04 * (1000 + 9000 + 4096))
+    everything = Machine(
+        flat(9000, 1.0), hardware, Terms(references="cpu", cold="file-only", tlb_levels=1)
+    )
+    times = everything.times(everything.rates(curves, 4096, 66 * 4096), 4096)
+    assert times.translation_ns == pytest.approx(1 + 0.008 * 50)
+    assert times.data_ns == pytest.approx(50 + 0.002 * (1000 + 13096) + 0.002 * (1000 + 1024))
+
+
+def test_a_second_level_of_tlb_is_asked_where_the_first_misses():
+    curves = HandCurves({4096: HandCurve(10, {100: 20, 2000: 5})}, steps=100)
+    machine = Machine(OPTANE, Hardware(), Terms(tlb_levels=2))
+    rates = machine.rates(curves, 4096, 8 * MIB)
+    assert (rates.first_tlb, rates.last_tlb) == (0.35, 0.15)
+    assert machine.times(rates, 4096).translation_ns == pytest.approx(1 + 0.35 * 7 + 0.15 * 50)
+
+
+def test_a_cluster_read_ahead_makes_faults_those_of_the_cluster():
+    curves = dense()
+    plain, clustered = (
+        Machine(OPTANE, Hardware(), Terms(cold="counted", readahead_bytes=size))
+        for size in (0, 32768)
+    )
+    assert clustered.rates(curves, 4096, 64 * MIB).read == plain.rates(curves, 32768, 64 * MIB).read
+    assert clustered.rates(curves, 4096, 64 * MIB).first_tlb > 0
+    assert not clustered.can_judge(4096, MIB) and plain.can_judge(4096, MIB)
+
+
+def test_dense_programs_take_the_largest_page_and_scattered_ones_the_smallest():
+    choice = choose(dense(), 16 * MIB, OPTANE, terms=PAPER)
+    assert (choice.page_bytes, choice.ideal_bytes, choice.regret) == (32768, 32768, 0)
+    assert choice.footprint_factor == 1 and choice.gain > 0.1
+    choice = choose(scattered(), 2 * MIB, OPTANE, terms=PAPER)
+    assert choice.page_bytes == 1024
+    assert choice.footprint_factor == 0.25
+
+
+def test_a_restriction_costs_what_the_ideal_would_have_saved():
+    curves = dense()
+    ideal = choose(curves, 16 * MIB, OPTANE, terms=PAPER)
+    within = choose(curves, 16 * MIB, OPTANE, terms=PAPER, sizes=(4096, 16384))
+    assert (within.page_bytes, within.ideal_bytes) == (16384, 32768)
+    assert within.regret == pytest.approx(within.time_ns / ideal.time_ns - 1)
+    assert within.regret > 0
+
+
+def test_sizes_with_too_few_frames_are_not_judged():
+    choice = choose(dense(), 16 * MIB, OPTANE, sizes=(4096, 65536, 2 * MIB))
+    assert choice.unjudged == (2 * MIB,) and 2 * MIB not in choice.times
+    with pytest.raises(UsageError, match="too small"):
+        choose(dense(), 64 * 4096, OPTANE)
+
+
+def test_a_small_gain_is_not_worth_a_change():
+    # All pages differ in is one TLB miss in a thousand references.
+    curves = HandCurves(
+        {size: HandCurve(1, {100: 9 if size == 4096 else 1}) for size in IDEAL_BYTES}, steps=100_000
+    )
+    assert choose(curves, 64 * MIB, OPTANE).page_bytes == BASE_BYTES
+    assert choose(curves, 64 * MIB, OPTANE, least_gain=0).page_bytes != BASE_BYTES
+
+
+def test_the_interval_holds_the_gain_and_knows_a_cliff():
+    # 16 KiB pages need 8 MiB; one page less and everything faults.
+    curves = HandCurves(
+        {
+            size: HandCurve(64, {512 if size == 16384 else 100: 1000 if size != 4096 else 1100})
+            for size in IDEAL_BYTES
+        },
+        steps=100_000,
+    )
+    choice = choose(curves, 8 * MIB, flat(5000), terms=PAPER, sizes=(4096, 16384), least_gain=0)
+    low, high = choice.gain_interval
+    assert choice.page_bytes == 16384 and low < 0 < choice.gain <= high
+    cautious = choose(curves, 8 * MIB, flat(5000), terms=PAPER, sizes=(4096, 16384), margin=0.1)
+    assert cautious.page_bytes == 4096
+
+
+def test_slow_storage_brings_its_own_margin():
+    curves = HandCurves(
+        {
+            size: HandCurve(64, {512 if size == 16384 else 100: 1000 if size != 4096 else 1100})
+            for size in IDEAL_BYTES
+        },
+        steps=100_000,
+    )
+    hdd = storage_of("hdd")
+    assert choose(curves, 8 * MIB, hdd, terms=PAPER, sizes=(4096, 16384)).page_bytes == 4096
+
+
+def test_the_file_of_a_probe_is_storage(tmp_path):
+    path = tmp_path / "mine.toml"
+    times = Times(1, 2, 4)
+    path.write_text(device_file("mine", times, times, transfer([5, 5, 6], [105, 205, 5]), "fio"))
+    mine = storage_of(str(path))
+    us_per_byte = 100 / (LARGE_BYTES - 4096)
+    assert mine.read_ns(4096, "low") == pytest.approx(1e3 * (5 - 4096 * us_per_byte), rel=1e-3)
+    assert transfer([5], [5]) is None
+
+
+def test_a_device_without_a_transfer_is_refused():
+    with pytest.raises(UsageError, match="emmc"):
+        storage_of("emmc-5.1")
+
+
+def test_a_page_of_4_kib_takes_what_the_device_says():
+    assert storage_of("hdd").read_ns(4096) == pytest.approx(9.8e6, rel=0.01)
+    low, typical, high = (OPTANE.read_ns(4096, level) for level in ("low", "typical", "high"))
+    assert low < typical < high
