@@ -18,6 +18,10 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v pkg-config >/dev/null 2>&1 || need pkg-config
     [ -e /usr/include/gelf.h ] || need libelf-dev
     [ -e /usr/include/zlib.h ] || need zlib1g-dev
+    # Guests with kernels of other kinds, for tests/vm.
+    command -v qemu-system-x86_64 >/dev/null 2>&1 || need qemu-system-x86
+    command -v cpio >/dev/null 2>&1 || need cpio
+    command -v mkfs.ext4 >/dev/null 2>&1 || need e2fsprogs
 fi
 
 # The package list is meant to be split into words.

@@ -192,7 +192,8 @@ pub fn freeze(root: &Root, layout: &dyn Layout, program: &str) -> Result<bool, E
     Ok(true)
 }
 
-/// Ends every process of a program, frozen or not, and waits for it.
+/// Ends every process of a program, frozen or not, and waits for it. The program is thawed then,
+/// also where the kernel had killed it while it was frozen: it can be started again.
 ///
 /// # Errors
 /// A process that does not die in time, or what the operating system refuses.
@@ -201,7 +202,9 @@ pub fn end(root: &Root, layout: &dyn Layout, program: &str) -> Result<(), Error>
     if !root.exists(&folder) {
         return Ok(());
     }
-    end_processes(root, &folder, || layout.freeze(program, false).apply(root))
+    let thaw = || layout.freeze(program, false).apply(root);
+    end_processes(root, &folder, thaw)?;
+    thaw()
 }
 
 /// Ends every program and removes all groups.
@@ -311,6 +314,11 @@ mod tests {
         assert!(freeze(&root, layout, "notes").unwrap());
         assert_eq!(read("/cgroup/launch/notes/cgroup.freeze"), "1");
         assert_eq!(left_over(&root, "lau").unwrap(), [Path::new("/cgroup/launch")]);
+
+        // As the kernel leaves a frozen program that it killed for want of memory.
+        fs::write(root.path(program.join("cgroup.procs")), "").unwrap();
+        end(&root, layout, "notes").unwrap();
+        assert_eq!(read("/cgroup/launch/notes/cgroup.freeze"), "0");
         assert!(left_over(&root, "other").unwrap().is_empty());
     }
 

@@ -1,0 +1,255 @@
+"""Boots a Debian kernel in a guest under QEMU, runs a script in it, and brings back what it left.
+
+The guest has busybox, the files it is given, and an empty disk of ext4 that it starts in; it is
+emulated, since nested virtualisation is not granted everywhere. Kernel and busybox are Debian
+packages, fetched by apt into ``build/vm`` without touching the machine's own packages.
+"""
+
+from __future__ import annotations
+
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+CACHE = Path(__file__).parents[2] / "build" / "vm"
+
+# What every guest needs for its two disks.
+DISK_MODULES = ("virtio_pci", "virtio_blk", "ext4")
+
+# The first process of a guest. Its disks: vda for what it leaves, as tar, and vdb to work on.
+INIT = """\
+#!/bin/busybox sh
+/bin/busybox --install -s /bin
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mount -t devtmpfs dev /dev
+for module in $(cat /modules/order); do insmod /modules/$module; done
+mount -t ext4 /dev/vdb /disk
+cd /disk
+sh /script >/result/output 2>&1
+echo $? >/result/status
+tar -cf /dev/vda -C /result .
+sync
+poweroff -f
+"""
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """How QEMU is to imitate an architecture."""
+
+    program: str
+    options: tuple[str, ...]
+    console: str
+
+
+EMULATORS = {
+    # Newer processor models make newer kernels fail under emulation.
+    "amd64": Emulator("qemu-system-x86_64", ("-M", "pc", "-cpu", "qemu64"), "ttyS0"),
+    "arm64": Emulator("qemu-system-aarch64", ("-M", "virt", "-cpu", "cortex-a72"), "ttyAMA0"),
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What is booted. ``kernel`` is a Debian package, or one that depends on the newest kernel."""
+
+    architecture: str = "amd64"
+    kernel: str = "linux-image-cloud-amd64"
+    kernel_arguments: str = ""
+    modules: tuple[str, ...] = ()
+    processors: int = 2
+    memory_mib: int = 512
+    disk_mib: int = 512
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a guest left: its script's exit status and output, ``/result``, and the console."""
+
+    status: int
+    output: str
+    results: Path
+    console: str
+
+
+def refusal(machine: Machine) -> str | None:
+    """Why the machine cannot be booted here, in words for a skipped test; None where it can."""
+    programs = (EMULATORS[machine.architecture].program, "cpio", "mkfs.ext4", "dpkg-deb", "apt-get")
+    missing = [name for name in programs if shutil.which(name) is None]
+    if missing:
+        return f"{' and '.join(missing)} missing: tools/prerequisites.sh test"
+    try:
+        package("busybox-static", machine.architecture)
+        package(machine.kernel, machine.architecture)
+    except subprocess.CalledProcessError as error:
+        return f"{machine.kernel} cannot be fetched: {error.stderr.strip()[-200:]}"
+    return None
+
+
+def boot(
+    machine: Machine,
+    script: str,
+    files: Mapping[str, Path | str],
+    folder: Path,
+    timeout_s: float = 300,
+) -> Answer:
+    """Runs ``script`` by ``sh`` as root in a guest that holds ``files``: its path, what is there.
+
+    A Path is copied with its mode, a text becomes an executable file. Keeps its own files in
+    ``folder``. Raises RuntimeError with the end of the console where the guest does not get to
+    the end of the script, ``subprocess.TimeoutExpired`` where it takes longer than ``timeout_s``.
+    """
+    kernel = package(machine.kernel, machine.architecture)
+    initramfs = pack(machine, kernel, {**files, "script": script}, folder)
+    results, disk = folder / "results.tar", folder / "disk.ext4"
+    for path, mib in ((results, 64), (disk, machine.disk_mib)):
+        path.touch()
+        os.truncate(path, mib << 20)
+    subprocess.run(["mkfs.ext4", "-q", "-F", disk], check=True)
+    emulator = EMULATORS[machine.architecture]
+    drives = (f"file={path},format=raw,if=virtio,cache=unsafe" for path in (results, disk))
+    command = [
+        *(emulator.program, *emulator.options, "-accel", "tcg", "-nodefaults", "-no-user-config"),
+        *("-nographic", "-no-reboot", "-serial", "stdio"),
+        *("-m", str(machine.memory_mib), "-smp", str(machine.processors)),
+        *(word for drive in drives for word in ("-drive", drive)),
+        *("-kernel", next(kernel.glob("boot/vmlinuz-*")), "-initrd", initramfs),
+        "-append",
+        f"console={emulator.console} panic=-1 {machine.kernel_arguments}",
+    ]
+    ran = subprocess.run(
+        command, capture_output=True, text=True, errors="replace", timeout=timeout_s
+    )
+    left = folder / "result"
+    try:
+        with tarfile.open(results) as archive:
+            archive.extractall(left, filter="data")
+        status = int((left / "status").read_text())
+    except (tarfile.TarError, OSError) as error:
+        raise RuntimeError(f"the guest failed: {ran.stderr}{ran.stdout[-2000:]}") from error
+    return Answer(status, (left / "output").read_text(errors="replace"), left, ran.stdout)
+
+
+def with_libraries(program: Path) -> dict[str, Path | str]:
+    """A program of this machine with the shared libraries it loads, as ``files`` of a guest."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    libraries = re.findall(r"(/\S+) \(0x", listed)
+    return {f"bin/{program.name}": program} | {path.lstrip("/"): Path(path) for path in libraries}
+
+
+def pack(machine: Machine, kernel: Path, files: Mapping[str, Path | str], folder: Path) -> Path:
+    """The guest's first file system, as an archive that the kernel unpacks."""
+    root = folder / "root"
+    for name in ("bin", "dev", "disk", "modules", "proc", "result", "run", "sys", "tmp"):
+        (root / name).mkdir(parents=True)
+    busybox = package("busybox-static", machine.architecture) / "bin" / "busybox"
+    for name, content in {"bin/busybox": busybox, "init": INIT, **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, Path):
+            shutil.copy(content, path)
+        else:
+            path.write_text(content)
+            path.chmod(0o755)
+    loaded = modules(kernel, (*DISK_MODULES, *machine.modules))
+    for name, content in loaded.items():
+        (root / "modules" / name).write_bytes(content)
+    (root / "modules" / "order").write_text("\n".join(loaded) + "\n")
+    names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
+    archive = folder / "initramfs"
+    with archive.open("wb") as output:
+        subprocess.run(
+            ["cpio", "-o", "-H", "newc", "--quiet"],
+            input=names.encode(),
+            stdout=output,
+            cwd=root,
+            check=True,
+        )
+    return archive
+
+
+def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
+    """Modules with those that they depend on, in an order in which they load.
+
+    None for those that are built in. Raises KeyError for one that the kernel does not have.
+    """
+    base = next(kernel.glob("**/lib/modules/*"))
+
+    def name(path: str) -> str:
+        return Path(path).name.partition(".")[0].replace("-", "_")
+
+    built_in = {name(path) for path in (base / "modules.builtin").read_text().split()}
+    files = {name(str(path)): path for path in (base / "kernel").rglob("*.ko*")}
+    found: dict[str, bytes] = {}
+
+    def add(module: str) -> None:
+        if module in built_in or module in found:
+            return
+        packed = files[module].read_bytes()
+        content = lzma.decompress(packed) if files[module].suffix == ".xz" else packed
+        # Packages leave out modules.dep, which their installation writes from this.
+        depends = re.search(rb"\0depends=([^\0]*)\0", content)
+        for other in filter(None, depends.group(1).decode().split(",") if depends else ()):
+            add(name(other))
+        found[module] = content
+
+    for module in names:
+        add(module)
+    return found
+
+
+def package(name: str, architecture: str) -> Path:
+    """The unpacked files of a Debian package, or of the kernel that an empty package stands for."""
+    folder = CACHE / architecture / name
+    if not folder.exists():
+        fetched = CACHE / architecture / "fetched"
+        fetched.mkdir(parents=True, exist_ok=True)
+        aside = folder.with_suffix(".part")
+        shutil.rmtree(aside, ignore_errors=True)
+        archive = fetch(newest(name, architecture), architecture, fetched)
+        subprocess.run(["dpkg-deb", "-x", archive, aside], check=True, capture_output=True)
+        aside.rename(folder)
+    return folder
+
+
+def newest(name: str, architecture: str) -> str:
+    """The kernel package that a package without files of its own depends on; else the same name."""
+    apt(architecture, "apt-get", "-qq", "update")
+    depends = apt(architecture, "apt-cache", "depends", name)
+    kernel = re.search(r"Depends: (linux-image-\d\S+)", depends)
+    return kernel.group(1) if kernel else name
+
+
+def fetch(name: str, architecture: str, folder: Path) -> Path:
+    """Downloads a package, whose hash apt checks."""
+    for old in folder.glob(f"{name}_*.deb"):
+        old.unlink()
+    apt(architecture, "apt-get", "-qq", "download", name, folder=folder)
+    return next(folder.glob(f"{name}_*.deb"))
+
+
+def apt(architecture: str, *command: str, folder: Path = CACHE) -> str:
+    """apt for an architecture, with lists of its own and the machine's sources."""
+    lists = CACHE / architecture / "apt"
+    (lists / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    (lists / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+    (lists / "status").touch()
+    options = (
+        f"APT::Architecture={architecture}",
+        f"APT::Architectures={architecture}",
+        f"Dir::State={lists}",
+        f"Dir::State::status={lists / 'status'}",
+        f"Dir::Cache={lists / 'cache'}",
+        # Not the user _apt, who may not be allowed to write here.
+        "APT::Sandbox::User=root",
+    )
+    words = [command[0], *(word for option in options for word in ("-o", option)), *command[1:]]
+    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
+    return ran.stdout

@@ -1,0 +1,163 @@
+"""Launches on a real kernel whose memory controller is of cgroup version 2, in a guest.
+
+The guest must be afterwards as it was before, which it tells itself; what runs left is read here.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import guest
+import polars
+import pytest
+
+AGENT = Path(sys.executable).with_name("pagewise-agent")
+PAGEWISE = AGENT.with_name("pagewise")
+MACHINE = guest.Machine(modules=("zram", "lzo_rle"), kernel_arguments="psi=1")
+MIB = 1 << 20
+
+APPLICATION = """
+[applications.{name}]
+command = ["hold", "{mib}"]
+interface = "line"
+ready = "ready"
+request = "visit {{round}}"
+answer = "done"
+"""
+
+
+def plan(mode: str, order: list[str], mib: int = 40, more: str = "") -> str:
+    """Applications of which one fits into the budget."""
+    text = f"""name = "guest"
+order = {json.dumps(order)}
+mode = "{mode}"
+budget = "48MiB"
+swap_size = "128MiB"
+zram_size = "64MiB"
+{more}"""
+    return text + "".join(APPLICATION.format(name=name, mib=mib) for name in sorted(set(order)))
+
+
+PLANS = {
+    "swap-file": plan("swap-file", ["first", "second"] * 2),
+    "zram": plan("zram", ["first", "second"] * 2),
+    "zram+file": plan("zram+file", ["first", "second"] * 2),
+    "kill": plan("kill", ["a", "b", "c", "a"], mib=16, more="[kill]\nthreshold = 0.8\n"),
+}
+
+SCRIPT = """
+mount -t cgroup2 none /sys/fs/cgroup
+mount -t tracefs none /sys/kernel/tracing
+
+state() {
+    cat /proc/swaps /proc/sys/vm/swappiness /sys/fs/cgroup/cgroup.subtree_control
+    find /sys/fs/cgroup -type d
+    ls /sys/block /disk/*/swap /run/pagewise/launch.undo 2>/dev/null
+    pidof hold || echo no application
+}
+
+# A command, with what it says and how it left the machine.
+observe() {
+    name=$1
+    shift
+    state >/result/$name.before
+    "$@" >/result/$name.json 2>/result/$name.errors
+    echo $? >/result/$name.status
+    state >/result/$name.after
+}
+
+kill_run() {
+    pagewise-agent launch /plans/endless.toml -o /disk/endless &
+    run=$!
+    until [ -e /disk/endless/visits.parquet ]; do sleep 0.1; done
+    kill -9 $run
+    # Its guard undoes what it left, and then has no more lock.
+    until pagewise-agent launch --undo; do sleep 0.1; done
+}
+
+observe doctor pagewise-agent doctor --json
+observe record pagewise-agent record --for 2s --json -o /result/record.pgr
+for mode in swap-file zram zram+file kill; do
+    observe $mode pagewise-agent launch /plans/$mode.toml -o /disk/$mode --record --json
+    cp -r /disk/$mode /result/
+done
+observe killed kill_run
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the commands left in one guest."""
+    if not AGENT.exists():
+        pytest.skip("no pagewise-agent beside this Python: make build")
+    if missing := guest.refusal(MACHINE):
+        pytest.skip(missing)
+    folder = tmp_path_factory.mktemp("guest")
+    hold = folder / "hold"
+    source = Path(__file__).with_name("hold.c")
+    subprocess.run(["cc", "-static", "-O2", "-o", hold, source], check=True)
+    endless = plan("swap-file", ["first", "second"], more="rounds = 1000\n")
+    plans = {f"plans/{name}.toml": text for name, text in (PLANS | {"endless": endless}).items()}
+    files = {**guest.with_libraries(AGENT), "bin/hold": hold, **plans}
+    answer = guest.boot(MACHINE, SCRIPT, files, folder)
+    assert answer.status == 0, answer.output
+    return answer.results
+
+
+def answered(results: Path, name: str) -> dict[str, object]:
+    """The JSON object of a command that ended well."""
+    errors = (results / f"{name}.errors").read_text()
+    assert (results / f"{name}.status").read_text() == "0\n", errors
+    answer: dict[str, object] = json.loads((results / f"{name}.json").read_text())
+    return answer
+
+
+@pytest.mark.slow
+def test_the_guest_has_what_runs_need(results: Path) -> None:
+    findings = answered(results, "doctor")["findings"]
+    assert isinstance(findings, list)
+    found = {finding["name"]: finding for finding in findings}
+    for name in ("memory-cgroup", "freezer", "swapon", "zram", "btf", "record --swap"):
+        assert found[name]["is_granted"], found[name]
+    assert "version 2" in found["memory-cgroup"]["detail"]
+
+
+@pytest.mark.slow
+def test_a_recording_ends_in_time(results: Path) -> None:
+    report = answered(results, "record")
+    assert (report["backend"], report["lost"], report["failure"]) == ("bpf", 0, None)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["swap-file", "zram", "zram+file"])
+def test_applications_swap_and_answer(results: Path, mode: str) -> None:
+    report = answered(results, mode)
+    assert (report["answered"], report["cold"]) == (4, 2)
+    visits = polars.read_parquet(results / mode / "visits.parquet")
+    assert visits["cold"].to_list() == [True, True, False, False]
+    # The second does not fit beside the first, which then has to come back.
+    assert visits["swap_out_bytes"][1] > 20 * MIB and visits["swap_in_bytes"][2] > 20 * MIB
+    assert (visits["memory_bytes"] <= 48 * MIB).all()
+
+    recording = results / mode / "recording.pgr"
+    told = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"]))
+    pages_out = visits["swap_out_bytes"].sum() // 4096
+    assert told["lost"] == 0
+    assert dict(told["header"]["seen"])["page_out"] == pytest.approx(pages_out, rel=0.01)
+
+
+@pytest.mark.slow
+def test_the_killer_kills_what_was_used_longest_ago(results: Path) -> None:
+    answered(results, "kill")
+    visits = polars.read_parquet(results / "kill" / "visits.parquet")
+    assert visits["killed"].to_list() == ["", "", "a", "b"]
+    assert visits["cold"].all() and visits["swap_out_bytes"].sum() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*PLANS, "killed"])
+def test_nothing_stays_behind(results: Path, name: str) -> None:
+    before = (results / f"{name}.before").read_text()
+    assert "pagewise-launch" not in before
+    assert (results / f"{name}.after").read_text() == before
