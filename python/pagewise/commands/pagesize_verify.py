@@ -1,0 +1,100 @@
+"""`pagewise pagesize verify` and `undo`: a page size tried on one program, and put back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pagewise.commands.options import Json
+from pagewise.terminal import figures, say, show, show_json, watched
+from pagewise.units import (
+    format_count,
+    format_percent,
+    format_range,
+    format_seconds,
+    format_size,
+    parse_size,
+)
+
+EXAMPLES = ("pagewise pagesize verify --page-size 64KiB -- xz -c /bin/bash",)
+MEASURES = {
+    "minor_faults": ("minor faults", lambda value: format_count(round(value))),
+    "cpu_s": ("CPU time", format_seconds),
+    "max_rss_bytes": ("greatest memory", format_size),
+}
+"""What a measure is called, and how its figures are written."""
+
+
+def verify(
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="-- COMMAND...", help="The program, as it is run.", show_default=False
+        ),
+    ],
+    page_size: Annotated[
+        str,
+        typer.Option(
+            "--page-size", metavar="SIZE", help="A size of this kernel, as 64KiB or 2MiB."
+        ),
+    ] = "64KiB",
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size.")
+    ] = 5,
+    json: Json = False,
+) -> None:
+    """Run a program with 4 KiB pages and with larger ones in turn, and say what they save.
+
+    Needs root and glibc 2.35 or newer in the program. The switches of transparent huge pages
+    are changed meanwhile and put back however it ends; after kill -9, by `pagewise pagesize undo`.
+    """
+    from pagewise.huge_pages.verify import verify as tried
+
+    with watched("running", counted="rounds") as progress:
+        result = tried(command, parse_size(page_size), rounds=rounds, progress=progress)
+    if json:
+        show_json(result)
+    else:
+        show(*described(result))
+
+
+def described(result: dict[str, Any]) -> list[Any]:
+    """The figures with both sizes and what the larger saves, and what the kernel gave."""
+    size = format_size(result["page_bytes"])
+    rows = []
+    for name, saved in result["saved"].items():
+        title, written = MEASURES[name]
+        change = {level: -share for level, share in saved.items()}
+        change["low"], change["high"] = change["high"], change["low"]
+        rows.append(
+            [
+                title,
+                format_range(result["base"][name], written),
+                format_range(result["chosen"][name], written),
+                format_range(
+                    change, lambda share: f"{'+' if share > 0 else ''}{format_percent(share)}"
+                ),
+            ]
+        )
+    given = result["kernel"].get("anon_fault_alloc")
+    notes = (
+        [] if given is None else [f"pages of {size} that the kernel gave: {format_count(given)}"]
+    )
+    if given == 0:
+        notes.append("note: none was asked for; glibc's malloc asks, others may not")
+    return [figures(["", "4 KiB", size, "change"], rows), *notes]
+
+
+def undo() -> None:
+    """Put back the switches that a verification left changed when it was killed.
+
+    Does nothing where none was. Needs root.
+    """
+    from pagewise.huge_pages.settings import put_back
+
+    changed = put_back()
+    for name, word in changed.items():
+        show(f"{name}: {word}")
+    if not changed:
+        say("note: nothing was left changed")

@@ -1,0 +1,210 @@
+"""The kernel's switches of transparent huge pages: read, changed for a while, and put back.
+
+Source: Documentation/admin-guide/mm/transhuge.rst of Linux 6.18. Assumes sysfs at ``SWITCHES``;
+whoever may read may look, only root may change. Kernels before 6.8 have no switch per size, and
+every kernel lacks the one of two base pages (``hugepages-8kB``), which only files in memory use.
+
+Before anything is changed the present words go to a file, so that even ``kill -9`` can be undone.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TextIO
+
+from pagewise.errors import PagewiseError, UnreadableInput, UnwritableOutput
+
+SWITCHES = Path("/sys/kernel/mm/transparent_hugepage")
+UNDO = Path("/run/pagewise/page-size-undo.json")
+GENERAL = "enabled"
+"""The switch that sizes on ``inherit`` follow, and that glibc asks."""
+CHOSEN = re.compile(r"\[(\w+)\]")
+FOLDER = re.compile(r"hugepages-(\d+)kB")
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Refused(PagewiseError):
+    """The machine does not let its switches be changed, or another run changes them now."""
+
+    exit_status = 3
+
+
+class Ended(BaseException):
+    """A signal asks the process to end; no ``except Exception`` holds it up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def sizes(switches: Path = SWITCHES) -> list[int]:
+    """Bytes of the anonymous huge pages that this kernel can give, ascending."""
+    found = (FOLDER.fullmatch(path.parent.name) for path in switches.glob("hugepages-*/enabled"))
+    return sorted(int(name[1]) * 1024 for name in found if name)
+
+
+def switch(size_bytes: int) -> str:
+    """The switch of one size, below ``SWITCHES``."""
+    return f"hugepages-{size_bytes // 1024}kB/enabled"
+
+
+def present(switches: Path = SWITCHES) -> dict[str, str]:
+    """The word that each switch is at; nothing for a kernel without transparent huge pages."""
+    paths = [switches / GENERAL, *sorted(switches.glob("hugepages-*/enabled"))]
+    return {
+        str(path.relative_to(switches)): _word(path.read_text()) for path in paths if path.exists()
+    }
+
+
+def only_advised(size_bytes: int, now: Mapping[str, str]) -> dict[str, str]:
+    """The words that give pages of this size, and no other huge ones, to who asks by madvise."""
+    wanted = {name: "never" for name in now} | {GENERAL: "madvise"}
+    return wanted | {switch(size_bytes): "madvise"}
+
+
+@contextmanager
+def changed(
+    wanted: Mapping[str, str], switches: Path = SWITCHES, undo: Path = UNDO
+) -> Iterator[None]:
+    """Has the switches at these words inside the block, and as before after it.
+
+    SIGTERM and SIGHUP end the block as an exception does, and then the process as they always
+    would. Raises Refused where the kernel does, or where another run is inside such a block.
+    """
+    with _alone(undo) as log, _ended_by_exception():
+        _put_back(log, switches)
+        before = present(switches)
+        _write_log(log, before)
+        try:
+            for name, word in wanted.items():
+                if before.get(name) != word:
+                    _set(switches / name, word)
+            yield
+        finally:
+            with _undisturbed():
+                _put_back(log, switches)
+
+
+def put_back(switches: Path = SWITCHES, undo: Path = UNDO) -> dict[str, str]:
+    """Undoes what a killed run left changed; the switches it set, none if nothing was left."""
+    if not undo.exists():
+        return {}
+    with _alone(undo) as log:
+        return _put_back(log, switches)
+
+
+@contextmanager
+def _alone(undo: Path) -> Iterator[TextIO]:
+    """The log, open and locked. It stays, empty, since a lock on a removed file holds nobody."""
+    try:
+        undo.parent.mkdir(mode=0o755, exist_ok=True)
+        log = os.fdopen(os.open(undo, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
+    except OSError as error:
+        raise Refused(
+            f"{undo}: {error.strerror}", path=str(undo), hint="changing page sizes needs root"
+        ) from error
+    with log:
+        try:
+            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Refused(
+                "another pagewise changes the page sizes of this machine now",
+                path=str(undo),
+                hint="wait until it has finished",
+            ) from None
+        yield log
+
+
+def _write_log(log: TextIO, words: Mapping[str, str]) -> None:
+    """Replaces the log by these words, and returns when they are safe."""
+    log.seek(0)
+    log.truncate()
+    json.dump(dict(words), log)
+    log.flush()
+    os.fsync(log.fileno())
+
+
+def _put_back(log: TextIO, switches: Path) -> dict[str, str]:
+    """Sets every switch that is not as logged, and empties the log."""
+    log.seek(0)
+    text = log.read()
+    if not text:
+        return {}
+    try:
+        logged = json.loads(text)
+    except ValueError as error:
+        # It is written whole before the first change, so nothing was changed yet.
+        raise UnreadableInput(
+            f"{log.name}: cut off while it was written; nothing was changed then",
+            path=log.name,
+            hint="remove it",
+        ) from error
+    now = present(switches)
+    changed = {name: word for name, word in logged.items() if now.get(name, word) != word}
+    for name, word in changed.items():
+        _set(switches / name, word)
+    log.seek(0)
+    log.truncate()
+    return changed
+
+
+def _set(path: Path, word: str) -> None:
+    """Turns one switch."""
+    try:
+        path.write_text(word)
+    except OSError as error:
+        raise UnwritableOutput(
+            f"{path}: cannot be set to {word}: {error.strerror}", path=str(path)
+        ) from error
+
+
+def _word(text: str) -> str:
+    """The chosen word of ``always [madvise] never``."""
+    found = CHOSEN.search(text)
+    return found[1] if found else text.strip()
+
+
+@contextmanager
+def _ended_by_exception() -> Iterator[None]:
+    """Turns ending signals into `Ended` inside the block, and obeys them after it.
+
+    Does nothing outside the main thread, where Python handles no signals.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise Ended(number)
+
+    heeded = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, end) for each in heeded}
+    number = None
+    try:
+        yield
+    except Ended as ended:
+        number = ended.number
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    if number is not None:
+        signal.raise_signal(number)
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Holds signals back until the end of the block."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDING})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)

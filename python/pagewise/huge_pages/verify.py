@@ -1,0 +1,162 @@
+"""A program under pages of 4 KiB and under larger ones, in turn, as it is: what they save.
+
+glibc's ``glibc.malloc.hugetlb=1`` asks for huge pages for the heap, and only one size is given to
+who asks, so no other program of the machine changes but those that ask by themselves. For the runs
+with 4 KiB the program is barred from huge pages (PR_SET_THP_DISABLE).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any, TypeAlias
+
+from pagewise.errors import PagewiseError, UsageError
+from pagewise.huge_pages import settings
+from pagewise.huge_pages.settings import SWITCHES, Refused
+from pagewise.recording import Progress
+from pagewise.units import format_size
+
+SCHEMA = "pagewise.pagesize-verify/1"
+ROUNDS = 5
+TUNABLE = "glibc.malloc.hugetlb=1"
+LAUNCHER = Path(__file__).with_name("launcher.py")
+MEASURES = ("minor_faults", "cpu_s", "max_rss_bytes")
+Figures: TypeAlias = Mapping[str, float]
+"""By name of ``MEASURES``."""
+KERNEL_COUNTS = ("anon_fault_alloc", "anon_fault_fallback")
+
+
+class ProgramFailed(PagewiseError):
+    """The program under test did not end well, so its figures mean nothing."""
+
+
+def verify(
+    command: Sequence[str],
+    page_size_bytes: int,
+    *,
+    rounds: int = ROUNDS,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """What pages of this size save the command; all settings are as before when it returns.
+
+    Runs it ``rounds`` times with each size, which comes first alternates, without input and with
+    its output thrown away. Fields: ``base`` and ``chosen`` {measure: {``low``, ``typical``,
+    ``high``}} over the rounds, of minor faults, CPU seconds and greatest resident bytes (absent
+    where the launcher is larger); ``saved``, shares of ``base`` in the same form, round by round;
+    ``kernel``, how many pages of this size the kernel gave and how many it could not, on the whole
+    machine. Raises Refused where this machine does not let the size be chosen, ProgramFailed where
+    the command fails.
+    """
+    _check(command, page_size_bytes)
+    counts = _kernel_counts(page_size_bytes)
+    found: list[tuple[Figures, Figures]] = []  # with 4 KiB, with the larger pages
+    with settings.changed(settings.only_advised(page_size_bytes, settings.present())):
+        for number in range(rounds):
+            order = ("base", "huge") if number % 2 == 0 else ("huge", "base")
+            figures = {pages: measure(command, pages) for pages in order}
+            found.append((figures["base"], figures["huge"]))
+            if progress is not None:
+                progress(number + 1, rounds)
+    measures = [name for name in MEASURES if all(name in run for one in found for run in one)]
+    given = {name: count - counts[name] for name, count in _kernel_counts(page_size_bytes).items()}
+    return {
+        "schema": SCHEMA,
+        "command": list(command),
+        "page_bytes": page_size_bytes,
+        "rounds": rounds,
+        "base": {name: _range([base[name] for base, _ in found]) for name in measures},
+        "chosen": {name: _range([chosen[name] for _, chosen in found]) for name in measures},
+        "saved": {
+            name: _range([1 - chosen[name] / base[name] for base, chosen in found])
+            for name in measures
+        },
+        "kernel": given,
+    }
+
+
+def _check(command: Sequence[str], page_size_bytes: int) -> None:
+    """Refuses what cannot be tried, before anything is changed."""
+    if not command:
+        raise UsageError("no command to run", hint="write it after --")
+    if shutil.which(command[0]) is None:
+        raise UsageError(f"{command[0]}: no such program", hint="its path, or a name found in PATH")
+    known = settings.sizes()
+    if page_size_bytes not in known:
+        offered = ", ".join(map(format_size, known)) or "none: transparent huge pages are missing"
+        raise UsageError(
+            f"this kernel has no transparent huge pages of {format_size(page_size_bytes)}",
+            hint=f"it has {offered}",
+        )
+    if os.geteuid() != 0:
+        raise Refused(
+            "choosing a page size for a run changes settings of the machine, which needs root",
+            hint="run it with sudo; everything is put back afterwards",
+        )
+
+
+def measure(command: Sequence[str], pages: str) -> dict[str, float]:
+    """One run: minor faults, CPU seconds, greatest resident bytes, children waited for included.
+
+    ``pages``: ``base`` bars huge pages, ``huge`` asks for them. The program ends with this process.
+    """
+    environment = dict(os.environ)
+    if pages == "huge":
+        tunables = environment.get("GLIBC_TUNABLES", "")
+        environment["GLIBC_TUNABLES"] = f"{tunables}:{TUNABLE}" if tunables else TUNABLE
+    reading, writing = os.pipe()
+    # Without -I and -S the launcher would be larger than many a program that it measures.
+    words = [sys.executable, "-I", "-S", str(LAUNCHER), str(writing), pages, *command]
+    with open(reading, "rb") as report:
+        try:
+            launched = subprocess.Popen(
+                words,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[writing],
+                start_new_session=True,
+            )
+        finally:
+            os.close(writing)
+        with _ended_with(launched):
+            figures = json.loads(report.read() or b"{}")
+            launched.wait()
+    status = figures.pop("status", None)
+    if status != 0:
+        reason = "was ended" if status is None else f"ended with status {status}"
+        raise ProgramFailed(
+            f"{command[0]} {reason}", hint="run it by itself first; it gets no input"
+        )
+    return {name: float(figure) for name, figure in figures.items()}
+
+
+@contextmanager
+def _ended_with(launched: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kills the launcher and all it started if the block does not end well."""
+    try:
+        yield
+    except BaseException:
+        os.killpg(launched.pid, signal.SIGKILL)
+        launched.wait()
+        raise
+
+
+def _kernel_counts(page_size_bytes: int) -> dict[str, int]:
+    """What the kernel has counted of this size since it started; absent what it does not count."""
+    folder = SWITCHES / settings.switch(page_size_bytes)
+    paths = {name: folder.parent / "stats" / name for name in KERNEL_COUNTS}
+    return {name: int(path.read_text()) for name, path in paths.items() if path.exists()}
+
+
+def _range(values: Sequence[float]) -> dict[str, float]:
+    """Lowest, median and highest."""
+    return {"low": min(values), "typical": median(values), "high": max(values)}

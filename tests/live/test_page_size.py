@@ -1,0 +1,145 @@
+"""Page sizes tried on real programs: what they save, and that the machine is as before.
+
+Needs root and a kernel with transparent huge pages of 64 KiB.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pagewise.huge_pages import settings
+from pagewise.huge_pages.verify import ProgramFailed, measure, verify
+
+SIZE = 65536
+PAGEWISE = [sys.executable, "-m", "pagewise", "pagesize"]
+# Touches 32 MiB of heap, page by page.
+TOUCH = [sys.executable, "-I", "-S", "-c", "bytearray(1) * (32 << 20)"]
+HEAP_PAGES = (32 << 20) // 4096
+
+
+def refusal() -> str | None:
+    """Why page sizes cannot be tried here; None where they can."""
+    if os.geteuid() != 0:
+        return "needs root"
+    if SIZE not in settings.sizes():
+        return "this kernel has no transparent huge pages of 64 KiB (Linux 6.8 has)"
+    if not os.access(settings.SWITCHES / settings.GENERAL, os.W_OK):
+        return "the switches of transparent huge pages are read-only here"
+    return None
+
+
+REFUSAL = refusal()
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL)),
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_changed() -> Iterator[None]:
+    before = settings.present()
+    yield
+    assert settings.present() == before
+    assert not settings.UNDO.exists() or settings.UNDO.read_text() == ""
+
+
+def test_larger_pages_save_faults() -> None:
+    result = verify(TOUCH, SIZE, rounds=2)
+    assert result["base"]["minor_faults"]["low"] > HEAP_PAGES
+    assert result["chosen"]["minor_faults"]["high"] < HEAP_PAGES / 2
+    assert result["saved"]["minor_faults"]["low"] > 0.5
+    assert abs(result["saved"]["max_rss_bytes"]["typical"]) < 0.05
+    assert result["kernel"]["anon_fault_alloc"] >= (32 << 20) / SIZE
+
+
+def test_only_what_asks_gets_them_and_the_base_never() -> None:
+    with settings.changed(settings.only_advised(SIZE, settings.present())):
+        assert settings.present()[settings.switch(SIZE)] == "madvise"
+        assert measure(TOUCH, "base")["minor_faults"] > HEAP_PAGES
+        assert measure(TOUCH, "huge")["minor_faults"] < HEAP_PAGES / 2
+
+
+def test_a_program_that_fails_leaves_nothing() -> None:
+    with pytest.raises(ProgramFailed, match="status 3"):
+        verify(["sh", "-c", "exit 3"], SIZE)
+    with pytest.raises(ProgramFailed, match="status -9"):
+        verify(["sh", "-c", "kill -9 $$"], SIZE)
+
+
+def started() -> subprocess.Popen[str]:
+    """A verification in the middle of its first run."""
+    command = [*PAGEWISE, "verify", "--page-size", "64KiB", "--", "sleep", "60"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if settings.present()[settings.switch(SIZE)] == "madvise" and children(running.pid):
+            return running
+        time.sleep(0.05)
+    running.kill()
+    pytest.fail("the verification did not begin")
+
+
+def children(process: int) -> list[int]:
+    """Processes below this one, the launcher first."""
+    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True)
+    direct = [int(word) for word in listed.stdout.split()]
+    return direct + [below for child in direct for below in children(child)]
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)],
+)
+def test_ended_in_the_middle(number: signal.Signals, status: int) -> None:
+    running = started()
+    below = children(running.pid)
+    running.send_signal(number)
+    assert running.wait(30) == status
+    assert_gone(below)
+
+
+def test_killed_in_the_middle() -> None:
+    before = settings.present()
+    running = started()
+    below = children(running.pid)
+    running.kill()
+    running.wait(30)
+    assert settings.present() != before
+    assert_gone(below)
+    undone = subprocess.run([*PAGEWISE, "undo"], capture_output=True, text=True, check=True)
+    assert f"{settings.switch(SIZE)}: {before[settings.switch(SIZE)]}" in undone.stdout
+    again = subprocess.run([*PAGEWISE, "undo"], capture_output=True, text=True, check=True)
+    assert "nothing was left changed" in again.stderr
+
+
+def assert_gone(processes: list[int]) -> None:
+    """The program under test ends with the verification."""
+    assert processes
+    for _ in range(200):
+        if not any(os.path.exists(f"/proc/{process}") for process in processes):
+            return
+        time.sleep(0.05)
+    pytest.fail(f"still there: {processes}")
+
+
+def test_the_command_says_what_was_saved() -> None:
+    command = [*PAGEWISE, "verify", "--rounds", "1", "--json", "--", *TOUCH]
+    result = json.loads(subprocess.check_output(command))
+    assert result["schema"] == "pagewise.pagesize-verify/1"
+    shown = subprocess.check_output([*PAGEWISE, "verify", "--rounds", "1", "--", *TOUCH], text=True)
+    assert "minor faults" in shown and "64 KiB" in shown
+
+
+def test_what_cannot_be_tried() -> None:
+    for words, status, message in [
+        (["--page-size", "8KiB", "--", "true"], 2, "no transparent huge pages of 8 KiB"),
+        (["--", "no-such-program"], 2, "no such program"),
+        (["--", "false"], 1, "ended with status 1"),
+    ]:
+        run = subprocess.run([*PAGEWISE, "verify", *words], capture_output=True, text=True)
+        assert run.returncode == status and message in run.stderr, run.stderr

@@ -1,0 +1,146 @@
+"""The switches of huge pages, on a folder that looks like them; the real ones: tests/live."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from pagewise.errors import UnreadableInput, UnwritableOutput
+from pagewise.huge_pages import settings
+from pagewise.huge_pages.settings import Refused, changed, only_advised, present, put_back, sizes
+from pagewise.huge_pages.verify import verify
+
+WORDS = {
+    "enabled": "always",
+    "hugepages-16kB/enabled": "never",
+    "hugepages-64kB/enabled": "never",
+    "hugepages-2048kB/enabled": "inherit",
+}
+CHOSEN = only_advised(65536, WORDS)
+
+
+@pytest.fixture
+def switches(tmp_path: Path) -> Path:
+    folder = tmp_path / "transparent_hugepage"
+    for name, word in WORDS.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # The kernel shows every word; a fake can only show what was written last.
+        path.write_text(f"always inherit [{word}] other")
+    (folder / "hugepages-8kB").mkdir()
+    (folder / "hugepages-8kB" / "shmem_enabled").write_text("[never]")
+    return folder
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "undo.json"
+
+
+def test_sizes_are_those_of_anonymous_memory(switches: Path, tmp_path: Path) -> None:
+    assert sizes(switches) == [16384, 65536, 2 << 20]
+    assert present(switches) == WORDS
+    assert (sizes(tmp_path / "none"), present(tmp_path / "none")) == ([], {})
+
+
+def test_one_size_is_given_to_who_asks_and_no_other() -> None:
+    assert CHOSEN == {
+        "enabled": "madvise",
+        "hugepages-16kB/enabled": "never",
+        "hugepages-64kB/enabled": "madvise",
+        "hugepages-2048kB/enabled": "never",
+    }
+
+
+@pytest.mark.parametrize("ending", [None, ValueError, KeyboardInterrupt, SystemExit])
+def test_everything_is_put_back(
+    switches: Path, log: Path, ending: type[BaseException] | None
+) -> None:
+    def inside() -> None:
+        with changed(CHOSEN, switches, log):
+            assert present(switches) == CHOSEN
+            assert json.loads(log.read_text()) == WORDS
+            if ending is not None:
+                raise ending
+
+    if ending is None:
+        inside()
+    else:
+        with pytest.raises(ending):
+            inside()
+    assert present(switches) == WORDS
+    assert log.read_text() == ""
+    assert put_back(switches, log) == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_block_first(switches: Path, log: Path, number: signal.Signals) -> None:
+    obeyed = []
+    before = signal.signal(number, lambda *_: obeyed.append(present(switches)))
+    try:
+        with changed(CHOSEN, switches, log):
+            signal.raise_signal(number)
+            pytest.fail("the block goes on")
+    finally:
+        signal.signal(number, before)
+    assert obeyed == [WORDS]
+
+
+def test_what_a_killed_run_left_is_put_back(switches: Path, log: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        with changed(CHOSEN, switches, log):
+            os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert present(switches) == CHOSEN
+    set_back = {name: word for name, word in WORDS.items() if CHOSEN[name] != word}
+    assert put_back(switches, log) == set_back
+    assert present(switches) == WORDS
+
+
+def test_the_next_run_puts_back_first(switches: Path, log: Path) -> None:
+    log.parent.mkdir()
+    log.write_text(json.dumps(WORDS))
+    (switches / "enabled").write_text("[never]")
+    with changed(CHOSEN, switches, log):
+        assert json.loads(log.read_text()) == WORDS
+    assert present(switches) == WORDS
+
+
+def test_one_run_at_a_time(switches: Path, log: Path) -> None:
+    with changed(CHOSEN, switches, log):
+        for attempt in (lambda: put_back(switches, log), changed(CHOSEN, switches, log).__enter__):
+            with pytest.raises(Refused, match="another pagewise"):
+                attempt()
+        assert present(switches) == CHOSEN
+
+
+def test_a_switch_that_refuses(switches: Path, log: Path) -> None:
+    missing = {**CHOSEN, "hugepages-32kB/enabled": "madvise"}
+    with pytest.raises(UnwritableOutput, match="hugepages-32kB"), changed(missing, switches, log):
+        pytest.fail("it was not refused")
+    assert present(switches) == WORDS
+
+
+def test_a_log_that_was_cut_off(switches: Path, log: Path) -> None:
+    log.parent.mkdir()
+    log.write_text(json.dumps(WORDS)[:-4])
+    with pytest.raises(UnreadableInput, match="nothing was changed"):
+        put_back(switches, log)
+
+
+def test_a_place_that_cannot_be_written(switches: Path) -> None:
+    with pytest.raises(Refused), changed(CHOSEN, switches, Path("/proc/pagewise/undo.json")):
+        pytest.fail("it was not refused")
+    assert present(switches) == WORDS
+    assert settings.UNDO.is_absolute()
+
+
+def test_without_root_nothing_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(settings, "sizes", lambda: [65536])
+    with pytest.raises(Refused, match="needs root") as refused:
+        verify(["true"], 65536)
+    assert refused.value.exit_status == 3
