@@ -2,7 +2,7 @@
 //!
 //! A group of eight ids has its home in one line of the cache (see `table::home`), so a request of
 //! many pages asks once per line: whether all its pages are known there, or all are new there.
-//! What is neither goes the exact way, id by id.
+//! What is neither goes the exact way, id by id, and so does an id alone.
 
 use super::table::{GROUP, hash, home};
 use super::{Full, Renumber};
@@ -66,8 +66,9 @@ impl Renumber {
         let mut parts = std::mem::take(&mut self.parts);
         let mut numbers = [0; GROUP];
         let result = parts.iter().try_for_each(|part| {
-            if self.table.find_part(part, &mut numbers)
-                || self.table.insert_part(part, &mut numbers)
+            if part.count > 1
+                && (self.table.find_part(part, &mut numbers)
+                    || self.table.insert_part(part, &mut numbers))
             {
                 out.extend_from_slice(&numbers[..part.count]);
                 return Ok(());

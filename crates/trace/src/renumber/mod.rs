@@ -7,6 +7,7 @@
 
 mod extents;
 mod probe;
+mod slots;
 mod table;
 
 #[cfg(test)]

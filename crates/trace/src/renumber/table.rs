@@ -9,7 +9,8 @@
 
 use super::Full;
 use super::extents::Part;
-use super::probe::{AHEAD, advise_huge_pages};
+use super::probe::AHEAD;
+use super::slots::Slots;
 use types::prefetch;
 
 /// 2^64 / golden ratio, odd: multiplying by it is a bijection that spreads into the high bits.
@@ -27,9 +28,11 @@ const LARGEST_BITS: u32 = 32;
 /// `n + 1` and is reached from its home without crossing an empty slot.
 #[derive(Debug)]
 pub(super) struct Table {
-    slots: Vec<u64>,
+    slots: Slots,
     bits: u32,
     ids: Vec<u64>,
+    /// How many ids fit before the table has to grow or to refuse.
+    room: usize,
     limit_bytes: usize,
 }
 
@@ -104,9 +107,11 @@ impl Lanes {
 impl Table {
     pub(super) fn with_limit(limit_bytes: usize) -> Table {
         Table {
-            slots: vec![0; 1 << SMALLEST_BITS],
+            slots: Slots::new(1 << SMALLEST_BITS, limit_bytes / size_of::<u64>()),
             bits: SMALLEST_BITS,
             ids: Vec::new(),
+            // The smallest table may always be filled.
+            room: capacity(SMALLEST_BITS),
             limit_bytes,
         }
     }
@@ -124,7 +129,7 @@ impl Table {
     }
 
     /// The number of `id`, a new one if it was never seen. The exact way; `probe` is the quick one.
-    #[inline(never)]
+    #[inline]
     pub(super) fn find_or_insert(&mut self, id: u64) -> Result<u32, Full> {
         let hash = hash(id);
         let mask = self.slots.len() - 1;
@@ -172,10 +177,7 @@ impl Table {
     #[inline]
     pub(super) fn insert_part(&mut self, part: &Part, numbers: &mut [u32; GROUP]) -> bool {
         let next = self.ids.len();
-        let bytes = self.bytes() + part.count * size_of::<u64>();
-        let is_room = next + part.count <= capacity(self.bits)
-            && (bytes <= self.limit_bytes || self.bits == SMALLEST_BITS);
-        if !is_room || !self.fill_part(part, next) {
+        if next + part.count > self.room || !self.fill_part(part, next) {
             return false;
         }
         self.ids.extend(part.first..part.first + part.count as u64);
@@ -204,7 +206,20 @@ impl Table {
     }
 
     /// Gives `id` the next number, and the slot `empty` if the table need not grow.
+    #[inline(always)]
     fn insert(&mut self, id: u64, empty: usize) -> Result<u32, Full> {
+        if self.ids.len() >= self.room {
+            return self.insert_beyond(id, empty);
+        }
+        let number = self.ids.len();
+        self.ids.push(id);
+        self.fill(empty, hash(id), number);
+        Ok(number as u32)
+    }
+
+    /// As `insert`, where the table grows, goes on past half full, or is full.
+    #[cold]
+    fn insert_beyond(&mut self, id: u64, empty: usize) -> Result<u32, Full> {
         let has_grown = self.ids.len() == capacity(self.bits) && self.double().is_ok();
         if self.ids.len() >= crowd(self.bits) {
             return Err(Full);
@@ -262,12 +277,11 @@ impl Table {
         if bits > LARGEST_BITS || bytes > self.limit_bytes {
             return Err(Full);
         }
-        // The old slots go first: everything needed is in `ids`, and both at once would not fit
-        // the limit.
-        self.slots = Vec::new();
-        self.slots = vec![0; 1 << bits];
-        advise_huge_pages(&mut self.slots);
+        // Everything needed is in `ids`.
+        self.slots.grow(1 << bits);
         self.bits = bits;
+        let ids_max = self.limit_bytes / size_of::<u64>() - self.slots.len();
+        self.room = capacity(bits).min(ids_max);
         self.ids.reserve_exact(capacity(bits) - self.ids.len());
         let mut number = 0;
         while let Some(&first) = self.ids.get(number) {
