@@ -6,6 +6,7 @@
 //! the position of the page's own. Counters of the bits before each word, line and group of lines
 //! make that a few reads. When positions run out, bits and positions are packed.
 
+use crate::marks::Marks;
 use types::PageId;
 
 /// Distinct pages accessed between an access and the one before it to the same page, as a histogram
@@ -89,7 +90,7 @@ impl Stack {
         let mut distances = [0_u32; CHUNK];
         let mut found = 0;
         for &page in pages {
-            let last = std::mem::replace(&mut self.last[page.index()], self.marks.end);
+            let last = std::mem::replace(&mut self.last[page.index()], self.marks.next());
             if last == NEVER {
                 self.pages += 1;
             } else {
@@ -117,116 +118,4 @@ impl Stack {
             self.marks.append();
         }
     }
-}
-
-/// Marked positions, appended at the end and taken out anywhere.
-///
-/// Invariant, for every word, line and group up to the one before `end`: its counter is the number
-/// of marks before it in its line, in its group, or at all.
-struct Marks {
-    /// One bit per position.
-    words: Vec<u64>,
-    before_word: Vec<u16>,
-    before_line: Vec<u32>,
-    before_group: Vec<u32>,
-    /// Positions in use.
-    end: u32,
-    positions: u32,
-}
-
-const FAN_OUT: usize = 64;
-const WORD_SHIFT: u32 = u64::BITS.trailing_zeros();
-const LINE_SHIFT: u32 = WORD_SHIFT + FAN_OUT.trailing_zeros();
-const GROUP_SHIFT: u32 = LINE_SHIFT + FAN_OUT.trailing_zeros();
-
-impl Marks {
-    fn new(positions: usize) -> Marks {
-        let positions = positions.next_multiple_of(1 << LINE_SHIFT).min(1 << 31);
-        let groups = positions.div_ceil(1 << GROUP_SHIFT);
-        Marks {
-            words: vec![0; positions >> WORD_SHIFT],
-            before_word: vec![0; positions >> WORD_SHIFT],
-            before_line: vec![0; groups * FAN_OUT],
-            before_group: vec![0; groups],
-            end: 0,
-            positions: positions as u32,
-        }
-    }
-
-    fn free(&self) -> usize {
-        (self.positions - self.end) as usize
-    }
-
-    /// Marks the next position.
-    #[inline(always)]
-    fn append(&mut self) {
-        if self.end.is_multiple_of(u64::BITS) {
-            self.begin_word();
-        }
-        self.words[(self.end >> WORD_SHIFT) as usize] |= 1 << (self.end % u64::BITS);
-        self.end += 1;
-    }
-
-    /// Takes the mark off `position` and returns how many marks lie up to and including it.
-    #[inline(always)]
-    fn take(&mut self, position: u32) -> u32 {
-        let count = self.count_through(position);
-        let (word, line, group) = places(position);
-        self.words[word] &= !(1 << (position % u64::BITS));
-        // Counters of words and lines that have not begun are spoilt, and set when they begin.
-        let place = (word % FAN_OUT) as u16;
-        for (other, before) in (0..).zip(fan(&mut self.before_word, word)) {
-            *before = before.wrapping_sub(u16::from(other > place));
-        }
-        let place = (line % FAN_OUT) as u32;
-        for (other, before) in (0..).zip(fan(&mut self.before_line, line)) {
-            *before = before.wrapping_sub(u32::from(other > place));
-        }
-        let last_group = (self.end >> GROUP_SHIFT) as usize;
-        if group < last_group {
-            let last_begun = last_group.min(self.before_group.len() - 1);
-            for before in &mut self.before_group[group + 1..=last_begun] {
-                *before = before.wrapping_sub(1);
-            }
-        }
-        count
-    }
-
-    #[inline(always)]
-    fn count_through(&self, position: u32) -> u32 {
-        let (word, line, group) = places(position);
-        let through = self.words[word] << (u64::BITS - 1 - position % u64::BITS);
-        through.count_ones()
-            + u32::from(self.before_word[word])
-            + self.before_line[line]
-            + self.before_group[group]
-    }
-
-    /// Sets the counters of the word, and of the line and group if they begin at `end` too.
-    #[cold]
-    fn begin_word(&mut self) {
-        let (word, line, group) = places(self.end);
-        let before = if self.end == 0 { 0 } else { self.count_through(self.end - 1) };
-        if word.is_multiple_of(FAN_OUT) && line.is_multiple_of(FAN_OUT) {
-            self.before_group[group] = before;
-        }
-        if word.is_multiple_of(FAN_OUT) {
-            self.before_line[line] = before - self.before_group[group];
-        }
-        let before_in_line = before - self.before_group[group] - self.before_line[line];
-        self.before_word[word] = before_in_line as u16;
-    }
-}
-
-/// The word, line and group of a position.
-#[inline(always)]
-fn places(position: u32) -> (usize, usize, usize) {
-    let at = |shift| (position >> shift) as usize;
-    (at(WORD_SHIFT), at(LINE_SHIFT), at(GROUP_SHIFT))
-}
-
-/// The counters that `index` shares a fan with.
-#[inline(always)]
-fn fan<T>(counters: &mut [T], index: usize) -> &mut [T] {
-    &mut counters[index / FAN_OUT * FAN_OUT..][..FAN_OUT]
 }

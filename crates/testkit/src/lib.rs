@@ -2,6 +2,7 @@
 
 pub mod eviction;
 pub mod generate;
+pub mod references;
 mod skip;
 pub mod swap;
 

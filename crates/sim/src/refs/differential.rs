@@ -1,0 +1,83 @@
+//! The one pass over the filtered trace, against memories that see every reference.
+
+use super::{ByKind, Curves, page_sizes};
+use proptest::prelude::*;
+use testkit::references::{Memory, Reference, filtered, program};
+use types::{FILTER_BLOCKS, ReferenceStep};
+
+const FRAMES: [usize; 6] = [FILTER_BLOCKS, FILTER_BLOCKS + 1, 96, 200, 1000, usize::MAX];
+
+fn curves(steps: &[ReferenceStep], page_bytes_max: u64, batch: usize) -> Curves {
+    let mut curves = Curves::new(page_bytes_max).unwrap();
+    for batch in steps.chunks(batch) {
+        curves.push(batch).unwrap();
+    }
+    curves
+}
+
+fn misses(references: &[Reference], page_bytes: u64, frames: usize) -> ByKind {
+    let mut memory = Memory::new(page_bytes, frames);
+    references.iter().for_each(|&reference| memory.refer(reference));
+    memory.misses
+}
+
+fn check(references: &[Reference], batch: usize) {
+    let largest = page_sizes().last().unwrap();
+    let curves = curves(&filtered(references), largest, batch);
+    for page_bytes in page_sizes() {
+        let curve = curves.curve(page_bytes).unwrap();
+        for frames in FRAMES {
+            let expected = misses(references, page_bytes, frames);
+            assert_eq!(
+                curve.misses(frames as u64),
+                expected,
+                "{page_bytes} bytes, {frames} frames"
+            );
+        }
+        assert_eq!(curve.misses(u64::MAX), curve.cold(), "{page_bytes} bytes");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn one_pass_equals_a_memory_of_each_size(seed in any::<u64>(), batch in 1..3000_usize) {
+        check(&program(seed, 6000), batch);
+    }
+}
+
+#[test]
+fn fewer_page_sizes_are_counted_the_same() {
+    let steps = filtered(&program(3, 5000));
+    let (all, few) = (curves(&steps, 2 << 20, 100), curves(&steps, 4096, 1000));
+    for page_bytes in [512, 1024, 2048, 4096] {
+        assert_eq!(all.curve(page_bytes).unwrap(), few.curve(page_bytes).unwrap());
+    }
+    assert!(few.curve(8192).is_err() && all.curve(3000).is_err() && Curves::new(256).is_err());
+}
+
+#[test]
+fn positions_are_packed_and_distances_stay() {
+    // Loops of 100 to 3000 blocks, again and again: every stack runs out of positions many times.
+    let blocks = (0..60_000_u64).map(|index| index % (100 + index / 6000 * 300));
+    let references: Vec<Reference> = blocks
+        .map(|block| Reference { kind: types::ReferenceKind::Read, address: block * 512, bytes: 8 })
+        .collect();
+    let curves = curves(&filtered(&references), 4096, 4096);
+    for (page_bytes, frames) in [(512, 64), (512, 700), (512, 1000), (2048, 100), (4096, 64)] {
+        let expected = misses(&references, page_bytes, frames);
+        assert_eq!(curves.curve(page_bytes).unwrap().misses(frames as u64), expected);
+    }
+}
+
+#[test]
+fn steps_of_no_filter_are_refused() {
+    let steps = filtered(&program(1, 2000));
+    let twice = [steps[0], steps[0]];
+    let last = steps.iter().rposition(|step| step.left.is_some()).unwrap();
+    for steps in [&twice[..], &steps[last..]] {
+        let mut curves = Curves::new(512).unwrap();
+        assert_eq!(curves.push(steps).unwrap_err().kind(), crate::ErrorKind::Trace);
+    }
+}

@@ -1,0 +1,91 @@
+//! Memory references of a program over every page size at once: TLB misses and page faults.
+//!
+//! One pass over a filtered trace gives the exact LRU stack distances (Mattson et al., IBM Systems
+//! Journal 1970) of thirteen page sizes, and from them the misses of every TLB and the faults of
+//! every memory. The filter hides only references to its own blocks, whose pages are among the
+//! `FILTER_BLOCKS` used last at every page size, and blocks leave it in the order of their last
+//! use: a page is below the filter from the moment its last block leaves. So everything is exact
+//! from `FILTER_BLOCKS` entries or frames up, and below that a lower bound. One page size is
+//! Kaplan's reduction of traces (SIGMETRICS 1999); all sizes from one trace is the step beyond.
+
+mod curve;
+#[cfg(test)]
+mod differential;
+mod pages;
+mod stack;
+mod trees;
+
+pub use curve::Curve;
+
+use crate::Error;
+use pages::Pages;
+use stack::PageStack;
+use types::{BLOCK_BYTES, ReferenceKind, ReferenceStep};
+
+/// Page sizes there are: each twice the one before, from one block up.
+pub const PAGE_SIZES: usize = trees::LEVELS;
+
+/// The page sizes in bytes, smallest first.
+pub fn page_sizes() -> impl Iterator<Item = u64> {
+    (0..PAGE_SIZES).map(|level| BLOCK_BYTES << level)
+}
+
+/// A count for each [`ReferenceKind`], in the order of its number.
+pub type ByKind = [u64; ReferenceKind::ALL.len()];
+
+/// Stack distances of a filtered trace at every page size up to a largest one.
+///
+/// Memory: per distinct page of each size a few words, and a tree of 64 places per 32 KiB and per
+/// 2 MiB that the program used.
+pub struct Curves {
+    pages: Pages,
+    steps: ByKind,
+}
+
+impl Curves {
+    /// Curves of every page size up to `page_bytes_max`.
+    ///
+    /// # Errors
+    /// A size that is none of [`page_sizes`].
+    pub fn new(page_bytes_max: u64) -> Result<Curves, Error> {
+        Ok(Curves { pages: Pages::new(level(page_bytes_max)? + 1), steps: ByKind::default() })
+    }
+
+    /// Counts the next steps of the trace.
+    ///
+    /// # Errors
+    /// Steps that no filter gives: a block enters that is held, or leaves that is not.
+    pub fn push(&mut self, steps: &[ReferenceStep]) -> Result<(), Error> {
+        for step in steps {
+            self.steps[step.kind as usize] += 1;
+        }
+        self.pages.push(steps)
+    }
+
+    /// Steps so far: references that missed the filter.
+    pub fn steps(&self) -> ByKind {
+        self.steps
+    }
+
+    /// The curve of one page size.
+    ///
+    /// # Errors
+    /// A size that is none of [`page_sizes`], or larger than the largest asked for.
+    pub fn curve(&self, page_bytes: u64) -> Result<Curve, Error> {
+        let stack = self.pages.stacks().get(level(page_bytes)?);
+        stack.map(PageStack::curve).ok_or_else(|| {
+            Error::usage(format!("pages of {page_bytes} bytes were not asked for when reading"))
+        })
+    }
+}
+
+/// The place of a page size among [`page_sizes`].
+fn level(page_bytes: u64) -> Result<usize, Error> {
+    page_sizes().position(|size| size == page_bytes).ok_or_else(|| {
+        let (smallest, largest) = (BLOCK_BYTES, BLOCK_BYTES << (PAGE_SIZES - 1));
+        Error::usage(format!(
+            "no page size of {page_bytes} bytes; there are the powers of two from {smallest} to \
+             {largest}"
+        ))
+    })
+}

@@ -1,0 +1,88 @@
+//! The pages of every size while blocks enter and leave the filter.
+//!
+//! A page is in the filter while one of its halves is. So a block that enters changes the page of
+//! some size only if the half it lies in was outside, and the walk up from the block ends at the
+//! first page that was inside already; likewise when it leaves. Most walks are a few pages long.
+
+use super::stack::PageStack;
+use super::trees::Trees;
+use crate::{Error, ErrorKind};
+use types::ReferenceStep;
+
+/// Steps whose trees are found at a time.
+const CHUNK: usize = 1024;
+
+pub struct Pages {
+    stacks: Vec<PageStack>,
+    trees: Trees,
+    /// Scratch: of each step the tree of the block that enters, then of the one that leaves.
+    found: Vec<u32>,
+}
+
+impl Pages {
+    /// No pages yet, of the `levels` smallest sizes.
+    pub fn new(levels: usize) -> Pages {
+        let stacks = (0..levels).map(|_| PageStack::new()).collect();
+        Pages { stacks, trees: Trees::new(), found: Vec::new() }
+    }
+
+    /// The stack of the pages of each size, smallest first.
+    pub fn stacks(&self) -> &[PageStack] {
+        &self.stacks
+    }
+
+    /// Counts the next steps.
+    ///
+    /// # Errors
+    /// A block enters that is held, or leaves that is not.
+    pub fn push(&mut self, steps: &[ReferenceStep]) -> Result<(), Error> {
+        let mut rest = steps;
+        while !rest.is_empty() {
+            let room = self.make_room();
+            let (now, later) = rest.split_at(room.min(rest.len()).min(CHUNK));
+            self.push_chunk(now)?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// Makes room in each stack, and says for how many steps.
+    fn make_room(&mut self) -> usize {
+        let mut room = usize::MAX;
+        for (level, stack) in self.stacks.iter_mut().enumerate() {
+            if stack.room() == 0 {
+                stack.pack(self.trees.places(level));
+            }
+            room = room.min(stack.room());
+        }
+        room
+    }
+
+    fn push_chunk(&mut self, steps: &[ReferenceStep]) -> Result<(), Error> {
+        let left = |step: &ReferenceStep| step.left.map_or(step.block, |left| left.block);
+        let blocks = steps.iter().flat_map(|step| [step.block, left(step)]);
+        self.trees.find(blocks, &mut self.found);
+
+        let Pages { stacks, trees, found, .. } = self;
+        for (step, tree) in steps.iter().zip(found.chunks_exact(2)) {
+            let entered = trees.walk(tree[0], step.block, |level, place| {
+                stacks.get_mut(level).is_some_and(|stack| stack.enter(place, step.kind))
+            });
+            if entered == 0 {
+                return Err(refused("a block enters the filter that it holds"));
+            }
+            let Some(left) = step.left else { continue };
+            let left = trees.walk(tree[1], left.block, |level, place| {
+                stacks.get_mut(level).is_some_and(|stack| stack.leave(place))
+            });
+            if left == 0 {
+                return Err(refused("a block leaves the filter that it does not hold"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn refused(why: &str) -> Error {
+    Error::new(ErrorKind::Trace, format!("not a filtered trace of references: {why}"))
+}

@@ -1,0 +1,104 @@
+//! Where the pages of every size are kept: binary trees over neighbouring blocks, found by address.
+
+use super::stack::Place;
+use trace::renumber::Renumber;
+
+/// Levels of a tree below its root.
+const TREE_LEVELS: usize = 6;
+const LEAVES: usize = 1 << TREE_LEVELS;
+/// Trees of blocks, and trees above them whose leaves are the roots of those.
+pub const LEVELS: usize = 2 * TREE_LEVELS + 1;
+
+/// The places of the pages in one stretch of memory: leaf `i` at node `LEAVES + i`, and at node `n`
+/// the page whose halves are nodes `2 n` and `2 n + 1`. In a tree of blocks node 1 is not used: its
+/// page is a leaf of the tree above.
+#[derive(Clone)]
+struct Tree([Place; 2 * LEAVES]);
+
+/// Trees of 64 blocks (32 KiB), and above them trees of 64 of those (2 MiB), of what was used.
+pub struct Trees {
+    numbers: Renumber,
+    trees: Vec<Tree>,
+    /// For each tree, the number of the one above.
+    above: Vec<u32>,
+    numbers_above: Renumber,
+    trees_above: Vec<Tree>,
+    /// Scratch of `find`.
+    stretches: Vec<u64>,
+}
+
+impl Trees {
+    pub fn new() -> Trees {
+        Trees {
+            numbers: Renumber::unlimited(),
+            trees: Vec::new(),
+            above: Vec::new(),
+            numbers_above: Renumber::unlimited(),
+            trees_above: Vec::new(),
+            stretches: Vec::new(),
+        }
+    }
+
+    /// Replaces `found` by the number of the tree of each of `blocks`, made where there is none.
+    pub fn find(&mut self, blocks: impl Iterator<Item = u64>, found: &mut Vec<u32>) {
+        self.stretches.clear();
+        self.stretches.extend(blocks.map(|block| block / LEAVES as u64));
+        found.clear();
+        number(&mut self.numbers, &self.stretches, found);
+        self.add_new();
+    }
+
+    fn add_new(&mut self) {
+        let stretches = &self.numbers.ids()[self.trees.len()..];
+        let stretches: Vec<u64> = stretches.iter().map(|id| id / LEAVES as u64).collect();
+        self.trees.resize(self.numbers.len(), Tree::EMPTY);
+        number(&mut self.numbers_above, &stretches, &mut self.above);
+        self.trees_above.resize(self.numbers_above.len(), Tree::EMPTY);
+    }
+
+    /// The pages of every size that hold `block`, of this tree, smallest first, until `visit` says to
+    /// stop; and how many it let pass.
+    #[inline(always)]
+    pub fn walk(
+        &mut self,
+        tree: u32,
+        block: u64,
+        mut visit: impl FnMut(usize, &mut Place) -> bool,
+    ) -> usize {
+        let (tree, block) = (tree as usize, block as usize);
+        let places = &mut self.trees[tree].0;
+        for level in 0..TREE_LEVELS {
+            let node = (LEAVES + block % LEAVES) >> level;
+            if !visit(level, &mut places[node]) {
+                return level;
+            }
+        }
+        let places = &mut self.trees_above[self.above[tree] as usize].0;
+        for level in TREE_LEVELS..LEVELS {
+            let node = (LEAVES + block / LEAVES % LEAVES) >> (level - TREE_LEVELS);
+            if !visit(level, &mut places[node]) {
+                return level;
+            }
+        }
+        LEVELS
+    }
+
+    /// Every place of the pages of one size, in no order that means anything.
+    pub fn places(&mut self, level: usize) -> impl Iterator<Item = &mut Place> {
+        let (trees, height) = if level < TREE_LEVELS {
+            (&mut self.trees, level)
+        } else {
+            (&mut self.trees_above, level - TREE_LEVELS)
+        };
+        let nodes = LEAVES >> height..(2 * LEAVES) >> height;
+        trees.iter_mut().flat_map(move |tree| &mut tree.0[nodes.clone()])
+    }
+}
+
+impl Tree {
+    const EMPTY: Tree = Tree([Place::NEVER; 2 * LEAVES]);
+}
+
+fn number(numbers: &mut Renumber, keys: &[u64], out: &mut Vec<u32>) {
+    numbers.number_batch(keys, out).expect("memory ends before 2^31 trees of half a kilobyte");
+}

@@ -1,0 +1,112 @@
+//! Memory references: programs made up from seeds, the filter and LRU memories as plain lists.
+
+use crate::generate::SplitMix;
+use types::{BLOCK_BYTES, FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep};
+
+/// One reference of a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference {
+    /// What it did.
+    pub kind: ReferenceKind,
+    /// The first byte it touched.
+    pub address: u64,
+    /// Bytes it touched, at least one.
+    pub bytes: u64,
+}
+
+impl Reference {
+    /// The pages it touches, in order; a page is `page_bytes` long.
+    pub fn pages(self, page_bytes: u64) -> impl Iterator<Item = u64> {
+        self.address / page_bytes..=(self.address + self.bytes - 1) / page_bytes
+    }
+}
+
+/// A program: code in loops, a stack, records read and written here and there, and scans, in
+/// stretches far apart. Some references cross blocks, pages, or the largest page.
+pub fn program(seed: u64, length: usize) -> Vec<Reference> {
+    let mut random = SplitMix(seed);
+    // So many bytes are used of each stretch; small programs and large ones come out of it.
+    let span = 1 << (13 + random.below(12));
+    let (mut code, mut scanned) = (0, 0);
+    (0..length)
+        .map(|_| match random.below(20) {
+            0..8 => {
+                code = if random.below(30) == 0 { random.below(span / 4) } else { code + 5 };
+                Reference { kind: ReferenceKind::Instruction, address: 0x40_0000 + code, bytes: 5 }
+            }
+            8..12 => {
+                let depth = random.below(64) * random.below(64);
+                let kind = if depth.is_multiple_of(3) {
+                    ReferenceKind::Write
+                } else {
+                    ReferenceKind::Read
+                };
+                Reference { kind, address: 0x7fff_ffff_f000 - depth * 8, bytes: 8 }
+            }
+            12..15 => {
+                scanned += 24;
+                let address = 0x7000_0000_0000 + scanned % (span * 4);
+                Reference { kind: ReferenceKind::Read, address, bytes: 32 }
+            }
+            choice => {
+                let record = random.below(span) * random.below(span) / span;
+                let stretch = random.below(3) << 33;
+                let address = 0x5555_0000_0000 + stretch + record * 40;
+                let kind = if choice < 18 { ReferenceKind::Read } else { ReferenceKind::Write };
+                Reference { kind, address, bytes: 1 << random.below(10) }
+            }
+        })
+        .collect()
+}
+
+/// What the filter leaves of the references: a list of blocks, the one used last in front.
+pub fn filtered(references: &[Reference]) -> Vec<ReferenceStep> {
+    let mut held: Vec<LeftBlock> = Vec::new();
+    let mut steps = Vec::new();
+    let mut since = 0;
+    for reference in references {
+        since += 1;
+        for block in reference.pages(BLOCK_BYTES) {
+            let place = held.iter().position(|other| other.block == block);
+            let mut used = LeftBlock { block, is_written: false };
+            if let Some(place) = place {
+                used = held.remove(place);
+            } else {
+                let left = if held.len() == FILTER_BLOCKS { held.pop() } else { None };
+                steps.push(ReferenceStep { references: since, kind: reference.kind, block, left });
+                since = 0;
+            }
+            used.is_written |= reference.kind == ReferenceKind::Write;
+            held.insert(0, used);
+        }
+    }
+    steps
+}
+
+/// An LRU memory of so many pages as a list, the page used last in front.
+pub struct Memory {
+    frames: usize,
+    page_bytes: u64,
+    pages: Vec<u64>,
+    /// Misses by what the reference did, cold ones included.
+    pub misses: [u64; ReferenceKind::ALL.len()],
+}
+
+impl Memory {
+    /// An empty memory.
+    pub fn new(page_bytes: u64, frames: usize) -> Memory {
+        Memory { frames, page_bytes, pages: Vec::new(), misses: [0; ReferenceKind::ALL.len()] }
+    }
+
+    /// The program refers to memory.
+    pub fn refer(&mut self, reference: Reference) {
+        for page in reference.pages(self.page_bytes) {
+            match self.pages.iter().position(|&other| other == page) {
+                Some(place) => drop(self.pages.remove(place)),
+                None => self.misses[reference.kind as usize] += 1,
+            }
+            self.pages.insert(0, page);
+            self.pages.truncate(self.frames);
+        }
+    }
+}
