@@ -66,7 +66,37 @@ pub fn peak_bytes(root: &Root) -> Option<u64> {
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
+/// Whether each task counts its pages by itself and tells its memory once in 64 faults, as on
+/// kernels before 6.2: tracepoint `rss_stat` comes no more often (`sync_mm_rss` in mm/memory.c).
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn counts_pages_by_task(root: &Root) -> Result<bool, Error> {
+    let symbols = root.read("/proc/kallsyms")?.unwrap_or_default();
+    Ok(symbols.lines().any(|line| line.split(' ').nth(2) == Some("sync_mm_rss")))
+}
+
 fn clock_ns(clock: rustix::time::ClockId) -> i64 {
     let time = rustix::time::clock_gettime(clock);
     time.tv_sec * 1_000_000_000 + time.tv_nsec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_counts_pages_is_told_by_the_kernels_functions() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        assert!(!counts_pages_by_task(&root).unwrap());
+        std::fs::create_dir(folder.path().join("proc")).unwrap();
+        for (symbols, is_by_task) in [
+            ("0000000000000000 T sync_mm_rss\n", true),
+            ("0000000000000000 t mm_trace_rss_stat\n0000000000000000 t not_sync_mm_rss\n", false),
+        ] {
+            std::fs::write(folder.path().join("proc/kallsyms"), symbols).unwrap();
+            assert_eq!(counts_pages_by_task(&root).unwrap(), is_by_task);
+        }
+    }
 }

@@ -111,6 +111,20 @@ struct task_struct {
 	struct css_set *cgroups;
 } __kernel_type;
 
+/* Before Linux 6.2 a task counted its pages itself and told its memory 64 faults later. */
+struct task_rss_stat {
+	int count[4];
+} __kernel_type;
+
+struct task_struct___counting {
+	struct task_rss_stat rss_stat;
+} __kernel_type;
+
+/* Since Linux 6.9 this event is given the task, before only its number. */
+struct trace_event_raw_mark_victim {
+	unsigned long total_vm;
+} __kernel_type;
+
 struct vm_area_struct {
 	unsigned long vm_start;
 	unsigned long vm_end;

@@ -48,6 +48,7 @@ struct fault {
 	u8 state;
 	bool reads_device;
 	bool reclaims; // the task makes room inside its own fault
+	int swapped;   // the task's own count of swapped pages, where it has one
 };
 
 // By the low bits of the thread number: an array is the cheapest map, and a fault is short.
@@ -369,23 +370,9 @@ int BPF_PROG(group_reclaim_ends)
 	return set_reclaims(false);
 }
 
-SEC("tp_btf/rss_stat")
-int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
+static __always_inline int end_fault(struct fault *fault)
 {
-	if (member != MM_SWAPENTS)
-		return 0;
-	u64 identity = bpf_get_current_pid_tgid();
-	struct fault *fault = open_fault(identity);
-
-	// A page-out of the task's own memory changes the same count, and the tracepoint does not tell
-	// which way.
-	if (!fault || fault->reclaims || fault->return_address != return_address())
-		return 0;
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-
-	if (BPF_CORE_READ(task, mm) != memory || !is_current_wanted())
-		return 0;
-	struct record *record = begin(SWAP_IN, identity >> 32);
+	struct record *record = begin(SWAP_IN, current_process());
 
 	if (record) {
 		u64 duration = record->time_ns - fault->time_ns;
@@ -399,6 +386,52 @@ int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
 	}
 	fault->state = NO_FAULT;
 	return 0;
+}
+
+SEC("tp_btf/rss_stat")
+int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
+{
+	if (member != MM_SWAPENTS)
+		return 0;
+	struct fault *fault = open_fault(bpf_get_current_pid_tgid());
+
+	// A page-out of the task's own memory changes the same count, and the tracepoint does not tell
+	// which way.
+	if (!fault || fault->reclaims || fault->return_address != return_address())
+		return 0;
+	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
+
+	if (BPF_CORE_READ(task, mm) != memory || !is_current_wanted())
+		return 0;
+	return end_fault(fault);
+}
+
+// The two below stand for the one above where rss_stat comes once in 64 faults.
+static __always_inline int swapped_by_task(void)
+{
+	struct task_struct___counting *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, rss_stat.count[MM_SWAPENTS]);
+}
+
+SEC("fentry/do_swap_page")
+int BPF_PROG(swap_in_begins)
+{
+	struct fault *fault = open_fault(bpf_get_current_pid_tgid());
+
+	if (fault)
+		fault->swapped = swapped_by_task();
+	return 0;
+}
+
+SEC("fexit/do_swap_page")
+int BPF_PROG(swap_in_ends)
+{
+	struct fault *fault = open_fault(bpf_get_current_pid_tgid());
+
+	if (!fault || swapped_by_task() >= fault->swapped || !is_current_wanted())
+		return 0;
+	return end_fault(fault);
 }
 
 SEC("tp_btf/block_bio_queue")
@@ -558,11 +591,16 @@ int BPF_PROG(kill, int signal, void *information, struct task_struct *task)
 }
 
 SEC("tp_btf/mark_victim")
-int BPF_PROG(oom_kill, struct task_struct *task)
+int BPF_PROG(oom_kill, u64 victim)
 {
-	if (!is_wanted(task))
+	struct task_struct *task = (void *)victim;
+	struct trace_event_raw_mark_victim *event = 0;
+	bool is_task = bpf_core_field_exists(event->total_vm);
+
+	// Of a number alone the group is not known, but that of the one who wants memory.
+	if (is_task ? !is_wanted(task) : !is_current_wanted())
 		return 0;
-	struct record *record = begin(KILL, BPF_CORE_READ(task, tgid));
+	struct record *record = begin(KILL, is_task ? BPF_CORE_READ(task, tgid) : (u32)victim);
 
 	if (!record)
 		return 0;

@@ -58,8 +58,14 @@ impl<'object> Programs<'object> {
         // What libbpf has to say arrives in errors; its own printing would disturb a user.
         libbpf_rs::set_print(Some((PrintLevel::Warn, |_, _| {})));
         let mut open = RecorderSkelBuilder::default().open(object).map_err(refused)?;
-        let wanted: Vec<&str> =
-            sources.iter().flat_map(|source| source.programs).copied().collect();
+        let root = linux::Root::system();
+        let is_by_task = linux::system::counts_pages_by_task(&root)?;
+        let wanted: Vec<&str> = sources
+            .iter()
+            .flat_map(|source| source.programs)
+            .copied()
+            .filter(|name| tells_swap_ins(name).is_none_or(|by_task| by_task == is_by_task))
+            .collect();
         for mut program in open.open_object_mut().progs_mut() {
             let is_wanted = program.name().to_str().is_some_and(|name| wanted.contains(&name));
             program.set_autoload(is_wanted);
@@ -78,7 +84,7 @@ impl<'object> Programs<'object> {
         open.maps.records.set_max_entries(buffer_bytes).map_err(refused)?;
         let mut skeleton = open.load().map_err(refused)?;
         let drained = Rc::new(RefCell::new(Batch::default()));
-        let mounts = linux::mounts::by_device(&linux::Root::system())?;
+        let mounts = linux::mounts::by_device(&root)?;
         let buffer = ring(&skeleton, mounts, Rc::clone(&drained)).map_err(refused)?;
         skeleton.attach().map_err(refused)?;
         Ok(Programs { skeleton, buffer, drained })
@@ -101,6 +107,16 @@ impl<'object> Programs<'object> {
         let key = 0u32.to_ne_bytes();
         let value = self.skeleton.maps.lost.lookup(&key, MapFlags::ANY).ok().flatten();
         value.and_then(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?))).unwrap_or(0)
+    }
+}
+
+/// Of a program that tells swap-ins: whether it does so where each task counts its own pages.
+/// None of the others. What tells them there is function tracing, which newer kernels may refuse.
+fn tells_swap_ins(program: &str) -> Option<bool> {
+    match program {
+        "swapped_pages_change" => Some(false),
+        "swap_in_begins" | "swap_in_ends" => Some(true),
+        _ => None,
     }
 }
 

@@ -36,6 +36,8 @@ pub const CATALOG: &[Source] = &[
             "group_reclaim_begins",
             "group_reclaim_ends",
             "swapped_pages_change",
+            "swap_in_begins",
+            "swap_in_ends",
         ],
         text_events: &[
             ("exceptions/page_fault_user", ""),

@@ -49,6 +49,11 @@ impl Text {
                        are those of the whole machine";
             absent.push(missing("page-outs by cgroup or process", why.to_owned()));
         }
+        if linux::system::counts_pages_by_task(&root)? {
+            let why =
+                "this kernel tells of swapped pages once in 64 faults; Linux 6.2 tells of each";
+            absent.push(missing("most faults", why.to_owned()));
+        }
         for &(event, condition) in sources.iter().flat_map(|source| source.text_events) {
             if let Err(error) = instance.enable(event, condition) {
                 absent.push(missing(event, format!("tracefs refuses the event: {error}")));
