@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -213,13 +212,6 @@ def test_nothing_heavy_is_imported_for_a_question(trace: Path, command: str) -> 
     )
     arguments = command.replace("TRACE", str(trace)).split()
     subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
-def test_no_module_of_ours_imports_scipy() -> None:
-    sources = Path(pagewise.__file__).parent.rglob("*.py")
-    assert [
-        path.name for path in sources if re.search(r"import scipy|from scipy", path.read_text())
-    ] == []
 
 
 def test_report_and_demo(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,23 +100,15 @@ def test_the_interval_holds_the_gain_and_knows_a_cliff():
         },
         steps=100_000,
     )
-    choice = choose(curves, 8 * MIB, flat(5000), terms=PAPER, sizes=(4096, 16384), least_gain=0)
+    choice = choose(curves, 8 * MIB, flat(5000), terms=PAPER, sizes=(4096, 16384))
+    assert choice.page_bytes == 4096 and choice.gain == 0 and choice.regret > 0
+    choice = choose(curves, 8 * MIB, flat(5000), terms=PAPER, sizes=(16384,))
     low, high = choice.gain_interval
-    assert choice.page_bytes == 16384 and low < 0 < choice.gain <= high
-    cautious = choose(curves, 8 * MIB, flat(5000), terms=PAPER, sizes=(4096, 16384), margin=0.1)
-    assert cautious.page_bytes == 4096
-
-
-def test_slow_storage_brings_its_own_margin():
-    curves = HandCurves(
-        {
-            size: HandCurve(64, {512 if size == 16384 else 100: 1000 if size != 4096 else 1100})
-            for size in IDEAL_BYTES
-        },
-        steps=100_000,
+    assert low < 0 < choice.gain <= high
+    daring = choose(
+        curves, 8 * MIB, flat(5000), terms=PAPER, sizes=(4096, 16384), margin=0, least_gain=0
     )
-    hdd = storage_of("hdd")
-    assert choose(curves, 8 * MIB, hdd, terms=PAPER, sizes=(4096, 16384)).page_bytes == 4096
+    assert daring.page_bytes == 16384 and daring.time_ns < daring.base_ns
 
 
 def test_the_file_of_a_probe_is_storage(tmp_path):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 Level: TypeAlias = Literal["low", "typical", "high"]
+Model: TypeAlias = Literal["exact", "paper", "sampled"]
 LEVELS: tuple[Level, ...] = ("low", "typical", "high")
 
 
@@ -140,6 +141,10 @@ class Machine:
         """What one fault moves."""
         return max(page_bytes, self.terms.readahead_bytes)
 
+    def references(self, curves: Curves) -> int:
+        """The denominator of every rate."""
+        return curves.steps if self.terms.references == "memory" else curves.references
+
     def can_judge(self, page_bytes: int, memory_bytes: float) -> bool:
         """Whether the counts of a filtered trace are exact at this size and memory."""
         return memory_bytes // self.cluster_bytes(page_bytes) >= FRAMES_MIN
@@ -148,7 +153,7 @@ class Machine:
         """Counts per reference, for one memory or an array of them."""
         import numpy
 
-        references = curves.steps if self.terms.references == "memory" else curves.references
+        references = self.references(curves)
         entries = [self.hardware.tlb_entries, self.hardware.second_tlb_entries]
         first, second = curves.sizes[page_bytes].tlb_misses(entries)
         moved_bytes = self.cluster_bytes(page_bytes)

@@ -1,0 +1,113 @@
+"""Rates at every page size from a few: as the paper fits them, and as a staircase wants it.
+
+`paper`: misses of the TLB are a power a p^b, faults are a e^(b p) + c e^(d p), least squares in
+linear space (spec sheet S4.1; Matlab's ``power1`` and ``exp2``). `sampled`: a monotone cubic
+(PCHIP, Fritsch and Carlson 1980) through the logarithms, since rates span decades and fall in
+steps. Predictions are clipped to rates that can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy
+from numpy import ndarray
+from scipy.interpolate import PchipInterpolator
+from scipy.optimize import least_squares
+
+from pagewise.models.page_size_time import Model, Rates
+
+Curve: TypeAlias = Callable[[ndarray], ndarray]
+"""Rates at pages of so many KiB."""
+Fit: TypeAlias = Callable[[ndarray, ndarray], Curve]
+"""From sizes in KiB and the rates there."""
+
+STARTS = 6
+"""Best pairs of exponents that the search of `two_exponentials` starts from."""
+EXPONENTS = numpy.concatenate(
+    [-numpy.geomspace(100, 0.05, 24), [0.0], numpy.geomspace(0.05, 8, 10)]
+)
+"""Exponents over the range of page sizes: from a fall within its first hundredth to e^8."""
+
+
+def predicted(
+    counted: Mapping[int, Rates], samples: Sequence[int], model: Model, least: float
+) -> dict[int, Rates]:
+    """Rates of every size of ``counted``, from those of ``samples`` alone.
+
+    ``least``: the rate of half a count, which stands for none. ``read`` may hold several memories.
+    """
+    fit_misses = {"paper": power, "sampled": interpolated}[model]
+    fit_faults = {"paper": two_exponentials, "sampled": interpolated}[model]
+    sampled_kib, wanted_kib = numpy.array(samples) / 1024, numpy.array(list(counted)) / 1024
+
+    def fitted(fit: Fit, rates: Sequence[float]) -> ndarray:
+        curve = fit(sampled_kib, numpy.maximum(rates, least))
+        return numpy.clip(curve(wanted_kib), least, 1.0)
+
+    known = [counted[size] for size in samples]
+    first = fitted(fit_misses, [rates.first_tlb for rates in known])
+    last = fitted(fit_misses, [rates.last_tlb for rates in known])
+    zeroed = fitted(fit_misses, [rates.zeroed for rates in known])
+    by_memory = numpy.transpose([numpy.ravel(rates.read) for rates in known])
+    read = numpy.array([fitted(fit_faults, rates) for rates in by_memory])
+    shape = numpy.shape(known[0].read)
+    return {
+        size: Rates(first[at], last[at], read[:, at].reshape(shape), zeroed[at])
+        for at, size in enumerate(counted)
+    }
+
+
+def four_of(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Four sizes to sample: both ends, and two evenly between. Without the largest the rise of the
+    faults at scarce memory is not seen."""
+    last = len(sizes) - 1
+    return tuple(sizes[index] for index in sorted({0, round(last / 3), round(last * 2 / 3), last}))
+
+
+def interpolated(kib: ndarray, rates: ndarray) -> Curve:
+    """Through every point, without overshoot, in logarithms."""
+    if len(kib) == 1:
+        return lambda x: numpy.full(len(x), rates[0])
+    curve = PchipInterpolator(numpy.log2(kib), numpy.log2(rates))
+    return lambda x: numpy.exp2(curve(numpy.log2(x)))
+
+
+def power(kib: ndarray, rates: ndarray) -> Curve:
+    """a p^b by least squares, from the straight line through the logarithms."""
+    scale = rates.max()
+    slope, offset = numpy.polyfit(numpy.log(kib), numpy.log(rates / scale), 1)
+    found = least_squares(
+        lambda p: p[0] * kib ** p[1] - rates / scale, (numpy.exp(offset), slope)
+    ).x
+    return lambda x: scale * found[0] * x ** found[1]
+
+
+def two_exponentials(kib: ndarray, rates: ndarray) -> Curve:
+    """a e^(b p) + c e^(d p) by least squares, from the best pairs of exponents of a grid.
+
+    For a pair of exponents the best factors are a linear problem, so only pairs are searched.
+    """
+    widest, scale = kib.max(), rates.max()
+    x, y = kib / widest, rates / scale
+
+    def terms(exponents: ndarray, at: ndarray) -> ndarray:
+        return numpy.exp(numpy.outer(at, exponents))
+
+    def factors(exponents: ndarray) -> ndarray:
+        found: ndarray = numpy.linalg.lstsq(terms(exponents, x), y, rcond=None)[0]
+        return found
+
+    def residual(exponents: ndarray) -> ndarray:
+        left: ndarray = terms(exponents, x) @ factors(exponents) - y
+        return left
+
+    pairs = [numpy.array([b, d]) for i, b in enumerate(EXPONENTS) for d in EXPONENTS[i + 1 :]]
+    starts = sorted(pairs, key=lambda pair: float(numpy.sum(residual(pair) ** 2)))[:STARTS]
+    limits = (EXPONENTS[0], EXPONENTS[-1])
+    found = min(
+        (least_squares(residual, start, bounds=limits) for start in starts), key=lambda f: f.cost
+    ).x
+    best = factors(found)
+    return lambda at: scale * (terms(found, at / widest) @ best)
