@@ -5,14 +5,17 @@ Needs root and a kernel with transparent huge pages of 64 KiB.
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from pagewise.advice.page_size import machines, mthp
 from pagewise.huge_pages import settings
 from pagewise.huge_pages.verify import ProgramFailed, measure, verify
 
@@ -143,3 +146,68 @@ def test_what_cannot_be_tried() -> None:
     ]:
         run = subprocess.run([*PAGEWISE, "verify", *words], capture_output=True, text=True)
         assert run.returncode == status and message in run.stderr, run.stderr
+
+
+def pasted(script: str, home: Path) -> None:
+    """Runs lines as a user would, with a home of their own."""
+    subprocess.run(["sh", "-e", "-c", script], env={**os.environ, "HOME": str(home)}, check=True)
+
+
+def test_what_is_pasted_sets_one_size_and_its_undo_takes_it_back(tmp_path: Path) -> None:
+    before = settings.present()
+    for way, word in [(mthp.for_process, "madvise"), (mthp.for_machine, "always")]:
+        setting = way(SIZE)
+        try:
+            pasted(setting.apply.replace("COMMAND", "true"), tmp_path)
+            now = settings.present()
+        finally:
+            pasted(setting.undo, tmp_path)
+        assert now.pop(settings.switch(SIZE)) == word
+        assert now.pop(settings.GENERAL) in ("madvise", before[settings.GENERAL])
+        assert set(now.values()) == {"never"}
+        assert settings.present() == before
+    for setting in mthp.whole_thp():
+        try:
+            pasted(setting.apply.replace("COMMAND", "true"), tmp_path)
+            assert settings.present()[settings.GENERAL] in ("madvise", "always")
+        finally:
+            pasted(setting.undo, tmp_path)
+        assert settings.present() == before
+
+
+@pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None, reason="no systemd-tmpfiles")
+def test_systemd_accepts_the_lines(tmp_path: Path) -> None:
+    before = settings.present()
+    file = tmp_path / "pagewise.conf"
+    file.write_text(mthp.tmpfiles(SIZE) + "\n")
+    try:
+        pasted(f"{mthp.RECORD}\nsystemd-tmpfiles --create {file}", tmp_path)
+        now = settings.present()
+    finally:
+        pasted(mthp.PUT_BACK, tmp_path)
+    assert now[settings.switch(SIZE)] == "always"
+    assert now[settings.switch(mthp.PMD_BYTES)] == "never"
+    assert settings.present() == before
+
+
+@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="no qemu-system-x86_64")
+def test_qemu_takes_the_huge_pages_set_aside(tmp_path: Path) -> None:
+    pool = Path(machines.POOL)
+    before = pool.read_text()
+    try:
+        pasted(machines.RESERVE.replace("4096", "64"), tmp_path)
+        if int(pool.read_text()) < int(before) + 32:
+            pytest.skip("the kernel cannot set 64 MiB of huge pages aside now")
+        qemu = f"qemu-system-x86_64 {machines.qemu_options('64M')} -accel tcg -S -display none"
+        quitting = subprocess.run(
+            [*qemu.split(), "-monitor", "stdio"],
+            input="info memdev\nquit\n",
+            text=True,
+            capture_output=True,
+            timeout=60,
+        )
+        assert quitting.returncode == 0, quitting.stderr
+        assert "size:  67108864" in quitting.stdout and "prealloc: true" in quitting.stdout
+    finally:
+        pasted(machines.RELEASE, tmp_path)
+    assert pool.read_text() == before

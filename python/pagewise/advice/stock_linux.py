@@ -7,28 +7,12 @@ is a compressed pool of memory in front of the swap area with least-recently-use
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 from pagewise.advice.memory import Board
+from pagewise.advice.setting import Setting
 from pagewise.units import MIB
 
 AVAILABLE = {"flash": "a swap area", "priority": "swap priorities"}
 """Architectures that stock Linux has, by any fast device."""
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Commands and files that set something up, and the commands that take it back."""
-
-    title: str
-    note: str
-    apply: str
-    undo: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The form in results."""
-        return {"title": self.title, "note": self.note, "apply": self.apply, "undo": self.undo}
 
 
 def availability(architecture: str, board: Board | None) -> str | None:

@@ -47,6 +47,10 @@ class Hardware:
     virtual machine, 2026-11-20) within 8 %."""
     zero_ns_per_byte: float = 0.125
 
+    def touch_ns(self, page_bytes: int) -> float:
+        """A first touch, which only clears the page."""
+        return self.fault_ns + page_bytes * self.zero_ns_per_byte
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -175,6 +179,6 @@ class Machine:
         if self.terms.tlb_levels == 2:
             translation_ns += rates.first_tlb * hardware.second_tlb_ns
         read_ns = hardware.fault_ns + self.storage.read_ns(moved_bytes, level)
-        zero_ns = hardware.fault_ns + moved_bytes * hardware.zero_ns_per_byte
+        zero_ns = hardware.touch_ns(moved_bytes)
         data_ns = hardware.dram_ns + rates.read * read_ns + rates.zeroed * zero_ns
         return Times(translation_ns, data_ns)

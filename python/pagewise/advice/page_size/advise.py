@@ -1,0 +1,80 @@
+"""Which of a target's page sizes a program should have, its gain and cost, and how to set it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pagewise import _core
+from pagewise.advice.page_size import target as target_named
+from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, Choice, choose
+from pagewise.models.page_size_curves import Curves, footprint_bytes
+from pagewise.models.page_size_time import TODAY, Terms, storage_of
+from pagewise.units import format_size, parse_share, parse_size
+
+SCHEMA = "pagewise.advice-page-size/1"
+
+
+def advise_page_size(
+    curves: Curves,
+    *,
+    memory: str | int,
+    storage: str,
+    target: str | None = None,
+    terms: Terms = TODAY,
+) -> dict[str, Any]:
+    """The advice as an object: sizes in bytes, times in nanoseconds per reference, shares.
+
+    ``memory``: of the program, as a size or as a share of its footprint in 4 KiB pages (``"80%"``).
+    ``storage``: a name of `pagewise devices` or a device file. ``target``: a name of the catalog.
+
+    Fields: ``page_bytes``; ``gain`` over 4 KiB {low, typical, high}; ``ideal_bytes`` and
+    ``regret``, what the target's sizes cost against 1 to 32 KiB; ``footprint_factor``;
+    ``time_ns`` by size; ``unjudged``, sizes too large for this memory; ``settings`` with undo;
+    ``notes``. Raises UsageError for unknown names and memories too small.
+    """
+    chosen_target = target_named(target)
+    device = storage_of(storage)
+    memory_bytes = memory_of(memory, footprint_bytes(curves))
+    sizes = chosen_target.sizes()
+    choice = choose(curves, memory_bytes, device, sizes=sizes, terms=terms)
+    low, high = choice.gain_interval
+    return {
+        "schema": SCHEMA,
+        "pagewise": _core.version(),
+        "target": chosen_target.name,
+        "sizes_bytes": sizes,
+        "storage": device.name,
+        "memory_bytes": memory_bytes,
+        "footprint_bytes": footprint_bytes(curves),
+        "page_bytes": choice.page_bytes,
+        "gain": {"low": low, "typical": choice.gain, "high": high},
+        "ideal_bytes": choice.ideal_bytes,
+        "regret": choice.regret,
+        "footprint_factor": choice.footprint_factor,
+        "time_ns": {str(size): float(one.total_ns) for size, one in choice.times.items()},
+        "unjudged_bytes": list(choice.unjudged),
+        "settings": [each.to_json() for each in chosen_target.settings(choice.page_bytes)],
+        "notes": _notes(choice),
+    }
+
+
+def memory_of(memory: str | int, footprint: int) -> int:
+    """Bytes of a size, or of a share of the footprint such as ``80%``."""
+    if isinstance(memory, str) and memory.endswith("%"):
+        return round(parse_share(memory) * footprint)
+    return parse_size(memory)
+
+
+def _notes(choice: Choice) -> list[str]:
+    """What stands between the figures and the machine."""
+    notes = []
+    if choice.ideal_bytes in IDEAL_BYTES and choice.regret > 0:
+        notes.append(
+            f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes; "
+            "the regret says what it costs not to have it"
+        )
+    if choice.page_bytes != BASE_BYTES:
+        notes.append(
+            "the footprint factor holds if every page grows; huge pages of the heap alone cost less"
+        )
+    return notes

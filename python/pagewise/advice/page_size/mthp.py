@@ -1,0 +1,129 @@
+"""Transparent huge pages of one size: for a process, for a machine, and from its start.
+
+Source: Documentation/admin-guide/mm/transhuge.rst of Linux 6.18 (a switch per size since 6.8,
+``thp_anon=`` since 6.12), the glibc manual on tunables (2.35), tmpfiles.d(5).
+"""
+
+from __future__ import annotations
+
+from pagewise.advice.setting import Setting
+from pagewise.huge_pages import settings
+from pagewise.huge_pages.settings import SWITCHES
+from pagewise.units import PAGE_BYTES, format_size
+
+PMD_BYTES = 2 << 20
+"""The size that a kernel is on by default, and may prefer to a smaller one."""
+USUAL = (PAGE_BYTES, *(16 * 1024 << step for step in range(8)))
+"""Base pages, and what a kernel with base pages of 4 KiB gives: 16 KiB to 2 MiB, never 8 KiB."""
+BEFORE = "~/huge-pages.before"
+TMPFILES = "/etc/tmpfiles.d/pagewise-page-size.conf"
+GRUB = "/etc/default/grub.d/pagewise-page-size.cfg"
+
+RECORD = f"grep -H . {SWITCHES}/enabled {SWITCHES}/hugepages-*/enabled > {BEFORE}"
+PUT_BACK = (
+    f"sed 's/:.*\\[\\(.*\\)\\].*/ \\1/' {BEFORE} |\n"
+    'while read -r file word; do echo "$word" > "$file"; done'
+)
+NONE_OTHER = f"for file in {SWITCHES}/hugepages-*/enabled; do echo never > $file; done"
+
+
+def sizes(is_here: bool) -> list[int]:
+    """Base pages and the huge pages of this kernel if it is the one in question, else the usual."""
+    return [PAGE_BYTES, *settings.sizes()] if is_here else list(USUAL)
+
+
+def for_process(size_bytes: int) -> Setting:
+    """One program, without a change to it."""
+    return Setting(
+        title="For one process, until the next restart",
+        note="glibc's malloc asks for huge pages by madvise (glibc 2.35); other programs get "
+        "this size too if they ask. Programs with another malloc gain nothing.",
+        apply=f"""\
+{RECORD}
+{NONE_OTHER}
+echo madvise > {SWITCHES}/{settings.GENERAL}
+echo madvise > {SWITCHES}/{settings.switch(size_bytes)}
+GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND""",
+        undo=PUT_BACK,
+    )
+
+
+def for_machine(size_bytes: int) -> Setting:
+    """All programs now."""
+    return Setting(
+        title="For all programs, until the next restart",
+        note="Check with hugepages-*/stats/anon_fault_alloc and anon_fault_fallback how many the "
+        "kernel could give.",
+        apply=f"""\
+{RECORD}
+{NONE_OTHER}
+echo always > {SWITCHES}/{settings.switch(size_bytes)}""",
+        undo=PUT_BACK,
+    )
+
+
+def tmpfiles(size_bytes: int) -> str:
+    """The lines of systemd-tmpfiles that give this size, and not the one on by default."""
+    words = {PMD_BYTES: "never"} | {size_bytes: "always"}
+    lines = [f"w {SWITCHES}/{settings.switch(size)} - - - - {word}" for size, word in words.items()]
+    return "\n".join(lines)
+
+
+def by_tmpfiles(size_bytes: int) -> Setting:
+    """All programs, at every start of the system."""
+    return Setting(
+        title="For all programs, kept over restarts, with systemd",
+        note="systemd-tmpfiles sets it early at every start.",
+        apply=f"""\
+{RECORD}
+cat > {TMPFILES} <<'END'
+{tmpfiles(size_bytes)}
+END
+systemd-tmpfiles --create {TMPFILES}""",
+        undo=f"rm {TMPFILES}\n{PUT_BACK}",
+    )
+
+
+def boot_arguments(size_bytes: int) -> str:
+    """The kernel's own words; sizes that are not named are never given."""
+    return f"thp_anon={short(size_bytes)}:always"
+
+
+def at_boot(size_bytes: int) -> Setting:
+    """All programs from the first one on."""
+    return Setting(
+        title="For all programs, from the first one on, with GRUB of Debian or Ubuntu",
+        note="Needs Linux 6.12 and a restart; with other boot loaders add the words to theirs.",
+        apply=f"""\
+cat > {GRUB} <<'END'
+GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT {boot_arguments(size_bytes)}"
+END
+update-grub""",
+        undo=f"rm {GRUB} && update-grub",
+    )
+
+
+def whole_thp() -> list[Setting]:
+    """2 MiB on kernels of any age."""
+    return [
+        Setting(
+            title="For one process, until the next restart",
+            note="glibc's malloc asks for huge pages by madvise (glibc 2.35).",
+            apply=f"""\
+{RECORD}
+echo madvise > {SWITCHES}/{settings.GENERAL}
+GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND""",
+            undo=PUT_BACK,
+        ),
+        Setting(
+            title="For all programs, until the next restart",
+            note="The losers can be barred: prctl(PR_SET_THP_DISABLE) in a program.",
+            apply=f"{RECORD}\necho always > {SWITCHES}/{settings.GENERAL}",
+            undo=PUT_BACK,
+        ),
+    ]
+
+
+def short(size_bytes: int) -> str:
+    """As the kernel writes it: ``64K``, ``2M``."""
+    return format_size(size_bytes).replace(" ", "").removesuffix("iB")

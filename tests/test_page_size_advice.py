@@ -1,0 +1,103 @@
+"""Advice on a page size: what a target has, what it is told to paste, and what was foretold."""
+
+import mmap
+import platform
+import subprocess
+from xml.etree import ElementTree
+
+import pytest
+from hand_curves import HandCurve, HandCurves, dense
+
+from pagewise.advice.page_size import TARGETS, Target, machines, mthp, target
+from pagewise.advice.page_size.advise import advise_page_size, memory_of
+from pagewise.errors import UsageError
+from pagewise.huge_pages import settings
+from pagewise.huge_pages.forecast import forecast
+from pagewise.models.page_size_time import Hardware
+
+MIB = 2**20
+names = pytest.mark.parametrize("row", TARGETS, ids=lambda row: row.name)
+
+
+@names
+def test_a_target_has_4_kib_and_never_8(row: Target) -> None:
+    sizes = row.sizes()
+    assert sizes[0] == 4096 and 8192 not in sizes
+    assert sizes == sorted(set(sizes))
+    assert row.settings(4096) == []
+
+
+@names
+def test_every_setting_can_be_pasted_and_undone(row: Target) -> None:
+    for size in row.sizes()[1:]:
+        assert row.settings(size)
+        for setting in row.settings(size):
+            assert setting.title and setting.note and setting.apply != setting.undo
+            for script in (setting.apply, setting.undo):
+                subprocess.run(["sh", "-n", "-c", script], check=True)
+
+
+def test_sizes_of_this_kernel_are_taken() -> None:
+    if mmap.PAGESIZE == 4096 and settings.sizes():
+        here = "arm64-4k-mthp" if platform.machine() == "aarch64" else "x86-mthp"
+        assert target().name == target(here).name == here
+        assert target().sizes() == [4096, *settings.sizes()]
+    assert mthp.sizes(is_here=False) == list(mthp.USUAL)
+
+
+def test_words_of_the_kernel() -> None:
+    assert mthp.boot_arguments(65536) == "thp_anon=64K:always"
+    assert mthp.boot_arguments(2 * MIB) == "thp_anon=2M:always"
+    lines = mthp.tmpfiles(16384).splitlines()
+    assert [line.split()[-1] for line in lines] == ["never", "always"]
+    assert "hugepages-2048kB" in lines[0] and "hugepages-16kB" in lines[1]
+    (line,) = mthp.tmpfiles(2 * MIB).splitlines()
+    assert line.endswith("always")
+    assert ElementTree.fromstring(machines.LIBVIRT).find("hugepages/page") is not None
+
+
+def test_an_unknown_target_names_the_known() -> None:
+    with pytest.raises(UsageError, match="no target 'arm'") as error:
+        target("arm")
+    assert "arm64-16k" in str(error.value.hint)
+
+
+def test_advice_is_restricted_to_the_target() -> None:
+    advice = advise_page_size(dense(), memory="16MiB", storage="optane-ssd", target="arm64-16k")
+    assert advice["sizes_bytes"] == [4096, 16384]
+    assert (advice["page_bytes"], advice["ideal_bytes"]) == (16384, 32768)
+    assert advice["regret"] > 0 and "32 KiB would be best" in advice["notes"][0]
+    assert advice["gain"]["low"] <= advice["gain"]["typical"] <= advice["gain"]["high"]
+    assert any("linux-image-arm64-16k" in each["apply"] for each in advice["settings"])
+    whole = advise_page_size(dense(), memory="16MiB", storage="optane-ssd", target="arm64-64k")
+    assert whole["page_bytes"] == 65536 and whole["gain"]["typical"] > advice["gain"]["typical"]
+
+
+def test_nothing_is_to_be_set_for_pages_of_today() -> None:
+    # Larger pages change nothing but the memory they take.
+    curves = HandCurves({512 << step: HandCurve(1024, {90: 1}, 1024) for step in range(13)})
+    advice = advise_page_size(curves, memory="100%", storage="optane-ssd", target="x86-thp")
+    assert (advice["page_bytes"], advice["settings"]) == (4096, [])
+
+
+def test_memory_is_a_size_or_a_share_of_the_footprint() -> None:
+    assert memory_of("80%", 1000) == 800
+    assert memory_of("64MiB", 1000) == 64 * MIB
+    assert memory_of(4096, 1000) == 4096
+
+
+def test_a_forecast_by_hand() -> None:
+    # 100 pages of anonymous memory become 10; files are mapped by 64 KiB with either size.
+    curves = HandCurves(
+        {
+            4096: HandCurve(pages=140, depths={100: 1000}, cold_written=100),
+            65536: HandCurve(pages=13, depths={}, cold_written=10),
+        }
+    )
+    hardware = Hardware(fault_ns=1000, zero_ns_per_byte=0.125, second_tlb_ns=10, dram_ns=50)
+    told = forecast(curves, 65536, hardware)
+    assert told["minor_faults"] == {"base": 103, "chosen": 13}
+    in_faults = 100 * (1000 + 512) - 10 * (1000 + 8192)
+    assert told["cpu_s_saved"]["low"] == pytest.approx(in_faults / 1e9)
+    in_walks = (1140 - 13) * 10 + (140 - 13) * 50
+    assert told["cpu_s_saved"]["high"] == pytest.approx((in_faults + in_walks) / 1e9)
