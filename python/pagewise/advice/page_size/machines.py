@@ -6,6 +6,8 @@ Source: qemu(1) of QEMU 7.2, "Memory backing" of libvirt's domain format, hugetl
 
 from __future__ import annotations
 
+from textwrap import indent
+
 from pagewise.advice.setting import Setting
 
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
@@ -52,7 +54,8 @@ def libvirt() -> list[Setting]:
         Setting(
             title="libvirt with 2 MiB pages of the host",
             note=NOTE,
-            apply=f"{RESERVE}\n# virsh edit DOMAIN, below <domain>:\n{LIBVIRT}",
-            undo=f"# virsh edit DOMAIN: remove <memoryBacking>, then\n{RELEASE}",
+            apply=f"{RESERVE}\n# to be put below <domain>:\n{indent(LIBVIRT, '#   ')}\n"
+            "virsh edit DOMAIN",
+            undo=f"virsh edit DOMAIN   # remove <memoryBacking>\n{RELEASE}",
         )
     ]
