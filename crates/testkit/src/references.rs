@@ -87,26 +87,32 @@ pub fn filtered(references: &[Reference]) -> Vec<ReferenceStep> {
 pub struct Memory {
     frames: usize,
     page_bytes: u64,
-    pages: Vec<u64>,
+    /// Pages, and whether each is dirty.
+    pages: Vec<(u64, bool)>,
     /// Misses by what the reference did, cold ones included.
     pub misses: [u64; ReferenceKind::ALL.len()],
+    /// Dirty pages that were evicted.
+    pub write_backs: u64,
 }
 
 impl Memory {
     /// An empty memory.
     pub fn new(page_bytes: u64, frames: usize) -> Memory {
-        Memory { frames, page_bytes, pages: Vec::new(), misses: [0; ReferenceKind::ALL.len()] }
+        let misses = [0; ReferenceKind::ALL.len()];
+        Memory { frames, page_bytes, pages: Vec::new(), misses, write_backs: 0 }
     }
 
     /// The program refers to memory.
     pub fn refer(&mut self, reference: Reference) {
         for page in reference.pages(self.page_bytes) {
-            match self.pages.iter().position(|&other| other == page) {
-                Some(place) => drop(self.pages.remove(place)),
-                None => self.misses[reference.kind as usize] += 1,
+            let place = self.pages.iter().position(|&(other, _)| other == page);
+            let was_dirty = place.is_some_and(|place| self.pages.remove(place).1);
+            if place.is_none() {
+                self.misses[reference.kind as usize] += 1;
             }
-            self.pages.insert(0, page);
-            self.pages.truncate(self.frames);
+            self.pages.insert(0, (page, was_dirty || reference.kind == ReferenceKind::Write));
+            let evicted = self.pages.split_off(self.pages.len().min(self.frames));
+            self.write_backs += evicted.iter().filter(|(_, is_dirty)| *is_dirty).count() as u64;
         }
     }
 }

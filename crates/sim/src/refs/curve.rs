@@ -14,11 +14,14 @@ pub struct Curve {
     /// Misses by the number of frames, cold ones included, up to the number from which on there are
     /// only cold ones.
     misses: Vec<ByKind>,
+    /// Dirty pages evicted, by the number of frames, up to the number from which on there are none.
+    write_backs: Vec<u64>,
 }
 
 impl Curve {
-    /// From first references, and the others by their distance.
-    pub(super) fn new(cold: ByKind, by_distance: &[ByKind]) -> Curve {
+    /// From first references, the others by their distance, and write-backs beyond those with one
+    /// frame less.
+    pub(super) fn new(cold: ByKind, by_distance: &[ByKind], write_backs: &[i64]) -> Curve {
         let used = by_distance.iter().rposition(|counts| *counts != ByKind::default());
         let mut sum = cold;
         let mut misses = vec![sum];
@@ -29,7 +32,18 @@ impl Curve {
             misses.push(sum);
         }
         misses.reverse();
-        Curve { cold, misses }
+        let mut sum = 0;
+        let mut write_backs: Vec<u64> = write_backs
+            .iter()
+            .map(|more| {
+                sum += more;
+                sum as u64
+            })
+            .collect();
+        let used = write_backs.iter().rposition(|&count| count != 0);
+        write_backs.truncate(used.map_or(0, |last| last + 1));
+        write_backs.push(0);
+        Curve { cold, misses, write_backs }
     }
 
     /// Distinct pages.
@@ -42,10 +56,15 @@ impl Curve {
         self.cold
     }
 
+    /// Dirty pages that a memory of `frames` evicts, each a write to storage. Pages that are dirty
+    /// when the trace ends are not among them.
+    pub fn write_backs(&self, frames: u64) -> u64 {
+        self.write_backs[at(frames, self.write_backs.len())]
+    }
+
     /// Misses with `frames`, cold ones included, by what the reference did.
     pub fn misses(&self, frames: u64) -> ByKind {
-        let last = self.misses.len() - 1;
-        self.misses[usize::try_from(frames).map_or(last, |frames| frames.min(last))]
+        self.misses[at(frames, self.misses.len())]
     }
 
     /// Misses of references of one kind with 0, 1, 2, ... frames, cold ones included; with more
@@ -53,4 +72,14 @@ impl Curve {
     pub fn misses_by_frames(&self, kind: ReferenceKind) -> impl ExactSizeIterator<Item = u64> {
         self.misses.iter().map(move |misses| misses[kind as usize])
     }
+
+    /// Write-backs with 0, 1, 2, ... frames; none with more.
+    pub fn write_backs_by_frames(&self) -> &[u64] {
+        &self.write_backs
+    }
+}
+
+/// The index for `frames` in a list of so many counts, whose last one holds for more frames too.
+fn at(frames: u64, counts: usize) -> usize {
+    usize::try_from(frames).map_or(counts - 1, |frames| frames.min(counts - 1))
 }

@@ -1,6 +1,6 @@
 //! The one pass over the filtered trace, against memories that see every reference.
 
-use super::{ByKind, Curves, page_sizes};
+use super::{Curves, page_sizes};
 use proptest::prelude::*;
 use testkit::references::{Memory, Reference, filtered, program};
 use types::{FILTER_BLOCKS, ReferenceStep};
@@ -15,10 +15,10 @@ fn curves(steps: &[ReferenceStep], page_bytes_max: u64, batch: usize) -> Curves 
     curves
 }
 
-fn misses(references: &[Reference], page_bytes: u64, frames: usize) -> ByKind {
+fn memory(references: &[Reference], page_bytes: u64, frames: usize) -> Memory {
     let mut memory = Memory::new(page_bytes, frames);
     references.iter().for_each(|&reference| memory.refer(reference));
-    memory.misses
+    memory
 }
 
 fn check(references: &[Reference], batch: usize) {
@@ -27,12 +27,10 @@ fn check(references: &[Reference], batch: usize) {
     for page_bytes in page_sizes() {
         let curve = curves.curve(page_bytes).unwrap();
         for frames in FRAMES {
-            let expected = misses(references, page_bytes, frames);
-            assert_eq!(
-                curve.misses(frames as u64),
-                expected,
-                "{page_bytes} bytes, {frames} frames"
-            );
+            let memory = memory(references, page_bytes, frames);
+            let which = format!("{page_bytes} bytes, {frames} frames");
+            assert_eq!(curve.misses(frames as u64), memory.misses, "{which}");
+            assert_eq!(curve.write_backs(frames as u64), memory.write_backs, "{which}");
         }
         assert_eq!(curve.misses(u64::MAX), curve.cold(), "{page_bytes} bytes");
     }
@@ -66,7 +64,7 @@ fn positions_are_packed_and_distances_stay() {
         .collect();
     let curves = curves(&filtered(&references), 4096, 4096);
     for (page_bytes, frames) in [(512, 64), (512, 700), (512, 1000), (2048, 100), (4096, 64)] {
-        let expected = misses(&references, page_bytes, frames);
+        let expected = memory(&references, page_bytes, frames).misses;
         assert_eq!(curves.curve(page_bytes).unwrap().misses(frames as u64), expected);
     }
 }

@@ -19,7 +19,6 @@ pub use curve::Curve;
 
 use crate::Error;
 use pages::Pages;
-use stack::PageStack;
 use types::{BLOCK_BYTES, ReferenceKind, ReferenceStep};
 
 /// Page sizes there are: each twice the one before, from one block up.
@@ -72,8 +71,7 @@ impl Curves {
     /// # Errors
     /// A size that is none of [`page_sizes`], or larger than the largest asked for.
     pub fn curve(&self, page_bytes: u64) -> Result<Curve, Error> {
-        let stack = self.pages.stacks().get(level(page_bytes)?);
-        stack.map(PageStack::curve).ok_or_else(|| {
+        self.pages.curve(level(page_bytes)?).ok_or_else(|| {
             Error::usage(format!("pages of {page_bytes} bytes were not asked for when reading"))
         })
     }

@@ -4,6 +4,7 @@
 //! some size only if the half it lies in was outside, and the walk up from the block ends at the
 //! first page that was inside already; likewise when it leaves. Most walks are a few pages long.
 
+use super::curve::Curve;
 use super::stack::PageStack;
 use super::trees::Trees;
 use crate::{Error, ErrorKind};
@@ -26,9 +27,9 @@ impl Pages {
         Pages { stacks, trees: Trees::new(), found: Vec::new() }
     }
 
-    /// The stack of the pages of each size, smallest first.
-    pub fn stacks(&self) -> &[PageStack] {
-        &self.stacks
+    /// What was counted so far for the page size at `level`, if it is counted.
+    pub fn curve(&self, level: usize) -> Option<Curve> {
+        self.stacks.get(level).map(|stack| stack.curve(self.trees.pages(level)))
     }
 
     /// Counts the next steps.
@@ -51,7 +52,7 @@ impl Pages {
         let mut room = usize::MAX;
         for (level, stack) in self.stacks.iter_mut().enumerate() {
             if stack.room() == 0 {
-                stack.pack(self.trees.places(level));
+                stack.pack(self.trees.pages_mut(level));
             }
             room = room.min(stack.room());
         }
@@ -65,15 +66,16 @@ impl Pages {
 
         let Pages { stacks, trees, found, .. } = self;
         for (step, tree) in steps.iter().zip(found.chunks_exact(2)) {
-            let entered = trees.walk(tree[0], step.block, |level, place| {
-                stacks.get_mut(level).is_some_and(|stack| stack.enter(place, step.kind))
+            let entered = trees.walk(tree[0], step.block, |level, page| {
+                stacks.get_mut(level).is_some_and(|stack| stack.enter(page, step.kind))
             });
             if entered == 0 {
                 return Err(refused("a block enters the filter that it holds"));
             }
             let Some(left) = step.left else { continue };
-            let left = trees.walk(tree[1], left.block, |level, place| {
-                stacks.get_mut(level).is_some_and(|stack| stack.leave(place))
+            let mut is_written = left.is_written;
+            let left = trees.walk(tree[1], left.block, |level, page| {
+                stacks.get_mut(level).is_some_and(|stack| stack.leave(page, &mut is_written))
             });
             if left == 0 {
                 return Err(refused("a block leaves the filter that it does not hold"));

@@ -8,24 +8,44 @@ use types::ReferenceKind;
 /// Positions per page below the filter: packing costs some accesses per page, so this makes it rare.
 const POSITIONS_PER_PAGE: usize = 4;
 
-/// Where a page is: never used, in the filter, or below it at a position of [`Marks`].
+/// Positions lie below this.
+const POSITIONS_END: u32 = 1 << 31;
+
+/// Where a page is: never used, below the filter at a position of [`Marks`], or in the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place(u32);
+struct Place(u32);
 
 impl Place {
-    pub const NEVER: Place = Place(u32::MAX);
-    /// In the filter with one half, or as a block.
+    const NEVER: Place = Place(u32::MAX);
+    /// In the filter with one half, or as a block; the bits below say more.
     const HELD: Place = Place(POSITIONS_END);
     /// In the filter with both halves.
-    const HELD_WHOLE: Place = Place(POSITIONS_END + 1);
+    const WHOLE: u32 = 1;
+    /// One of its blocks was written in the filter, and left.
+    const WRITTEN: u32 = 2;
 
     fn position(self) -> Option<u32> {
         (self.0 < POSITIONS_END).then_some(self.0)
     }
+
+    fn is_held(self) -> bool {
+        self.0 >= POSITIONS_END && self != Place::NEVER
+    }
 }
 
-/// Positions lie below this.
-const POSITIONS_END: u32 = 1 << 31;
+/// What is known of one page.
+#[derive(Clone, Copy)]
+pub struct Page {
+    place: Place,
+    /// Memories of at least so many frames hold it dirty, if they hold it: those that have held it
+    /// since it was last written (Thompson and Smith, ACM TOCS 1989, call this its dirty level).
+    dirty_from: u32,
+}
+
+impl Page {
+    /// A page that was never used.
+    pub const NEVER: Page = Page { place: Place::NEVER, dirty_from: u32::MAX };
+}
 
 /// Distinct pages of one size used between two references to the same page, as a histogram.
 ///
@@ -39,6 +59,8 @@ pub struct PageStack {
     cold: ByKind,
     /// References by distance; of those that find their page below the filter.
     by_distance: Vec<ByKind>,
+    /// Dirty pages evicted by memories by their frames: how many more than with one frame less.
+    write_backs: Vec<i64>,
 }
 
 impl PageStack {
@@ -49,43 +71,57 @@ impl PageStack {
             held: 0,
             cold: ByKind::default(),
             by_distance: Vec::new(),
+            write_backs: vec![0],
         }
     }
 
     /// A block of the page enters the filter; whether the page was outside.
     #[inline(always)]
-    pub fn enter(&mut self, place: &mut Place, kind: ReferenceKind) -> bool {
-        let before = std::mem::replace(place, Place::HELD);
-        if let Some(position) = before.position() {
+    pub fn enter(&mut self, page: &mut Page, kind: ReferenceKind) -> bool {
+        if let Some(position) = page.place.position() {
             let distance = self.held + self.below - self.marks.take(position);
             self.by_distance[distance as usize][kind as usize] += 1;
             self.below -= 1;
-        } else if before == Place::NEVER {
+            if page.dirty_from <= distance {
+                self.write_backs[page.dirty_from as usize] += 1;
+                self.write_backs[distance as usize + 1] -= 1;
+                page.dirty_from = distance + 1;
+            }
+        } else if page.place == Place::NEVER {
             self.cold[kind as usize] += 1;
             self.by_distance.push(ByKind::default());
+            self.write_backs.push(0);
         } else {
-            *place = Place::HELD_WHOLE;
+            page.place.0 |= Place::WHOLE;
             return false;
         }
+        page.place = Place::HELD;
         self.held += 1;
         true
     }
 
-    /// A block of the page leaves the filter; whether the page is outside now, and was not before.
-    /// There is room.
+    /// A block of the page leaves the filter, or the half of it that is in; whether the page is
+    /// outside now and was not before. `is_written` says whether what leaves was written, and then
+    /// whether the page was. There is room.
     #[inline(always)]
-    pub fn leave(&mut self, place: &mut Place) -> bool {
-        if *place == Place::HELD {
-            *place = Place(self.marks.next());
-            self.marks.append();
-            self.below += 1;
-            self.held -= 1;
-            return true;
+    pub fn leave(&mut self, page: &mut Page, is_written: &mut bool) -> bool {
+        if !page.place.is_held() {
+            return false;
         }
-        if *place == Place::HELD_WHOLE {
-            *place = Place::HELD;
+        page.place.0 |= if *is_written { Place::WRITTEN } else { 0 };
+        if page.place.0 & Place::WHOLE != 0 {
+            page.place.0 &= !Place::WHOLE;
+            return false;
         }
-        false
+        *is_written = page.place.0 & Place::WRITTEN != 0;
+        if *is_written {
+            page.dirty_from = 0;
+        }
+        page.place = Place(self.marks.next());
+        self.marks.append();
+        self.below += 1;
+        self.held -= 1;
+        true
     }
 
     /// How many pages may leave the filter before `pack` is due.
@@ -95,10 +131,10 @@ impl PageStack {
 
     /// Gives the pages below the filter the positions 0, 1, ... in the same order.
     #[cold]
-    pub fn pack<'a>(&mut self, places: impl Iterator<Item = &'a mut Place>) {
-        for place in places {
-            if let Some(position) = place.position() {
-                *place = Place(self.marks.count_through(position) - 1);
+    pub fn pack<'a>(&mut self, pages: impl Iterator<Item = &'a mut Page>) {
+        for page in pages {
+            if let Some(position) = page.place.position() {
+                page.place = Place(self.marks.count_through(position) - 1);
             }
         }
         self.marks = Marks::new(self.by_distance.len().max(1) * POSITIONS_PER_PAGE);
@@ -107,8 +143,18 @@ impl PageStack {
         }
     }
 
-    /// What was counted so far.
-    pub fn curve(&self) -> Curve {
-        Curve::new(self.cold, &self.by_distance)
+    /// What was counted so far; `pages` are those of this size.
+    pub fn curve<'a>(&self, pages: impl Iterator<Item = &'a Page>) -> Curve {
+        let mut write_backs = self.write_backs.clone();
+        for page in pages {
+            let Some(position) = page.place.position() else { continue };
+            let distance = self.held + self.below - self.marks.count_through(position);
+            // Memories in which it has been evicted since its last use.
+            if page.dirty_from <= distance {
+                write_backs[page.dirty_from as usize] += 1;
+                write_backs[distance as usize + 1] -= 1;
+            }
+        }
+        Curve::new(self.cold, &self.by_distance, &write_backs)
     }
 }

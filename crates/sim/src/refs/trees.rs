@@ -1,6 +1,7 @@
 //! Where the pages of every size are kept: binary trees over neighbouring blocks, found by address.
 
-use super::stack::Place;
+use super::stack::Page;
+use std::ops::Range;
 use trace::renumber::Renumber;
 
 /// Levels of a tree below its root.
@@ -9,11 +10,11 @@ const LEAVES: usize = 1 << TREE_LEVELS;
 /// Trees of blocks, and trees above them whose leaves are the roots of those.
 pub const LEVELS: usize = 2 * TREE_LEVELS + 1;
 
-/// The places of the pages in one stretch of memory: leaf `i` at node `LEAVES + i`, and at node `n`
+/// The pages in one stretch of memory: leaf `i` at node `LEAVES + i`, and at node `n`
 /// the page whose halves are nodes `2 n` and `2 n + 1`. In a tree of blocks node 1 is not used: its
 /// page is a leaf of the tree above.
 #[derive(Clone)]
-struct Tree([Place; 2 * LEAVES]);
+struct Tree([Page; 2 * LEAVES]);
 
 /// Trees of 64 blocks (32 KiB), and above them trees of 64 of those (2 MiB), of what was used.
 pub struct Trees {
@@ -63,42 +64,52 @@ impl Trees {
         &mut self,
         tree: u32,
         block: u64,
-        mut visit: impl FnMut(usize, &mut Place) -> bool,
+        mut visit: impl FnMut(usize, &mut Page) -> bool,
     ) -> usize {
         let (tree, block) = (tree as usize, block as usize);
-        let places = &mut self.trees[tree].0;
+        let pages = &mut self.trees[tree].0;
         for level in 0..TREE_LEVELS {
             let node = (LEAVES + block % LEAVES) >> level;
-            if !visit(level, &mut places[node]) {
+            if !visit(level, &mut pages[node]) {
                 return level;
             }
         }
-        let places = &mut self.trees_above[self.above[tree] as usize].0;
+        let pages = &mut self.trees_above[self.above[tree] as usize].0;
         for level in TREE_LEVELS..LEVELS {
             let node = (LEAVES + block / LEAVES % LEAVES) >> (level - TREE_LEVELS);
-            if !visit(level, &mut places[node]) {
+            if !visit(level, &mut pages[node]) {
                 return level;
             }
         }
         LEVELS
     }
 
-    /// Every place of the pages of one size, in no order that means anything.
-    pub fn places(&mut self, level: usize) -> impl Iterator<Item = &mut Place> {
-        let (trees, height) = if level < TREE_LEVELS {
-            (&mut self.trees, level)
-        } else {
-            (&mut self.trees_above, level - TREE_LEVELS)
-        };
-        let nodes = LEAVES >> height..(2 * LEAVES) >> height;
+    /// Every page of one size, in no order that means anything.
+    pub fn pages(&self, level: usize) -> impl Iterator<Item = &Page> {
+        let (is_below, nodes) = nodes(level);
+        let trees = if is_below { &self.trees } else { &self.trees_above };
+        trees.iter().flat_map(move |tree| &tree.0[nodes.clone()])
+    }
+
+    /// The same, to be changed.
+    pub fn pages_mut(&mut self, level: usize) -> impl Iterator<Item = &mut Page> {
+        let (is_below, nodes) = nodes(level);
+        let trees = if is_below { &mut self.trees } else { &mut self.trees_above };
         trees.iter_mut().flat_map(move |tree| &mut tree.0[nodes.clone()])
     }
 }
 
 impl Tree {
-    const EMPTY: Tree = Tree([Place::NEVER; 2 * LEAVES]);
+    const EMPTY: Tree = Tree([Page::NEVER; 2 * LEAVES]);
+}
+
+/// Whether the pages of this size are in the trees of blocks, and their nodes in each tree.
+fn nodes(level: usize) -> (bool, Range<usize>) {
+    let is_below = level < TREE_LEVELS;
+    let height = if is_below { level } else { level - TREE_LEVELS };
+    (is_below, LEAVES >> height..(2 * LEAVES) >> height)
 }
 
 fn number(numbers: &mut Renumber, keys: &[u64], out: &mut Vec<u32>) {
-    numbers.number_batch(keys, out).expect("memory ends before 2^31 trees of half a kilobyte");
+    numbers.number_batch(keys, out).expect("memory ends before 2^31 trees of a kilobyte");
 }
