@@ -39,6 +39,7 @@ VISIT: dict[str, tuple[str, Any]] = {
     "end_s": ("number", 1.0),
     "kills": ("integer", 0),
     "killed": ("text", ""),
+    "oom_kills": ("integer", 0),
     "bytes_in": ("integer", 0),
     "bytes_out": ("integer", 0),
     "swap_in_bytes": ("integer", 0),
@@ -60,10 +61,12 @@ def write_run(
     recording: str | None = None,
     processes: dict[int, str] | None = None,
     unfinished: str = "",
+    without: Sequence[str] = (),
 ) -> Path:
     """A run with these visits; what a visit does not say is as in ``VISIT``.
 
-    ``recording`` is the text of a recording of any format, which readers tell by its content.
+    ``recording`` is the text of a recording of any format, which readers tell by its content;
+    ``without`` names columns that the run does not have.
     """
     folder.mkdir(parents=True)
     order = ", ".join(f'"{app}"' for app in dict.fromkeys(visit["app"] for visit in visits))
@@ -81,6 +84,7 @@ def write_run(
     columns = {
         name: (kind, [visit.get(name, usual) for visit in visits])
         for name, (kind, usual) in VISIT.items()
+        if name not in without
     }
     write_table(folder / "visits.parquet", columns)
     if recording is not None:

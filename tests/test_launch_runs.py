@@ -28,6 +28,15 @@ def test_a_run_that_ended_early_says_why(tmp_path: Path) -> None:
     assert run.unfinished == "interrupted"
 
 
+def test_a_run_made_before_a_column_was_added_is_read(tmp_path: Path) -> None:
+    visits = rounds(1, 1.0, oom_kills=3)
+    new, old = (
+        read_run(write_run(tmp_path / name, visits, without=without))
+        for name, without in (("new", []), ("old", ["oom_kills"]))
+    )
+    assert (new.oom_kills, old.oom_kills) == (3 * len(visits), 0)
+
+
 def test_two_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / day / "run", rounds(1, 1.0)) for day in ("1", "2")]
     assert [run.name for run in read_runs(folders)] == ["run", "run (2)"]

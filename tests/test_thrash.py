@@ -38,7 +38,7 @@ def paper_like(folder: Path) -> list[Path]:
     slow[2]["launch_s"], slow[4]["launch_s"] = 6.0, 6.5
     return [
         run("a", slow, **small, recording=BLOCKS),
-        run("b", rounds(2, 2.5, 2.0, 2.0, kills=1, **io(10)), mode="kill", **small),
+        run("b", rounds(2, 2.5, 2.0, 2.0, kills=1, oom_kills=2, **io(10)), mode="kill", **small),
         run("c", rounds(2, 2.5, 2.0, 2.0, **io(12)), **large),
         run("d", rounds(2, 2.5, 2.0, 2.0, **io(10)), mode="kill", threshold=0.6, **large),
         run("e", rounds(16, 2.5, 5.0, 6.0, **io(70)), **large),
@@ -66,6 +66,7 @@ def test_runs_like_those_of_the_paper_pass_its_checks(tmp_path: Path) -> None:
     assert (found["3", "1 GB"]["ours"], found["3", "1 GB"]["verdict"]) == ("2.84x", FAILS)
     assert (found["1", "1 GB"]["ours"], found["1", "1 GB"]["verdict"]) == ("52.6 %", FAILS)
     assert "b (kill at 0.4) 10 MiB a visit" in found["3", "1 GB"]["why"]
+    assert "processes killed by the kernel for want of memory" in found["3", "1 GB"]["why"]
     assert found["1", "swap off"]["verdict"] == UNMEASURED
     assert found["1", "swap off"]["why"].startswith("needs block requests recorded")
 

@@ -174,6 +174,29 @@ def test_the_killer_kills_what_was_used_longest_ago(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
+def test_what_the_kernel_kills_is_counted_and_starts_again(tmp_path: Path) -> None:
+    applications = {"large": line(HOLD, mib=32), "small": line(HOLD, mib=16)}
+    plan = write(
+        tmp_path / "plan.toml",
+        applications,
+        order=["large", "small", "large"],
+        mode="kill",
+        # Less than both; the killer waits until there is more.
+        budget="48MiB",
+        kill={"threshold": 1.0},
+    )
+    finished = launch(plan, "--json")
+    assert finished.returncode == 0, finished.stderr
+    table = visits(plan)
+    assert table["kills"].to_list() == [0, 0, 0] and table["cold"].all()
+    # Its victim is the largest, which is frozen.
+    assert table["oom_kills"].to_list()[:2] == [0, 1] and table["answered"].to_list()[1]
+    assert json.loads(finished.stdout)["oom_kills"] == table["oom_kills"].sum()
+    assert "the kernel killed 1 for want of memory" in finished.stderr
+    assert "not ready in time" not in finished.stderr
+
+
+@pytest.mark.usefixtures("machine")
 def test_an_application_that_does_not_answer_is_started_again(tmp_path: Path) -> None:
     applications = {"silent": line(SILENT), "first": line(HOLD, mib=1)}
     plan = write(

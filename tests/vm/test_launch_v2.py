@@ -44,6 +44,8 @@ PLANS = {
     "zram": plan("zram", ["first", "second"] * 2),
     "zram+file": plan("zram+file", ["first", "second"] * 2),
     "kill": plan("kill", ["a", "b", "c", "a"], mib=16, more="[kill]\nthreshold = 0.8\n"),
+    # The killer waits until there is more than the budget.
+    "starved": plan("kill", ["first", "second", "first"], more="[kill]\nthreshold = 1.0\n"),
 }
 
 SCRIPT = """
@@ -78,9 +80,9 @@ kill_run() {
 
 observe doctor pagewise-agent doctor --json
 observe record pagewise-agent record --for 2s --json -o /result/record.pgr
-for mode in swap-file zram zram+file kill; do
-    observe $mode pagewise-agent launch /plans/$mode.toml -o /disk/$mode --record --json
-    cp -r /disk/$mode /result/
+for name in swap-file zram zram+file kill starved; do
+    observe $name pagewise-agent launch /plans/$name.toml -o /disk/$name --record --json
+    cp -r /disk/$name /result/
 done
 observe killed kill_run
 """
@@ -156,6 +158,21 @@ def test_the_killer_kills_what_was_used_longest_ago(results: Path) -> None:
     visits = polars.read_parquet(results / "kill" / "visits.parquet")
     assert visits["killed"].to_list() == ["", "", "a", "b"]
     assert visits["cold"].all() and visits["swap_out_bytes"].sum() == 0
+
+
+@pytest.mark.slow
+def test_what_the_kernel_kills_is_counted_and_starts_again(results: Path) -> None:
+    report = answered(results, "starved")
+    visits = polars.read_parquet(results / "starved" / "visits.parquet")
+    assert visits["cold"].all() and visits["kills"].sum() == 0
+    # Its victim is the largest, which is frozen.
+    assert visits["oom_kills"].to_list()[:2] == [0, 1] and visits["answered"].to_list()[1]
+    assert report["oom_kills"] == visits["oom_kills"].sum()
+    assert "not ready in time" not in (results / "starved.errors").read_text()
+
+    recording = results / "starved" / "recording.pgr"
+    told = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"]))
+    assert dict(told["header"]["seen"])["oom_kill"] == visits["oom_kills"].sum()
 
 
 @pytest.mark.slow

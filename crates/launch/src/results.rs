@@ -33,6 +33,9 @@ pub struct Visited {
     pub end: Duration,
     /// Applications that the killer ended meanwhile.
     pub killed: Vec<String>,
+    /// Processes of the applications that the kernel killed since the visit before, for want of
+    /// memory in the group; none where it does not count them.
+    pub oom_kills: Option<u64>,
     /// What the kernel counted meanwhile.
     pub io: Io,
     /// What the group used at the end.
@@ -98,9 +101,11 @@ pub(crate) fn write_tables(
 }
 
 fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
-    let integers = |value: &dyn Fn(&Visited) -> u64| {
-        Values::Integer(visits.iter().map(|visit| i64::try_from(value(visit)).ok()).collect())
+    let counts = |value: &dyn Fn(&Visited) -> Option<u64>| {
+        let integer = |visit| value(visit).and_then(|count| i64::try_from(count).ok());
+        Values::Integer(visits.iter().map(integer).collect())
     };
+    let integers = |value: &dyn Fn(&Visited) -> u64| counts(&|visit| Some(value(visit)));
     let texts = |value: &dyn Fn(&Visited) -> String| {
         Values::Text(visits.iter().map(|visit| Some(value(visit))).collect())
     };
@@ -125,6 +130,7 @@ fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
         ("end_s", seconds(&|visit| Some(visit.end))),
         ("kills", integers(&|visit| visit.killed.len() as u64)),
         ("killed", texts(&|visit| visit.killed.join(" "))),
+        ("oom_kills", counts(&|visit| visit.oom_kills)),
         ("bytes_in", integers(&|visit| visit.io.in_bytes)),
         ("bytes_out", integers(&|visit| visit.io.out_bytes)),
         ("swap_in_bytes", integers(&|visit| visit.io.swap_in_bytes)),

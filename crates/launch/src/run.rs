@@ -126,6 +126,8 @@ struct Tour<'run> {
     watch: Watch,
     applications: BTreeMap<&'run str, Application<'run>>,
     visits: Vec<Visited>,
+    /// What the kernel had killed in the group at the end of the last visit.
+    oom_kills: Option<u64>,
     began: Instant,
     about: AboutRun,
 }
@@ -171,6 +173,7 @@ impl<'run> Tour<'run> {
             watch,
             applications: plan.applications.iter().map(application).collect(),
             visits: Vec::new(),
+            oom_kills: Some(0),
             began,
             about,
         }
@@ -223,6 +226,8 @@ impl<'run> Tour<'run> {
         if !left && let Err(error) = application.end() {
             result = Err(error);
         }
+        let oom_kills = groups::oom_kills(root, *layout)?;
+        let oom_kills_before = std::mem::replace(&mut self.oom_kills, oom_kills);
         let visited = Visited {
             round: *round,
             application: name.clone(),
@@ -231,6 +236,7 @@ impl<'run> Tour<'run> {
             start,
             end: self.began.elapsed(),
             killed: self.watch.finish(name, left),
+            oom_kills: oom_kills.zip(oom_kills_before).map(|(now, before)| now - before),
             io: Io::now(root, page_bytes)?.since(before),
             usage: groups::usage(root, *layout)?,
         };

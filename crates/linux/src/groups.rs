@@ -94,6 +94,8 @@ pub trait Layout: Debug + Send + Sync {
     /// The file with all that is charged to the group, and the line of `memory.stat` with its
     /// anonymous bytes.
     fn usage_names(&self) -> (&'static str, &'static str);
+    /// The file whose line `oom_kill` counts the processes that the kernel killed in the group.
+    fn kills_name(&self) -> &'static str;
 }
 
 /// The groups of this machine, to be named `name`: where the memory controller is, with the freezer
@@ -161,6 +163,16 @@ pub fn usage(root: &Root, layout: &dyn Layout) -> Result<Usage, Error> {
         memory_bytes: text.trim().parse().unwrap_or(0),
         anonymous_bytes: statistics.get(anonymous).copied().unwrap_or(0),
     })
+}
+
+/// Processes that the kernel killed so far, since the group with the limit had no memory left for
+/// them; none where the kernel does not count them.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn oom_kills(root: &Root, layout: &dyn Layout) -> Result<Option<u64>, Error> {
+    let text = root.read(layout.memory().join(layout.kills_name()))?;
+    Ok(text.and_then(|text| counters::parse(&text).get("oom_kill").copied()))
 }
 
 /// Processes in the group at `folder`; none where there is no such group.
@@ -307,6 +319,9 @@ mod tests {
             usage(&root, layout).unwrap(),
             Usage { memory_bytes: 8192, anonymous_bytes: 4096 }
         );
+        assert_eq!(oom_kills(&root, layout).unwrap(), None);
+        fs::write(root.path("/cgroup/launch/memory.events"), "oom 3\noom_kill 2\n").unwrap();
+        assert_eq!(oom_kills(&root, layout).unwrap(), Some(2));
 
         let program = Path::new("/cgroup/launch/notes");
         assert_eq!(entrances(layout, "notes"), [program.join("cgroup.procs")]);

@@ -30,6 +30,8 @@ class Visit:
     """One visit; times in seconds since the run began, ``launch_s`` None where no answer came.
 
     ``io_bytes`` is all storage I/O of the machine meanwhile, ``swap_bytes`` that to and from swap.
+    ``oom_kills`` are processes that the kernel killed for want of memory, ``kills`` applications
+    that the killer ended.
     """
 
     round: int
@@ -39,6 +41,7 @@ class Visit:
     start_s: float
     end_s: float
     kills: int
+    oom_kills: int
     io_bytes: int
     swap_bytes: int
     file_refaults: int
@@ -82,6 +85,11 @@ class LaunchRun:
     def kills(self) -> int:
         """Applications that the killer ended."""
         return sum(visit.kills for visit in self.visits)
+
+    @property
+    def oom_kills(self) -> int:
+        """Processes that the kernel killed; 0 where the run does not say."""
+        return sum(visit.oom_kills for visit in self.visits)
 
     @property
     def io_bytes(self) -> int:
@@ -196,6 +204,7 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
     "start_s": float,
     "end_s": float,
     "kills": int,
+    "oom_kills": (int, type(None)),
     "bytes_in": int,
     "bytes_out": int,
     "swap_in_bytes": int,
@@ -204,6 +213,9 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
     "memory_bytes": int,
 }
 """What is read of visits.parquet; the lab writes more."""
+
+LATER_COLUMNS = ("oom_kills",)
+"""Those that runs made before they were added do not have."""
 
 
 def _about(path: Path) -> dict[str, Any]:
@@ -222,6 +234,8 @@ def _rows(path: Path, columns: Mapping[str, type | tuple[type, ...]]) -> Iterato
     except UnreadableInput as error:
         raise UnreadableInput(str(error), path=str(path), hint=AGAIN) from error
     found = {column["name"]: column["values"] for column in table["columns"]}
+    for name in LATER_COLUMNS:
+        found.setdefault(name, [None] * max(map(len, found.values()), default=0))
     for name, kind in columns.items():
         wrong = ""
         if name not in found:
@@ -250,6 +264,7 @@ def _visit(row: Mapping[str, Any], first_round: int) -> Visit:
         start_s=row["start_s"],
         end_s=row["end_s"],
         kills=row["kills"],
+        oom_kills=row["oom_kills"] or 0,
         io_bytes=row["bytes_in"] + row["bytes_out"],
         swap_bytes=row["swap_in_bytes"] + row["swap_out_bytes"],
         file_refaults=row["file_refaults"],

@@ -25,6 +25,8 @@ def _io(run: LaunchRun) -> str:
     parts.append(f"{refaults:.0f} file pages read again a visit")
     if run.kills:
         parts.append(f"{run.kills / visits:.1f} kills a visit")
+    if run.oom_kills:
+        parts.append(f"{run.oom_kills} processes killed by the kernel for want of memory")
     return ", ".join(parts)
 
 

@@ -136,10 +136,13 @@ impl Observer for Progress {
             (Some(launch), _) => format!("{:.2} s", launch.as_secs_f64()),
             (None, why) => format!("not answered: {}", why.unwrap_or("no reason given")),
         };
-        let killed = match visit.killed.is_empty() {
+        let mut killed = match visit.killed.is_empty() {
             true => String::new(),
             false => format!(", killed {}", visit.killed.join(" ")),
         };
+        if let Some(count @ 1..) = visit.oom_kills {
+            killed += &format!(", the kernel killed {count} for want of memory");
+        }
         // The mean of the visits so far stands for those to come.
         let rest = self.began.elapsed().mul_f64(left as f64 / made as f64);
         let rest = humantime::format_duration(Duration::from_secs(rest.as_secs()));
@@ -167,6 +170,7 @@ fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) -> Resu
     let answered = visits.iter().filter(|visit| visit.launch.is_some()).count();
     let cold = visits.iter().filter(|visit| visit.is_cold).count();
     let kills: usize = visits.iter().map(|visit| visit.killed.len()).sum();
+    let oom_kills: Option<u64> = visits.iter().map(|visit| visit.oom_kills).sum();
     let recording = outcome.recording.as_ref();
     if is_json {
         let recording = recording.map_or(Value::Null, |recording| {
@@ -176,6 +180,7 @@ fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) -> Resu
             "schema": "pagewise.launch/1", "plan": preparation.plan.name,
             "folder": preparation.folder, "finished": !outcome.is_interrupted,
             "visits": visits.len(), "answered": answered, "cold": cold, "kills": kills,
+            "oom_kills": oom_kills,
             "launch_s_cold_median": median_s(true), "launch_s_warm_median": median_s(false),
             "duration_s": outcome.duration.as_secs_f64(), "recording": recording,
         });
@@ -194,6 +199,12 @@ fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) -> Resu
         visits.len() - cold,
         seconds(median_s(false)),
     ))?;
+    if let Some(count @ 1..) = oom_kills {
+        print(format_args!(
+            "the kernel killed {count} processes for want of memory: the budget was too small for \
+             an application, or the killer too late"
+        ))?;
+    }
     match recording {
         Some(recording) => print(format_args!(
             "recording.pgr: {} records, {} lost",

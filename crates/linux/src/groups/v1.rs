@@ -75,4 +75,8 @@ impl Layout for V1 {
     fn usage_names(&self) -> (&'static str, &'static str) {
         ("memory.usage_in_bytes", "total_rss")
     }
+
+    fn kills_name(&self) -> &'static str {
+        "memory.oom_control"
+    }
 }

@@ -72,4 +72,8 @@ impl Layout for V2 {
     fn usage_names(&self) -> (&'static str, &'static str) {
         ("memory.current", "anon")
     }
+
+    fn kills_name(&self) -> &'static str {
+        "memory.events"
+    }
 }
