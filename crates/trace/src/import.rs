@@ -140,10 +140,11 @@ struct Counts {
 
 impl Counts {
     fn add(&mut self, runs: &[Run]) {
-        for run in runs.iter().filter(|run| run.kind.is_access()) {
-            self.accesses += u64::from(run.count);
-            self.writes += u64::from(run.count) * u64::from(run.kind.is_write(run.flags));
+        for run in runs {
+            let accesses = u64::from(run.kind.is_access()) * u64::from(run.count);
+            self.accesses += accesses;
+            self.writes += accesses * u64::from(run.kind.is_write(run.flags));
+            self.last_ns = self.last_ns.max(run.time_ns);
         }
-        self.last_ns = runs.iter().map(|run| run.time_ns).fold(self.last_ns, i64::max);
     }
 }

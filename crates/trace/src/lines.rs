@@ -26,6 +26,19 @@ pub trait LineParser: Send {
         ledger: &mut Ledger,
     ) -> Result<(), Expected>;
 
+    /// Reads the line that `text` begins with, if it is written as nearly all lines are, and appends
+    /// what it records: how long it is without its line end. None where `line` has to judge it, and
+    /// nothing was done then. `text` ends with the block, so the end of the line is found on the way.
+    #[inline(always)]
+    fn usual_line(
+        &mut self,
+        _text: &[u8],
+        _records: &mut Vec<Record>,
+        _ledger: &mut Ledger,
+    ) -> Option<usize> {
+        None
+    }
+
     /// Books what was counted on the way; called after every block of lines.
     fn end_block(&mut self, _ledger: &mut Ledger) {}
 
@@ -113,8 +126,18 @@ impl Lines {
 }
 
 /// A line without the carriage return that some systems end it with.
-fn trimmed(line: &[u8]) -> &[u8] {
+pub fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// What follows a line that `rest` is the end of, from its line feed on; none inside of a line.
+#[inline(always)]
+pub fn after_line(rest: &[u8]) -> Option<&[u8]> {
+    match rest {
+        [] | [b'\n', ..] => Some(rest),
+        [b'\r'] | [b'\r', b'\n', ..] => Some(&rest[1..]),
+        _ => None,
+    }
 }
 
 /// Reads a text recording by the rules of its format.
@@ -138,10 +161,13 @@ impl<P: LineParser> RecordReader for TextReader<P> {
         };
         let (mut rest, mut number) = (block, first);
         while !rest.is_empty() {
-            let line_end = memchr(b'\n', rest).unwrap_or(rest.len());
-            let line = trimmed(&rest[..line_end]);
-            if let Err(Expected(what)) = self.parser.line(line, records, ledger) {
-                ledger.reject(&path, number, what)?;
+            let usual = self.parser.usual_line(rest, records, ledger);
+            let line_end = usual.or_else(|| memchr(b'\n', rest)).unwrap_or(rest.len());
+            if usual.is_none() {
+                let line = trimmed(&rest[..line_end]);
+                if let Err(Expected(what)) = self.parser.line(line, records, ledger) {
+                    ledger.reject(&path, number, what)?;
+                }
             }
             rest = rest.get(line_end + 1..).unwrap_or_default();
             number += 1;

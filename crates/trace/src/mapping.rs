@@ -24,8 +24,6 @@ pub struct Mapped {
     pub rows: usize,
     /// Key of each row, where pages are objects.
     pub ids: Vec<u64>,
-    /// Keys of the rows that have a page, where they are not.
-    pub extents: Vec<Extent>,
 }
 
 impl Mapped {
@@ -34,7 +32,12 @@ impl Mapped {
         self.runs.clear();
         self.rows = 0;
         self.ids.clear();
-        self.extents.clear();
+    }
+
+    /// Keys of the rows that have a page, where pages are no objects.
+    pub fn extents(&self) -> impl Iterator<Item = Extent> {
+        let paged = self.runs.iter().filter(|run| run.kind != EventKind::Exit);
+        paged.map(|run| Extent { first: page_key(run.space, run.address), count: run.count })
     }
 }
 
@@ -89,16 +92,46 @@ impl Mapper {
         }
     }
 
-    /// Appends the rows of one record, or books why it has none.
-    #[inline]
-    pub fn map(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
+    /// Appends the rows of `records`, or books why a record has none, until there are `rows_max`
+    /// rows or more: how many records that took.
+    pub fn map(
+        &mut self,
+        records: &[Record],
+        rows_max: usize,
+        mapped: &mut Mapped,
+        ledger: &mut Ledger,
+    ) -> usize {
         match (self.mapping, self.traits.address) {
-            (Mapping::Objects, _) => self.map_object(record, mapped, ledger),
-            (Mapping::Swap, AddressUnit::Page) => self.map_page(record, mapped, ledger),
-            (Mapping::Swap | Mapping::Block, _) => self.map_request(record, mapped, ledger),
+            (Mapping::Objects, _) => {
+                self.map_each(records, rows_max, mapped, ledger, Mapper::map_object)
+            }
+            (Mapping::Swap, AddressUnit::Page) => {
+                self.map_each(records, rows_max, mapped, ledger, Mapper::map_page)
+            }
+            (Mapping::Swap | Mapping::Block, _) => {
+                self.map_each(records, rows_max, mapped, ledger, Mapper::map_request)
+            }
         }
     }
 
+    fn map_each(
+        &mut self,
+        records: &[Record],
+        rows_max: usize,
+        mapped: &mut Mapped,
+        ledger: &mut Ledger,
+        map_one: impl Fn(&mut Mapper, &Record, &mut Mapped, &mut Ledger),
+    ) -> usize {
+        let mut rest = records.iter();
+        while mapped.rows < rows_max
+            && let Some(record) = rest.next()
+        {
+            map_one(self, record, mapped, ledger);
+        }
+        records.len() - rest.len()
+    }
+
+    #[inline]
     fn map_object(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
         let Some(kind) = access_kind(record.operation, ledger) else { return };
         let bytes = u32::try_from(record.bytes).unwrap_or(u32::MAX);
@@ -108,6 +141,7 @@ impl Mapper {
         mapped.ids.push(record.address);
     }
 
+    #[inline]
     fn map_page(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
         let kind = match record.operation {
             Operation::SwapOut => EventKind::SwapOut,
@@ -133,11 +167,9 @@ impl Mapper {
             if is_anonymous { record.flags.with_class(PageClass::Anonymous) } else { record.flags };
         mapped.runs.push(self.run(record, kind, flags, space));
         mapped.rows += 1;
-        if kind != EventKind::Exit {
-            mapped.extents.push(Extent { first: page_key(space, record.address), count: 1 });
-        }
     }
 
+    #[inline]
     fn map_request(&mut self, record: &Record, mapped: &mut Mapped, ledger: &mut Ledger) {
         let Some(kind) = access_kind(record.operation, ledger) else { return };
         if record.bytes == 0 {
@@ -172,7 +204,6 @@ impl Mapper {
             ..self.run(record, kind, flags, space)
         });
         mapped.rows += count as usize;
-        mapped.extents.push(Extent { first: page_key(space, first), count });
     }
 
     /// A run of one row without bytes.
@@ -231,11 +262,13 @@ mod tests {
     fn map(mapping: Mapping, traits: Traits, records: &[Record]) -> (Rows, Ledger) {
         let mut mapper = Mapper::new(mapping, traits).unwrap();
         let (mut mapped, mut ledger) = (Mapped::default(), Ledger::new(false));
-        records.iter().for_each(|record| mapper.map(record, &mut mapped, &mut ledger));
+        assert_eq!(mapper.map(records, usize::MAX, &mut mapped, &mut ledger), records.len());
         let mut rows = Rows::default();
         mapper.shape().expand(&mapped.runs, &[], &mut rows);
-        let keys: usize = mapped.extents.iter().map(|extent| extent.count as usize).sum();
-        assert_eq!((rows.len(), rows.len()), (mapped.rows, mapped.ids.len() + keys));
+        let keys: usize = mapped.extents().map(|extent| extent.count as usize).sum();
+        let is_objects = mapping == Mapping::Objects;
+        let keyed = if is_objects { mapped.ids.len() } else { keys };
+        assert_eq!((rows.len(), rows.len()), (mapped.rows, keyed));
         (rows, ledger)
     }
 
@@ -277,10 +310,15 @@ mod tests {
     fn times_count_from_the_first_row_and_disorder_is_counted() {
         let mut mapper = Mapper::new(Mapping::Block, BLOCK).unwrap();
         let mut mapped = Mapped::default();
-        for time_ns in [50, 70, 40, 60] {
-            let record = Record { bytes: 512, time_ns, ..Record::new(Operation::Read, 8) };
-            mapper.map(&record, &mut mapped, &mut Ledger::new(false));
-        }
+        let records = [50, 70, 40, 60].map(|time_ns| Record {
+            bytes: 512,
+            time_ns,
+            ..Record::new(Operation::Read, 8)
+        });
+        let mut ledger = Ledger::new(false);
+        // A batch takes no more records than it has room for.
+        assert_eq!(mapper.map(&records, 3, &mut mapped, &mut ledger), 3);
+        assert_eq!(mapper.map(&records[3..], 4, &mut mapped, &mut ledger), 1);
         let times: Vec<i64> = mapped.runs.iter().map(|run| run.time_ns).collect();
         assert_eq!(times, [0, 20, -10, 10]);
         assert_eq!((mapper.start_ns(), mapper.disordered()), (50, 1));

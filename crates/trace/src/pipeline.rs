@@ -215,12 +215,9 @@ impl Pipeline {
             if self.mapped_records == self.records.len() && !self.read_records()? {
                 break;
             }
-            while self.batch.rows < BATCH_ROWS
-                && let Some(record) = self.records.get(self.mapped_records)
-            {
-                self.mapper.map(record, &mut self.batch, &mut self.ledger);
-                self.mapped_records += 1;
-            }
+            let records = &self.records[self.mapped_records..];
+            self.mapped_records +=
+                self.mapper.map(records, BATCH_ROWS, &mut self.batch, &mut self.ledger);
         }
         if self.batch.runs.is_empty() {
             self.complete_header();
@@ -291,10 +288,11 @@ impl Pipeline {
     fn number(&mut self) {
         self.numbers.clear();
         let Some(renumber) = &mut self.renumber else { return };
-        // A batch has the one or the other.
-        let numbered = renumber
-            .number_batch(&self.batch.ids, &mut self.numbers)
-            .and_then(|()| renumber.number_extents(&self.batch.extents, &mut self.numbers));
+        let numbered = if self.header.kind == TraceKind::Objects {
+            renumber.number_batch(&self.batch.ids, &mut self.numbers)
+        } else {
+            renumber.number_extents(self.batch.extents(), &mut self.numbers)
+        };
         if numbered.is_err() {
             self.numbers.clear();
             self.renumber = None;

@@ -6,15 +6,14 @@ pub const SECOND_NS: u64 = 1_000_000_000;
 /// The unsigned decimal number that `text` begins with, and what follows it.
 #[inline(always)]
 pub fn take_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
-    if let Some(&head) = text.first_chunk() {
-        let (number, length) = leading_digits(head);
-        if (1..HEAD_BYTES).contains(&length)
-            && let Some(rest) = text.get(length..)
-        {
-            return Some((number, rest));
-        }
+    let Some(&head) = text.first_chunk() else {
+        return take_decimal_from(0, 0, text);
+    };
+    match leading_digits(head) {
+        (_, 0) => None,
+        (number, HEAD_BYTES) => take_longer_decimal(number, text),
+        (number, length) => Some((number, text.get(length..)?)),
     }
-    take_odd_decimal(text)
 }
 
 /// Bytes that are looked at in one step.
@@ -40,14 +39,6 @@ fn leading_digits(head: [u8; HEAD_BYTES]) -> (u64, usize) {
     let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
     let number = fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff;
     (number, bits as usize / 8)
-}
-
-/// As `take_decimal`, of a number with more than seven digits, or close to the end of the text.
-fn take_odd_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
-    match text.first_chunk().map(|&head| leading_digits(head)) {
-        Some((number, HEAD_BYTES)) => take_longer_decimal(number, text),
-        _ => take_decimal_from(0, 0, text),
-    }
 }
 
 /// Goes on with a number whose first eight digits are read.
@@ -113,28 +104,10 @@ pub fn take_time(text: &[u8], unit_ns: u64) -> Option<(i64, &[u8])> {
     let (whole, rest) = take_decimal(text)?;
     let nanos = whole.checked_mul(unit_ns)?;
     let (fraction_ns, rest) = match rest {
-        [b'.', fraction @ ..] => match last_digits(text, fraction.len()) {
-            Some((digits, parts)) if parts <= unit_ns => (digits * (unit_ns / parts), &[][..]),
-            _ => take_fraction(fraction, unit_ns),
-        },
+        [b'.', fraction @ ..] => take_fraction(fraction, unit_ns),
         _ => (0, rest),
     };
     Some((i64::try_from(nanos.checked_add(fraction_ns)?).ok()?, rest))
-}
-
-/// The number that the last `count` bytes of `text` make, all of them digits, and ten to their
-/// number; none of eight or more, or of a text shorter than that. A time often ends its line, where
-/// the bytes before it stand in for those that `leading_digits` would read beyond.
-#[inline(always)]
-fn last_digits(text: &[u8], count: usize) -> Option<(u64, u64)> {
-    let &tail = text.last_chunk()?;
-    if !(1..HEAD_BYTES).contains(&count) {
-        return None;
-    }
-    // Zero bytes, which are no digits, come in behind.
-    let digits = u64::from_le_bytes(tail) >> (8 * (HEAD_BYTES - count));
-    let (number, length) = leading_digits(digits.to_le_bytes());
-    (length == count).then(|| (number, POWERS[count]))
 }
 
 /// The digits behind the point in nanoseconds, at most a whole unit, and what follows them.

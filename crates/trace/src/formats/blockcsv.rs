@@ -12,7 +12,7 @@ use super::requests::{
 use super::{Confidence, Format, ReadOptions, Role};
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::lines::{Expected, LineParser, Lines, TextReader};
+use crate::lines::{Expected, LineParser, Lines, TextReader, after_line};
 use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
 use crate::text::{decimal, readable, take_decimal, take_time, time};
 use crate::{Error, ErrorKind, Position};
@@ -47,14 +47,7 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
     let (columns, mapping) = columns.map_err(|message| {
         Error::new(ErrorKind::Usage, lines.input().path(), message).at(Position::Line(1))
     })?;
-    let parser = BlockCsv {
-        layout: Layout::new(columns, mapping),
-        mapping,
-        device_last: Last::none(),
-        process_last: Last::none(),
-        seen: [0; SEEN.len()],
-    };
-    Ok(Box::new(TextReader::new(lines, parser)))
+    Ok(Box::new(TextReader::new(lines, BlockCsv::new(columns, mapping))))
 }
 
 /// The columns as lines are split by them.
@@ -136,6 +129,7 @@ struct BlockCsv {
 }
 
 /// What a line says.
+#[derive(Debug, PartialEq)]
 struct Values<'line> {
     time_ns: i64,
     operation: Operation,
@@ -170,24 +164,29 @@ impl<'line> Fields<'line> {
 }
 
 impl LineParser for BlockCsv {
+    #[inline(always)]
+    fn usual_line(
+        &mut self,
+        text: &[u8],
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) -> Option<usize> {
+        let (values, rest) = self.take_values(text)?;
+        self.append(values, records, ledger).ok()?;
+        Some(text.len() - rest.len())
+    }
+
     fn line(
         &mut self,
         line: &[u8],
         records: &mut Vec<Record>,
         ledger: &mut Ledger,
     ) -> Result<(), Expected> {
-        let values = match self.quick(line) {
-            Some(values) => values,
-            None if line.is_empty() || line[0] == b'#' => return Ok(()),
-            None => self.values(&self.layout.split(line)?)?,
-        };
-        let bytes = self.bytes(values.length, values.operation)?;
-        self.seen[values.operation as usize] += 1;
-        let device = self.device(values.device, ledger);
-        let process = self.process(values.process, ledger);
-        let record = Record::new(values.operation, values.address);
-        records.push(Record { time_ns: values.time_ns, bytes, device, process, ..record });
-        Ok(())
+        if line.is_empty() || line[0] == b'#' {
+            return Ok(());
+        }
+        let values = self.values(&self.layout.split(line)?)?;
+        self.append(values, records, ledger)
     }
 
     fn end_block(&mut self, ledger: &mut Ledger) {
@@ -246,61 +245,67 @@ fn take_field(text: &[u8], delimiter: u8) -> (&[u8], Option<&[u8]>) {
 }
 
 impl BlockCsv {
-    /// The way of nearly every line: the fields one after the other, each read as it is found. None
-    /// where there are quotes, blanks or anything unexpected, which `values` judges.
+    fn new(columns: Columns, mapping: Mapping) -> BlockCsv {
+        BlockCsv {
+            layout: Layout::new(columns, mapping),
+            mapping,
+            device_last: Last::none(),
+            process_last: Last::none(),
+            seen: [0; SEEN.len()],
+        }
+    }
+
+    /// The way of nearly every line: the fields one after the other, each read as it is found, and
+    /// what follows the line. None where there are quotes, blanks, more fields than columns or
+    /// anything else that `values` judges.
     #[inline(always)]
-    fn quick<'line>(&self, line: &'line [u8]) -> Option<Values<'line>> {
+    fn take_values<'text>(&self, text: &'text [u8]) -> Option<(Values<'text>, &'text [u8])> {
         let delimiter = self.layout.delimiter;
         let mut values = Values::default();
-        let (mut rest, mut is_more) = (line, true);
-        for &step in &self.layout.steps {
-            if !is_more {
-                return None;
+        let mut rest = text;
+        for (column, &step) in self.layout.steps.iter().enumerate() {
+            if column > 0 {
+                rest = rest.strip_prefix(&[delimiter])?;
             }
-            let after = match step {
+            match step {
                 Step::Time => {
-                    let (time_ns, after) = take_time(rest, self.layout.time_unit_ns)?;
-                    values.time_ns = time_ns;
-                    after
+                    (values.time_ns, rest) = take_time(rest, self.layout.time_unit_ns)?;
                 }
-                Step::Sector => {
-                    let (sector, after) = take_decimal(rest)?;
-                    values.address = sector;
-                    after
-                }
-                Step::Length => {
-                    let (length, after) = take_decimal(rest)?;
-                    values.length = length;
-                    after
-                }
+                Step::Sector => (values.address, rest) = take_decimal(rest)?,
+                Step::Length => (values.length, rest) = take_decimal(rest)?,
                 Step::Operation => {
                     let (word, after) = take_plain(rest, delimiter)?;
-                    values.operation = operation_of_word(word)?;
-                    after
+                    (values.operation, rest) = (operation_of_word(word)?, after);
                 }
                 Step::Id => {
                     let (id, after) = take_plain(rest, delimiter)?;
-                    values.address = id_of(id)?;
-                    after
+                    (values.address, rest) = (id_of(id)?, after);
                 }
                 Step::Process => {
-                    (values.process, rest) = self.process_last.take(rest, delimiter)?;
-                    rest
+                    (values.process, rest) = self.process_last.take(rest, delimiter)?
                 }
-                Step::Device => {
-                    (values.device, rest) = self.device_last.take(rest, delimiter)?;
-                    rest
-                }
-                Step::Other => take_plain(rest, delimiter)?.1,
-            };
-            match after {
-                [byte, next @ ..] if *byte == delimiter => rest = next,
-                [] => is_more = false,
-                _ => return None,
+                Step::Device => (values.device, rest) = self.device_last.take(rest, delimiter)?,
+                Step::Other => rest = take_plain(rest, delimiter)?.1,
             }
         }
-        // What follows the columns of the header is ignored, but not guessed at here.
-        (!is_more).then_some(values)
+        Some((values, after_line(rest)?))
+    }
+
+    /// Appends the record of a line.
+    #[inline(always)]
+    fn append(
+        &mut self,
+        values: Values<'_>,
+        records: &mut Vec<Record>,
+        ledger: &mut Ledger,
+    ) -> Result<(), Expected> {
+        let bytes = self.bytes(values.length, values.operation)?;
+        self.seen[values.operation as usize] += 1;
+        let device = self.device(values.device, ledger);
+        let process = self.process(values.process, ledger);
+        let record = Record::new(values.operation, values.address);
+        records.push(Record { time_ns: values.time_ns, bytes, device, process, ..record });
+        Ok(())
     }
 
     /// What the fields of a line say.
@@ -367,7 +372,7 @@ impl BlockCsv {
 }
 
 /// A field of text: the same as in the line before, or another.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 enum Text<'line> {
     Same,
     Other(&'line [u8]),
@@ -389,7 +394,7 @@ impl<T: Copy> Last<T> {
     fn take<'line>(&self, rest: &'line [u8], delimiter: u8) -> Option<(Text<'line>, &'line [u8])> {
         if self.meaning.is_some()
             && let Some(after) = rest.strip_prefix(&self.text[..])
-            && after.first().is_none_or(|&byte| byte == delimiter)
+            && after.first().is_none_or(|&byte| byte == delimiter || byte == b'\n')
         {
             return Some((Text::Same, after));
         }
@@ -419,12 +424,13 @@ impl<T: Copy> Last<T> {
 fn take_plain(rest: &[u8], delimiter: u8) -> Option<(&[u8], &[u8])> {
     if let [letter, next, ..] = rest
         && *next == delimiter
-        && *letter != b'"'
-        && *letter != delimiter
+        && letter.is_ascii_alphanumeric()
     {
         return Some(rest.split_at(1));
     }
-    let end = memchr::memchr(delimiter, rest).unwrap_or(rest.len());
+    let end = memchr::memchr2(delimiter, b'\n', rest).unwrap_or(rest.len());
+    let is_last = rest.get(end).is_none_or(|&byte| byte != delimiter);
+    let end = if is_last && rest[..end].ends_with(b"\r") { end - 1 } else { end };
     if rest.first() == Some(&b'"') { None } else { Some(rest.split_at(end)) }
 }
 
@@ -447,8 +453,25 @@ fn name_and_pid(text: &[u8]) -> (&[u8], u32) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::formats::tests::{read_text, read_with};
+    use crate::lines::trimmed;
+
+    /// Lines of the phone's columns, and what damage makes of them.
+    fn texts() -> impl Strategy<Value = String> {
+        let field = prop_oneof![
+            "[0-9]{1,17}",
+            "[0-9]{1,6}\\.[0-9]{0,12}",
+            "(R|w|WS|28|x|)",
+            "[\"# a-c]{0,3}-[0-9]{1,3}",
+            "[\"# a\r\n]{0,3}",
+        ];
+        let line = prop::collection::vec(field, 5..8).prop_map(|fields| fields.join(","));
+        let usual = "[a-b]{1,2}-[0-9],8,(R|W),[0-9]{1,10},[0-9]{1,3},[0-9]{1,5}\\.[0-9]{1,9}\r?\n?";
+        prop_oneof![usual, line]
+    }
 
     #[test]
     fn the_phone_header_is_known_by_name() {
@@ -491,6 +514,21 @@ a-b-7,8388608,W,81235104,99999999,48750.8\r
         let error = read_with(&FORMAT, text.as_bytes(), &wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(error.to_string().contains("its columns are version, time_us"), "{error}");
+    }
+
+    proptest! {
+        #[test]
+        fn usual_lines_read_like_any_other(texts in prop::collection::vec(texts(), 1..4)) {
+            let header = "proces,device,rw_flag,sector,size,timestamp";
+            let parser = BlockCsv::new(Columns::by_name(header), Mapping::Block);
+            let text = texts.concat();
+            let Some((usual, rest)) = parser.take_values(text.as_bytes()) else { return Ok(()) };
+            prop_assert!(rest.is_empty() || rest[0] == b'\n');
+            let line = trimmed(&text.as_bytes()[..text.len() - rest.len()]);
+            prop_assert!(!line.contains(&b'\n'));
+            let fields = parser.layout.split(line).expect("a usual line has every field");
+            prop_assert_eq!(parser.values(&fields).expect("a usual line is good"), usual);
+        }
     }
 
     #[test]

@@ -37,13 +37,16 @@ pub fn operation_of_rwbs(letters: &[u8]) -> Option<Operation> {
 
 /// The operation by any spelling that CSV files use: words, cache commands, rwbs letters, SCSI
 /// operation codes in hexadecimal.
-#[inline]
+#[inline(always)]
 pub fn operation_of_word(word: &[u8]) -> Option<Operation> {
     match word {
-        [b'R' | b'r'] => return Some(Operation::Read),
-        [b'W' | b'w'] => return Some(Operation::Write),
-        _ => {}
+        [b'R' | b'r'] => Some(Operation::Read),
+        [b'W' | b'w'] => Some(Operation::Write),
+        _ => operation_of_longer_word(word),
     }
+}
+
+fn operation_of_longer_word(word: &[u8]) -> Option<Operation> {
     let (lowered, length) = lowercase(word)?;
     let word_lower = &lowered[..length];
     let code = word_lower.strip_prefix(b"0x").unwrap_or(word_lower);

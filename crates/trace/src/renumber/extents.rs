@@ -34,7 +34,11 @@ impl Renumber {
     ///
     /// # Errors
     /// As `number_batch`.
-    pub fn number_extents(&mut self, extents: &[Extent], out: &mut Vec<u32>) -> Result<(), Full> {
+    pub fn number_extents(
+        &mut self,
+        extents: impl Iterator<Item = Extent>,
+        out: &mut Vec<u32>,
+    ) -> Result<(), Full> {
         let start = out.len();
         let result = self.number_parts(extents, out);
         if result.is_err() {
@@ -43,8 +47,12 @@ impl Renumber {
         result
     }
 
-    fn number_parts(&mut self, extents: &[Extent], out: &mut Vec<u32>) -> Result<(), Full> {
-        for &Extent { first, count } in extents {
+    fn number_parts(
+        &mut self,
+        extents: impl Iterator<Item = Extent>,
+        out: &mut Vec<u32>,
+    ) -> Result<(), Full> {
+        for Extent { first, count } in extents {
             let (mut id, mut rest) = (first, count as usize);
             while rest > 0 {
                 let lane = (id % GROUP as u64) as usize;

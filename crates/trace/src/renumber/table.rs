@@ -1,4 +1,5 @@
-//! Open addressing with linear probing, eight bytes per slot, at most half full.
+//! Open addressing, eight bytes per slot, at most half full; linear probing, but round each line of
+//! the cache before the next.
 //!
 //! Hash and home together are a bijection, so a slot at its home needs only the hash bits that the
 //! index does not give: with 2^p slots those are 64 - p bits, a number takes p - 1 (half full), and one bit is
@@ -50,6 +51,15 @@ pub(super) const GROUP: usize = 1 << LANE_BITS;
 pub(super) fn hash(id: u64) -> u64 {
     let group = id >> LANE_BITS;
     (group ^ (group >> 32)).wrapping_mul(MULTIPLIER << LANE_BITS) | (id & LANES)
+}
+
+/// The slot after `index` in which an id is looked for: round the line of its home first, which is
+/// fetched already, then round the next lines.
+#[inline(always)]
+fn next_slot(index: usize, home: usize, mask: usize) -> usize {
+    let lanes = GROUP - 1;
+    let next = index & !lanes | (index + 1) & lanes;
+    if (next ^ home) & lanes == 0 { (next + GROUP) & mask } else { next }
 }
 
 /// The home slot in a table of `1 << bits`. Eight neighbouring ids share a group of eight slots,
@@ -133,7 +143,8 @@ impl Table {
     pub(super) fn find_or_insert(&mut self, id: u64) -> Result<u32, Full> {
         let hash = hash(id);
         let mask = self.slots.len() - 1;
-        let mut index = home(hash, self.bits);
+        let home = home(hash, self.bits);
+        let mut index = home;
         loop {
             let slot = self.slots[index];
             if slot == 0 {
@@ -151,7 +162,7 @@ impl Table {
                     return Ok(number as u32);
                 }
             }
-            index = (index + 1) & mask;
+            index = next_slot(index, home, mask);
         }
     }
 
@@ -245,9 +256,10 @@ impl Table {
     fn place(&mut self, id: u64, number: usize) {
         let hash = hash(id);
         let mask = self.slots.len() - 1;
-        let mut index = home(hash, self.bits);
+        let home = home(hash, self.bits);
+        let mut index = home;
         while self.slots[index] != 0 {
-            index = (index + 1) & mask;
+            index = next_slot(index, home, mask);
         }
         self.fill(index, hash, number);
     }

@@ -71,7 +71,7 @@ proptest! {
                 let keys: Vec<u64> = part.iter().flat_map(ids).collect();
                 renumber.number_batch(&keys, &mut numbers).expect("there is room");
             } else {
-                renumber.number_extents(part, &mut numbers).expect("there is room");
+                renumber.number_extents(part.iter().copied(), &mut numbers).expect("there is room");
             }
         }
         prop_assert_eq!(&numbers, &naive(&keys));
@@ -131,10 +131,10 @@ fn full_leaves_the_output_and_the_numbers_alone() {
     assert_eq!(out, [5, 8190, 8191, 8615]);
     assert_eq!(renumber.number_batch(&[8616], &mut out), Err(Full));
     let extent = Extent { first: 8610, count: 9 };
-    assert_eq!(renumber.number_extents(&[extent], &mut out), Err(Full));
+    assert_eq!(renumber.number_extents([extent].into_iter(), &mut out), Err(Full));
     assert_eq!(out.len(), 4);
     let known = Extent { first: 8188, count: 428 };
-    renumber.number_extents(&[known], &mut out).expect("known ids have their number");
+    renumber.number_extents([known].into_iter(), &mut out).expect("known ids have their number");
     assert!(out[4..].iter().copied().eq(8188..8616));
 }
 

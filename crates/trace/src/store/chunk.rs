@@ -70,7 +70,7 @@ impl<T: Stored> DeltaChunk<T> {
             Some(last) if runs.clone().all(|(value, _)| value == last) => {
                 self.encoder.push_run(last, rows);
             }
-            _ => self.encoder.extend(runs),
+            _ => self.encoder.extend(runs, rows),
         }
     }
 

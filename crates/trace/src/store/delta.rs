@@ -68,52 +68,48 @@ impl<T: Number> Encoder<T> {
 
     /// Appends a run of `count` values, at least one, that begins with `value`.
     pub(super) fn push_run(&mut self, value: T, count: usize) {
-        self.extend([(value, count)].into_iter());
+        self.extend([(value, count)].into_iter(), count);
     }
 
-    /// Appends runs, each of at least one value, given by its first value and its length.
+    /// Appends runs, each of at least one value, given by its first value and its length; `rows`
+    /// are the values of all.
     #[inline]
-    pub(super) fn extend(&mut self, runs: impl Iterator<Item = (T, usize)>) {
-        // In registers, as long as neither a page begins nor a block ends.
+    pub(super) fn extend(&mut self, mut runs: impl Iterator<Item = (T, usize)>, rows: usize) {
+        if self.count == 0
+            && let Some((value, count)) = runs.next()
+        {
+            self.first = value;
+            self.fill(count - 1);
+            self.last = value.advanced(self.step, count - 1);
+        }
+        // In registers, as long as no block ends.
         let (mut last, mut filled, mut varying) = (self.last, self.filled, 0);
-        let mut count_all = 0;
         for (value, count) in runs {
             let difference = value.minus(last).minus(self.step);
-            let end = filled + count;
-            if end < BLOCK_VALUES && self.count + count_all > 0 {
-                self.block[filled] = difference;
-                varying |= difference.bits();
-                filled = end;
-            } else {
-                self.filled = filled;
+            self.block[filled] = difference;
+            varying |= difference.bits();
+            last = value.advanced(self.step, count - 1);
+            filled += count;
+            if filled >= BLOCK_VALUES {
                 self.is_varying |= varying != 0;
-                self.push_across(value, difference, count, self.count + count_all == 0);
+                self.filled = filled - count;
+                self.fill(count);
                 (filled, varying) = (self.filled, 0);
             }
-            last = value.advanced(self.step, count - 1);
-            count_all += count;
         }
         (self.last, self.filled) = (last, filled);
         self.is_varying |= varying != 0;
-        self.count += count_all;
+        self.count += rows;
     }
 
-    /// Puts a run into the block that begins the page or ends a block.
-    fn push_across(&mut self, value: T, difference: T, count: usize, is_first: bool) {
-        let mut rest = count;
-        if is_first {
-            self.first = value;
-            rest -= 1;
-        } else {
-            self.block[self.filled] = difference;
-            self.is_varying |= difference.bits() != 0;
-        }
-        while self.filled + rest >= BLOCK_VALUES {
-            rest -= BLOCK_VALUES - self.filled;
+    /// Goes on by so many values whose differences are in the block, or zero.
+    fn fill(&mut self, mut count: usize) {
+        while self.filled + count >= BLOCK_VALUES {
+            count -= BLOCK_VALUES - self.filled;
             self.filled = BLOCK_VALUES;
             self.end_block();
         }
-        self.filled += rest;
+        self.filled += count;
     }
 
     /// Ends the page: appends it to `out` and begins the next.
