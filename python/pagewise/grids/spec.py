@@ -25,14 +25,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pagewise import _core
-from pagewise.errors import UnreadableInput, UsageError
+from pagewise.errors import UsageError
+from pagewise.spec_files import read_toml, require_known, require_table, require_text
 from pagewise.storage import is_remote
 from pagewise.units import parse_size
 
@@ -99,18 +99,12 @@ class Grid:
 def load(path: str | Path) -> Grid:
     """The grid of a spec file."""
     path = Path(path)
-    try:
-        spec = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UnreadableInput(f"{path}: {error.strerror}", path=str(path)) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not a TOML file: {error}", path=str(path)) from error
-    return parse(spec, folder=path.parent)
+    return parse(read_toml(path), folder=path.parent)
 
 
 def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
     """The grid of a spec that is already a mapping."""
-    _known(spec, TOP_KEYS, "the spec")
+    require_known(spec, TOP_KEYS, "the spec")
     if spec.get("schema", SCHEMA) != SCHEMA:
         raise UsageError(f"this is a spec of {spec['schema']!r}, not of {SCHEMA!r}")
     seeds = _list(spec, "seeds", default=[0])
@@ -122,7 +116,7 @@ def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
     architectures = _list(spec, "architecture")
     requests = [
         Request(
-            architecture=_text(architecture, "name", "[[architecture]]"),
+            architecture=require_text(architecture, "name", "[[architecture]]"),
             fast_tier_bytes=size,
             fast=fast,
             slow=slow,
@@ -146,7 +140,7 @@ def _trace(address: str, folder: Path) -> TraceSource:
 
 
 def _scenario(parameters: Mapping[str, Any], seed: int) -> TraceSource:
-    given = dict(_table(parameters, "[[scenario]]"))
+    given = dict(require_table(parameters, "[[scenario]]"))
     name = str(given.pop("name", "scenario"))
     given["seed"] = seed
     return TraceSource(name=name, scenario=tuple(sorted(given.items())), seed=seed)
@@ -154,9 +148,9 @@ def _scenario(parameters: Mapping[str, Any], seed: int) -> TraceSource:
 
 def _devices(device: object) -> list[tuple[str, str]]:
     """The pairs of one ``[[device]]``: fast, slow."""
-    _known(device, DEVICE_KEYS, "[[device]]")
-    table = _table(device, "[[device]]")
-    fast, slow = (_text(table, name, "[[device]]") for name in ("fast", "slow"))
+    require_known(device, DEVICE_KEYS, "[[device]]")
+    table = require_table(device, "[[device]]")
+    fast, slow = (require_text(table, name, "[[device]]") for name in ("fast", "slow"))
     if fast != RATIOS:
         return [(fast, slow)]
     return [(times, slow) for times in json.loads(_core.latency_ratios(slow))]
@@ -164,8 +158,8 @@ def _devices(device: object) -> list[tuple[str, str]]:
 
 def _options(architecture: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], ...]]:
     """Every combination of the option values of one ``[[architecture]]``."""
-    _known(architecture, ARCHITECTURE_KEYS, "[[architecture]]")
-    options = _table(architecture.get("options", {}), "options of [[architecture]]")
+    require_known(architecture, ARCHITECTURE_KEYS, "[[architecture]]")
+    options = require_table(architecture.get("options", {}), "options of [[architecture]]")
     names = sorted(options)
     choices = [
         value if isinstance(value, list) else [value] for value in (options[name] for name in names)
@@ -186,26 +180,3 @@ def _list(spec: Mapping[str, Any], name: str, *, default: list[Any] | None = Non
     if not isinstance(value, list) or (not value and default is None):
         raise UsageError(f"the spec needs {name!r}, a list with at least one entry")
     return value
-
-
-def _text(table: Mapping[str, Any], name: str, where: str) -> str:
-    if name not in table:
-        raise UsageError(f"{where} needs {name!r}")
-    return str(table[name])
-
-
-def _table(value: object, where: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise UsageError(
-            f"{where}: {value!r} is no table", hint="a table is { name = value } or a [[section]]"
-        )
-    return value
-
-
-def _known(table: object, names: set[str], where: str) -> None:
-    unknown = sorted(set(_table(table, where)) - names)
-    if unknown:
-        raise UsageError(
-            f"{where} has unknown entries: {', '.join(unknown)}",
-            hint=f"known are: {', '.join(sorted(names))}",
-        )
