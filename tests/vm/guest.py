@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CACHE = Path(__file__).parents[2] / "build" / "vm"
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 # What every guest needs for its two disks.
 DISK_MODULES = ("virtio_pci", "virtio_blk", "ext4")
@@ -50,23 +51,31 @@ class Emulator:
 
 
 EMULATORS = {
-    # Newer processor models make newer kernels fail under emulation.
-    "amd64": Emulator("qemu-system-x86_64", ("-M", "pc", "-cpu", "qemu64"), "ttyS0"),
-    "arm64": Emulator("qemu-system-aarch64", ("-M", "virt", "-cpu", "cortex-a72"), "ttyAMA0"),
+    # Newer processor models make newer kernels fail under emulation, and so does their 16-byte
+    # exchange with QEMU 7.2.
+    "amd64": Emulator("qemu-system-x86_64", ("-M", "pc", "-cpu", "qemu64,-cx16"), "ttyS0"),
+    # The oldest model that grants base pages of 16 KiB.
+    "arm64": Emulator("qemu-system-aarch64", ("-M", "virt", "-cpu", "cortex-a76"), "ttyAMA0"),
 }
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What is booted. ``kernel`` is a Debian package, or one that depends on the newest kernel."""
+    """What is booted. ``kernel`` is a Debian package, or one that depends on the newest kernel.
+
+    ``suite``: the part of Debian that has it, as ``trixie``; by default what the machine uses.
+    """
 
     architecture: str = "amd64"
+    suite: str | None = None
     kernel: str = "linux-image-cloud-amd64"
     kernel_arguments: str = ""
     modules: tuple[str, ...] = ()
     processors: int = 2
     memory_mib: int = 512
     disk_mib: int = 512
+    start: tuple[str, ...] = ()
+    """Words of QEMU for memory, kernel and its arguments; else they follow from the above."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,7 @@ def refusal(machine: Machine) -> str | None:
         return f"{' and '.join(missing)} missing: tools/prerequisites.sh test"
     try:
         package("busybox-static", machine.architecture)
-        package(machine.kernel, machine.architecture)
+        package(machine.kernel, machine.architecture, machine.suite)
     except subprocess.CalledProcessError as error:
         return f"{machine.kernel} cannot be fetched: {error.stderr.strip()[-200:]}"
     return None
@@ -106,7 +115,7 @@ def boot(
     ``folder``. Raises RuntimeError with the end of the console where the guest does not get to
     the end of the script, ``subprocess.TimeoutExpired`` where it takes longer than ``timeout_s``.
     """
-    kernel = package(machine.kernel, machine.architecture)
+    kernel = package(machine.kernel, machine.architecture, machine.suite)
     initramfs = pack(machine, kernel, {**files, "script": script}, folder)
     results, disk = folder / "results.tar", folder / "disk.ext4"
     for path, mib in ((results, 64), (disk, machine.disk_mib)):
@@ -118,11 +127,9 @@ def boot(
     command = [
         *(emulator.program, *emulator.options, "-accel", "tcg", "-nodefaults", "-no-user-config"),
         *("-nographic", "-no-reboot", "-serial", "stdio"),
-        *("-m", str(machine.memory_mib), "-smp", str(machine.processors)),
+        *("-smp", str(machine.processors), "-initrd", initramfs),
         *(word for drive in drives for word in ("-drive", drive)),
-        *("-kernel", next(kernel.glob("boot/vmlinuz-*")), "-initrd", initramfs),
-        "-append",
-        f"console={emulator.console} panic=-1 {machine.kernel_arguments}",
+        *(machine.start or own_start(machine)),
     ]
     ran = subprocess.run(
         command, capture_output=True, text=True, errors="replace", timeout=timeout_s
@@ -135,6 +142,23 @@ def boot(
     except (tarfile.TarError, OSError) as error:
         raise RuntimeError(f"the guest failed: {ran.stderr}{ran.stdout[-2000:]}") from error
     return Answer(status, (left / "output").read_text(errors="replace"), left, ran.stdout)
+
+
+def own_start(machine: Machine) -> tuple[str, ...]:
+    """Words of QEMU for memory, kernel and its arguments."""
+    append = f"{basic_arguments(machine)} {machine.kernel_arguments}"
+    return ("-m", f"{machine.memory_mib}M", "-kernel", str(image(machine)), "-append", append)
+
+
+def image(machine: Machine) -> Path:
+    """The kernel itself."""
+    kernel = package(machine.kernel, machine.architecture, machine.suite)
+    return next(kernel.glob("boot/vmlinuz-*"))
+
+
+def basic_arguments(machine: Machine) -> str:
+    """What a kernel must be told to be heard, and to end when it fails."""
+    return f"console={EMULATORS[machine.architecture].console} panic=-1"
 
 
 def with_libraries(program: Path) -> dict[str, Path | str]:
@@ -205,51 +229,73 @@ def modules(kernel: Path, names: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-def package(name: str, architecture: str) -> Path:
+def package(name: str, architecture: str, suite: str | None = None) -> Path:
     """The unpacked files of a Debian package, or of the kernel that an empty package stands for."""
-    folder = CACHE / architecture / name
+    apt = Apt(architecture, suite)
+    folder = apt.folder / name
     if not folder.exists():
-        fetched = CACHE / architecture / "fetched"
+        fetched = apt.folder / "fetched"
         fetched.mkdir(parents=True, exist_ok=True)
         aside = folder.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
-        archive = fetch(newest(name, architecture), architecture, fetched)
+        archive = apt.fetch(apt.newest(name), fetched)
         subprocess.run(["dpkg-deb", "-x", archive, aside], check=True, capture_output=True)
         aside.rename(folder)
     return folder
 
 
-def newest(name: str, architecture: str) -> str:
-    """The kernel package that a package without files of its own depends on; else the same name."""
-    apt(architecture, "apt-get", "-qq", "update")
-    depends = apt(architecture, "apt-cache", "depends", name)
-    kernel = re.search(r"Depends: (linux-image-\d\S+)", depends)
-    return kernel.group(1) if kernel else name
+@dataclass(frozen=True)
+class Apt:
+    """apt for an architecture, with lists of its own and the machine's sources, or of one suite."""
+
+    architecture: str
+    suite: str | None
+
+    @property
+    def folder(self) -> Path:
+        """Where all of it is kept."""
+        return CACHE / "-".join(filter(None, (self.architecture, self.suite)))
+
+    def newest(self, name: str) -> str:
+        """The kernel package that a package without files of its own depends on, or the name."""
+        self.run("apt-get", "-qq", "update")
+        depends = self.run("apt-cache", "depends", name)
+        kernel = re.search(r"Depends: (linux-image-\d\S+)", depends)
+        return kernel.group(1) if kernel else name
+
+    def fetch(self, name: str, folder: Path) -> Path:
+        """Downloads a package, whose hash apt checks."""
+        for old in folder.glob(f"{name}_*.deb"):
+            old.unlink()
+        self.run("apt-get", "-qq", "download", name, folder=folder)
+        return next(folder.glob(f"{name}_*.deb"))
+
+    def run(self, command: str, *arguments: str, folder: Path = CACHE) -> str:
+        """What a command of apt says."""
+        state = self.folder / "apt"
+        (state / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+        (state / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+        (state / "status").touch()
+        options = [
+            f"APT::Architecture={self.architecture}",
+            f"APT::Architectures={self.architecture}",
+            f"Dir::State={state}",
+            f"Dir::State::status={state / 'status'}",
+            f"Dir::Cache={state / 'cache'}",
+            # Not the user _apt, who may not be allowed to write here.
+            "APT::Sandbox::User=root",
+        ]
+        if self.suite is not None:
+            sources = state / "sources.list"
+            sources.write_text(f"deb [signed-by={KEYRING}] {mirror()} {self.suite} main\n")
+            options += [f"Dir::Etc::SourceList={sources}", "Dir::Etc::SourceParts=/dev/null"]
+        words = [command, *(word for option in options for word in ("-o", option)), *arguments]
+        ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
+        return ran.stdout
 
 
-def fetch(name: str, architecture: str, folder: Path) -> Path:
-    """Downloads a package, whose hash apt checks."""
-    for old in folder.glob(f"{name}_*.deb"):
-        old.unlink()
-    apt(architecture, "apt-get", "-qq", "download", name, folder=folder)
-    return next(folder.glob(f"{name}_*.deb"))
-
-
-def apt(architecture: str, *command: str, folder: Path = CACHE) -> str:
-    """apt for an architecture, with lists of its own and the machine's sources."""
-    lists = CACHE / architecture / "apt"
-    (lists / "lists" / "partial").mkdir(parents=True, exist_ok=True)
-    (lists / "cache" / "archives" / "partial").mkdir(parents=True, exist_ok=True)
-    (lists / "status").touch()
-    options = (
-        f"APT::Architecture={architecture}",
-        f"APT::Architectures={architecture}",
-        f"Dir::State={lists}",
-        f"Dir::State::status={lists / 'status'}",
-        f"Dir::Cache={lists / 'cache'}",
-        # Not the user _apt, who may not be allowed to write here.
-        "APT::Sandbox::User=root",
-    )
-    words = [command[0], *(word for option in options for word in ("-o", option)), *command[1:]]
-    ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
-    return ran.stdout
+def mirror() -> str:
+    """Where this machine has Debian from."""
+    listed = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
+    found = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
+    return next(address for address in found if address.rstrip("/").endswith("/debian"))

@@ -10,6 +10,8 @@ from textwrap import indent
 
 from pagewise.advice.setting import Setting
 
+PAGE_BYTES = 2 << 20
+"""Of the pages that the host sets aside."""
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 NOTE = (
     "On the host; MEMORY_MIB is the guest's memory, which the host then keeps set aside. "

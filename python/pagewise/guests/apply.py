@@ -1,0 +1,92 @@
+"""A page size for each guest of a host, and the files that it is started with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pagewise.advice.page_size.advise import memory_of
+from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
+from pagewise.guests.spec import Guest, load
+from pagewise.guests.start import files, in_the_guest, sizes, start
+from pagewise.models.page_size import choose
+from pagewise.models.page_size_curves import Curves, footprint_bytes
+from pagewise.models.page_size_time import storage_of
+from pagewise.recording import Progress
+
+SCHEMA = "pagewise.pagesize-apply/1"
+
+
+def apply(
+    path: str | Path,
+    output: str | Path,
+    curves_of: Callable[[Path], Curves],
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Chooses for every guest of a file and writes ``OUTPUT/NAME/`` for each; nothing else changes.
+
+    ``curves_of``: the curves of a workload's trace, asked once for each. Fields: ``guests``
+    [{``name``, ``workload``, ``storage``, ``memory_bytes`` of the workload, ``page_bytes``,
+    ``gain`` {low, typical, high}, ``ideal_bytes``, ``regret``, ``footprint_factor``, ``kernel``,
+    ``kernel_arguments``, ``files``, ``settings`` with undo for inside the guest}].
+    Raises UsageError where the output exists, and before a file is written where a guest's
+    question has no answer.
+    """
+    guests, folder = load(path), Path(output)
+    if folder.exists() and not force:
+        raise UsageError(f"{folder} exists", path=str(folder), hint="overwrite it with --force")
+    known: dict[Path, Curves] = {}
+    answers = []
+    for number, guest in enumerate(guests):
+        if guest.workload not in known:
+            known[guest.workload] = curves_of(guest.workload)
+        answers.append(_answer(path, guest, known[guest.workload]))
+        if progress is not None:
+            progress(number + 1, len(guests))
+    for answer, written in answers:
+        _write(folder / answer["name"], written)
+        answer["files"] = [str(folder / answer["name"] / name) for name in written]
+    return {"schema": SCHEMA, "guests": [answer for answer, _ in answers]}
+
+
+def _answer(
+    path: str | Path, guest: Guest, curves: Curves
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is said about a guest, and what is written."""
+    try:
+        memory_bytes = memory_of(guest.memory, footprint_bytes(curves))
+        choice = choose(curves, memory_bytes, storage_of(guest.storage), sizes=sizes(guest))
+    except PagewiseError as error:
+        error.args = (f"{path}: vm {guest.name!r}: {error}",)
+        raise
+    begun = start(guest, memory_bytes, choice.page_bytes)
+    low, high = choice.gain_interval
+    answer = {
+        "name": guest.name,
+        "workload": guest.workload.name,
+        "architecture": guest.architecture,
+        "storage": guest.storage,
+        "memory_bytes": memory_bytes,
+        "page_bytes": choice.page_bytes,
+        "gain": {"low": low, "typical": choice.gain, "high": high},
+        "ideal_bytes": choice.ideal_bytes,
+        "regret": choice.regret,
+        "footprint_factor": choice.footprint_factor,
+        "kernel": None if begun.kernel is None else str(begun.kernel),
+        "kernel_arguments": begun.kernel_arguments,
+        "settings": [each.to_json() for each in in_the_guest(guest, choice.page_bytes)],
+    }
+    return answer, files(guest.name, begun)
+
+
+def _write(folder: Path, written: dict[str, str]) -> None:
+    """The files of one guest."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in written.items():
+            (folder / name).write_text(text)
+    except OSError as error:
+        raise UnwritableOutput(f"{folder}: {error.strerror}", path=str(folder)) from error

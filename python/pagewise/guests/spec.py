@@ -1,0 +1,135 @@
+"""The virtual machines of one host: a TOML file.
+
+::
+
+    storage = "optane-ssd"            # of every guest that names none: as in `advise pagesize`
+    architecture = "x86-64"           # or "arm64", likewise
+    system_memory = "256MiB"          # what a guest has beside the memory of its workload
+    kernel_arguments = "root=/dev/vda1"
+    host_huge_pages = false           # true: guests in huge pages of 2 MiB that the host sets aside
+
+    [kernels.arm64]                   # kernels there are, by their base page
+    "4KiB" = "vmlinuz-arm64"
+    "16KiB" = "vmlinuz-arm64-16k"
+
+    [[vm]]
+    name = "vm-1"
+    workload = "game.pwf"             # a trace of `pagewise capture`
+    memory = "80%"                    # of the workload's footprint, or a size
+
+Paths count from the file's folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pagewise.errors import UsageError
+from pagewise.spec_files import read_toml, require_known, require_table, require_text
+from pagewise.units import parse_size
+
+DEFAULTS = {
+    "architecture": "x86-64",
+    "system_memory": "256MiB",
+    "kernel_arguments": "",
+    "host_huge_pages": False,
+}
+SHARED_KEYS = {"storage", *DEFAULTS}
+TOP_KEYS = SHARED_KEYS | {"kernels", "vm"}
+VM_KEYS = SHARED_KEYS | {"name", "workload", "memory"}
+ARCHITECTURES = ("x86-64", "arm64")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+"""Names become folders."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """One virtual machine. ``kernels``: images by bytes of their base page."""
+
+    name: str
+    workload: Path
+    memory: str
+    storage: str
+    architecture: str
+    system_memory_bytes: int
+    kernel_arguments: str
+    has_host_huge_pages: bool
+    kernels: Mapping[int, Path]
+
+
+def load(path: str | Path) -> list[Guest]:
+    """The guests of a file. Raises UnreadableInput, or UsageError that names table and entry."""
+    path = Path(path)
+    try:
+        return parse(read_toml(path), path.parent)
+    except UsageError as error:
+        if error.path is not None:
+            raise
+        raise UsageError(f"{path}: {error}", path=str(path), hint=error.hint) from error
+
+
+def parse(spec: Mapping[str, Any], folder: Path) -> list[Guest]:
+    """The guests of a file that is already a mapping."""
+    require_known(spec, TOP_KEYS, "the file")
+    tables = spec.get("vm")
+    if not isinstance(tables, list) or not tables:
+        raise UsageError("the file has no guest", hint="write a [[vm]] for each")
+    kernels = _kernels(spec.get("kernels", {}), folder)
+    shared = {name: spec[name] for name in SHARED_KEYS if name in spec}
+    guests = [_guest(table, shared, kernels, folder) for table in tables]
+    names = [guest.name for guest in guests]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"two guests are named {twice!r}")
+    return guests
+
+
+def _guest(
+    value: object,
+    shared: Mapping[str, Any],
+    kernels: Mapping[str, Mapping[int, Path]],
+    folder: Path,
+) -> Guest:
+    """One ``[[vm]]``."""
+    own = require_table(value, "[[vm]]")
+    name = require_text(own, "name", "[[vm]]")
+    where = f"vm {name!r}"
+    if not NAME.fullmatch(name):
+        raise UsageError(f"{where}: not a name", hint="letters, digits, and . _ - after the first")
+    require_known(own, VM_KEYS, where)
+    table = {**DEFAULTS, **shared, **own}
+    architecture = str(table["architecture"])
+    if architecture not in ARCHITECTURES:
+        known = " and ".join(ARCHITECTURES)
+        raise UsageError(f"{where}: no architecture {architecture!r}", hint=f"there is {known}")
+    if not isinstance(table["host_huge_pages"], bool):
+        raise UsageError(f"{where}: host_huge_pages is true or false")
+    arguments = str(table["kernel_arguments"])
+    if not arguments.isprintable():
+        raise UsageError(f"{where}: kernel_arguments is one line")
+    return Guest(
+        name=name,
+        workload=folder / require_text(table, "workload", where),
+        memory=require_text(table, "memory", where),
+        storage=require_text(table, "storage", where),
+        architecture=architecture,
+        system_memory_bytes=parse_size(table["system_memory"]),
+        kernel_arguments=arguments,
+        has_host_huge_pages=table["host_huge_pages"],
+        kernels=kernels.get(architecture, {}),
+    )
+
+
+def _kernels(value: object, folder: Path) -> dict[str, dict[int, Path]]:
+    """``[kernels.ARCHITECTURE]``: images by base page."""
+    require_known(value, set(ARCHITECTURES), "[kernels]")
+    return {
+        architecture: {
+            parse_size(size): folder / str(image)
+            for size, image in require_table(images, f"[kernels.{architecture}]").items()
+        }
+        for architecture, images in require_table(value, "[kernels]").items()
+    }

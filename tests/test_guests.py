@@ -1,0 +1,151 @@
+"""The guests of one host: what their file may say, and what is written to start them."""
+
+import shlex
+import subprocess
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hand_curves import HandCurve, HandCurves, dense
+
+from pagewise.errors import UnreadableInput, UsageError
+from pagewise.guests.apply import apply
+from pagewise.guests.spec import load, parse
+
+MIB = 2**20
+HOST = """
+storage = "optane-ssd"
+kernel_arguments = "root=/dev/vda1 quiet"
+
+[kernels.arm64]
+"4KiB" = "it's small"
+"16KiB" = "vmlinuz-16k"
+
+[[vm]]
+name = "dense-x86"
+workload = "dense.pwf"
+memory = "16MiB"
+
+[[vm]]
+name = "dense-arm"
+workload = "dense.pwf"
+memory = "16MiB"
+architecture = "arm64"
+system_memory = "100MiB"
+
+[[vm]]
+name = "flat"
+workload = "flat.pwf"
+memory = "100%"
+storage = "hdd"
+architecture = "arm64"
+host_huge_pages = true
+"""
+FLAT = HandCurves({512 << step: HandCurve(1024, {90: 1}, 1024) for step in range(13)})
+CURVES = {"dense.pwf": dense(), "flat.pwf": FLAT}
+
+
+def curves_of(path: Path) -> HandCurves:
+    return CURVES[path.name]
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    path = tmp_path / "host.toml"
+    path.write_text(HOST)
+    return path
+
+
+def test_each_guest_gets_a_size_of_its_own(host: Path, tmp_path: Path) -> None:
+    result = apply(host, tmp_path / "out", curves_of)
+    x86, arm, flat = result["guests"]
+    assert x86["page_bytes"] > 4096 and x86["page_bytes"] != 8192
+    short = f"{x86['page_bytes'] // 1024}K" if x86["page_bytes"] < MIB else "2M"
+    assert x86["kernel_arguments"] == f"root=/dev/vda1 quiet thp_anon={short}:always"
+    # arm64 has the kernels of the file alone.
+    assert (arm["page_bytes"], arm["kernel"]) == (16384, str(tmp_path / "vmlinuz-16k"))
+    assert (flat["page_bytes"], flat["kernel"]) == (4096, str(tmp_path / "it's small"))
+    for guest in (arm, flat):
+        assert guest["kernel_arguments"] == "root=/dev/vda1 quiet transparent_hugepage=madvise"
+    assert [bool(guest["settings"]) for guest in result["guests"]] == [True, True, False]
+    assert [guest["memory_bytes"] for guest in result["guests"]] == [16 * MIB, 16 * MIB, 4 * MIB]
+
+
+def test_what_is_written_starts_that_guest(host: Path, tmp_path: Path) -> None:
+    result = apply(host, tmp_path / "out", curves_of)
+    for guest in result["guests"]:
+        folder = tmp_path / "out" / guest["name"]
+        assert sorted(map(str, folder.iterdir())) == sorted(guest["files"])
+        arguments = (folder / "kernel-arguments").read_text().strip()
+        assert arguments == guest["kernel_arguments"]
+        words = subprocess.check_output(
+            ["xargs", "-a", folder / "qemu.args", "printf", "%s\\n"], text=True
+        ).splitlines()
+        assert words == shlex.split((folder / "qemu.args").read_text())
+        domain = ElementTree.fromstring((folder / "libvirt.xml").read_text())
+        assert domain.findtext("name") == guest["name"]
+        memory = int(domain.findtext("memory") or 0) * MIB
+        assert memory >= guest["memory_bytes"] + 100 * MIB
+        assert f"{memory // MIB}M" in words
+        if guest["kernel"]:
+            assert words[-4:] == ["-kernel", guest["kernel"], "-append", arguments]
+            assert domain.findtext("os/cmdline") == arguments
+        is_backed = guest["name"] == "flat"
+        assert ("hugetlb=on" in " ".join(words)) == is_backed
+        assert (domain.find("memoryBacking/hugepages/page") is not None) == is_backed
+        assert (folder / "tmpfiles.conf").exists() == (guest["architecture"] == "x86-64")
+
+
+def test_nothing_is_overwritten_unasked(host: Path, tmp_path: Path) -> None:
+    apply(host, tmp_path / "out", curves_of)
+    with pytest.raises(UsageError, match="exists"):
+        apply(host, tmp_path / "out", curves_of)
+    apply(host, tmp_path / "out", curves_of, force=True)
+
+
+def test_a_guest_without_an_answer_is_named_and_nothing_written(host: Path, tmp_path: Path) -> None:
+    host.write_text(HOST.replace('"16MiB"', '"64KiB"', 1))
+    with pytest.raises(UsageError, match=r"host\.toml: vm 'dense-x86': .*too small"):
+        apply(host, tmp_path / "out", curves_of)
+    assert not (tmp_path / "out").exists()
+
+
+GUEST = {"name": "a", "workload": "a.pwf", "memory": "80%", "storage": "hdd"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ({}, "no guest"),
+        ({"vm": []}, "no guest"),
+        ({"vm": [1]}, "no table"),
+        ({"vm": [{}]}, "needs 'name'"),
+        ({"vm": [GUEST | {"name": "../a"}]}, "not a name"),
+        ({"vm": [GUEST | {"name": ".."}]}, "not a name"),
+        ({"vm": [GUEST, GUEST]}, "two guests are named 'a'"),
+        ({"vm": [GUEST | {"storag": "hdd"}]}, "vm 'a' has unknown entries: storag"),
+        ({"vm": [{"name": "a", "workload": "a.pwf", "storage": "hdd"}]}, "needs 'memory'"),
+        ({"vm": [GUEST | {"architecture": "mips"}]}, "no architecture 'mips'"),
+        ({"vm": [GUEST | {"host_huge_pages": "no"}]}, "true or false"),
+        ({"vm": [GUEST | {"kernel_arguments": "a\nb"}]}, "one line"),
+        ({"vm": [GUEST | {"system_memory": "lots"}]}, "not a size"),
+        ({"vm": [GUEST], "kernels": {"mips": {}}}, "unknown entries: mips"),
+        ({"vm": [GUEST], "kernels": {"arm64": "vmlinuz"}}, "no table"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"big": "vmlinuz"}}}, "not a size"),
+    ],
+)
+def test_what_a_file_is_refused_for(spec: dict[str, object], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        parse(spec, Path())
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableInput):
+        load(tmp_path / "absent.toml")
+    path = tmp_path / "bad.toml"
+    path.write_text("[[vm]\n")
+    with pytest.raises(UsageError, match="not a TOML file"):
+        load(path)
+    path.write_text("vms = 1\n")
+    with pytest.raises(UsageError, match=r"bad\.toml: the file has unknown entries: vms"):
+        load(path)

@@ -1,0 +1,118 @@
+"""Guests of one host started with a page size each, as `pagewise pagesize apply` writes it.
+
+Each says what size it has, and a program in it takes as many faults as that size makes of its
+memory. Kernels of 4 and 16 KiB are Debian's for arm64; it has none of 64 KiB.
+"""
+
+import shlex
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import guest
+import pytest
+from hand_curves import HandCurve, HandCurves, dense
+
+from pagewise.guests.apply import apply
+
+pytestmark = pytest.mark.slow
+
+MIB = 1 << 20
+TOUCHED_MIB = 32
+# The first kernels of Debian with a switch for each size of transparent huge pages.
+SUITE = "bookworm-backports"
+SMALL = guest.Machine("arm64", SUITE, "linux-image-cloud-arm64", processors=1)
+LARGE = replace(SMALL, kernel="linux-image-arm64-16k")
+X86 = guest.Machine("amd64", SUITE, "linux-image-cloud-amd64", processors=1)
+COMPILERS = {"arm64": "aarch64-linux-gnu-gcc", "amd64": "x86_64-linux-gnu-gcc"}
+
+# A program that goes through all its memory again and again, and one that touches it once.
+CURVES = {
+    "dense.pwf": dense(),
+    "flat.pwf": HandCurves({512 << step: HandCurve(1024, {90: 1}, 1024) for step in range(13)}),
+}
+SCRIPT = f"""
+touch_memory {TOUCHED_MIB}
+grep -l '\\[always\\]' /sys/kernel/mm/transparent_hugepage/hugepages-*/enabled
+true
+"""
+
+
+def refusal() -> str | None:
+    """Why the guests cannot be booted here; None where they can."""
+    for machine in (SMALL, LARGE, X86):
+        if shutil.which(COMPILERS[machine.architecture]) is None:
+            return f"no {COMPILERS[machine.architecture]}: tools/prerequisites.sh test"
+        if reason := guest.refusal(machine):
+            return reason
+    return None
+
+
+def host_file(folder: Path) -> Path:
+    """A host with a guest that gains from larger pages and one that does not, and one of x86."""
+    path = folder / "host.toml"
+    path.write_text(
+        f"""
+storage = "optane-ssd"
+system_memory = "512MiB"
+
+[kernels.arm64]
+"4KiB" = "{guest.image(SMALL)}"
+"16KiB" = "{guest.image(LARGE)}"
+
+[kernels.x86-64]
+"4KiB" = "{guest.image(X86)}"
+"""
+        + "".join(
+            f"""
+[[vm]]
+name = "{name}"
+workload = "{workload}.pwf"
+memory = "16MiB"
+architecture = "{architecture}"
+kernel_arguments = "{guest.basic_arguments(machine)}"
+"""
+            for name, workload, architecture, machine in [
+                ("gains", "dense", "arm64", LARGE),
+                ("stays", "flat", "arm64", SMALL),
+                ("gains-x86", "dense", "x86-64", X86),
+            ]
+        )
+    )
+    return path
+
+
+def booted(machine: guest.Machine, arguments: Path, folder: Path) -> tuple[dict[str, int], str]:
+    """What the program in a guest started with these arguments says, and sizes given unasked."""
+    folder.mkdir()
+    program = folder / "touch_memory"
+    source = Path(__file__).with_name("touch_memory.c")
+    compiler = COMPILERS[machine.architecture]
+    subprocess.run([compiler, "-O1", "-static", "-o", program, source], check=True)
+    started = replace(machine, start=tuple(shlex.split(arguments.read_text())))
+    (folder / "guest").mkdir()
+    answer = guest.boot(started, SCRIPT, {"bin/touch_memory": program}, folder / "guest")
+    assert answer.status == 0, answer.output
+    base, faults, *always = answer.output.splitlines()
+    return {
+        name: int(number) for name, number in (line.split() for line in (base, faults))
+    }, "\n".join(always)
+
+
+def test_guests_have_their_sizes_and_faults_are_as_foretold(tmp_path: Path) -> None:
+    if reason := refusal():
+        pytest.skip(reason)
+    output = tmp_path / "out"
+    result = apply(host_file(tmp_path), output, lambda path: CURVES[path.name])
+    chosen = {each["name"]: each["page_bytes"] for each in result["guests"]}
+    assert (chosen["gains"], chosen["stays"]) == (16384, 4096)
+    assert chosen["gains-x86"] >= 16384
+    for name, machine in [("gains", LARGE), ("stays", SMALL), ("gains-x86", X86)]:
+        said, always = booted(machine, output / name / "qemu.args", tmp_path / name)
+        is_base = machine.architecture == "arm64"
+        assert said["base_bytes"] == (chosen[name] if is_base else 4096), name
+        folder = f"hugepages-{chosen[name] // 1024}kB/"
+        assert (folder in always) != is_base and len(always.split()) == (not is_base), name
+        foretold = TOUCHED_MIB * MIB // chosen[name]
+        assert said["faults"] == pytest.approx(foretold, rel=0.02), name
