@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -331,6 +332,21 @@ def test_a_run_killed_with_its_guard_is_undone_by_hand(tmp_path: Path) -> None:
     assert not other.with_suffix("").exists()
 
 
+@pytest.mark.usefixtures("machine")
+def test_a_zram_device_that_a_killed_run_had_not_named_is_removed() -> None:
+    add = Path("/sys/class/zram-control/hot_add")
+    if not add.exists():
+        pytest.skip("the kernel cannot add zram devices")
+    others = [path.name for path in Path("/sys/block").glob("zram*")]
+    UNDO_LOG.write_text(json.dumps({"RemoveNewZram": {"others": others}}) + "\n")
+    # Reading is what adds it.
+    added = f"zram{add.read_text().strip()}"
+    assert Path("/sys/block", added).exists()
+    undone = subprocess.run([AGENT, "launch", "--undo"], capture_output=True, text=True, timeout=60)
+    assert (undone.returncode, undone.stderr) == (0, "")
+    assert not Path("/sys/block", added).exists()
+
+
 @pytest.mark.parametrize(
     ("entries", "command", "status", "message"),
     [
@@ -363,6 +379,16 @@ def test_a_dry_run_shows_the_steps_and_takes_none(tmp_path: Path) -> None:
     assert any("zram device of 64MiB" in step for step in report["steps"])
     assert any("swap of 256MiB" in step for step in report["steps"])
     assert not plan.with_suffix("").exists()
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_folder_that_holds_no_swap_file_is_refused(tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        output = Path(folder, "run")
+        command = [AGENT, "launch", swapping(tmp_path, swap_size="1MiB"), "-o", output]
+        finished = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert finished.returncode == 3 and not output.exists()
+    assert "choose a folder on a disk" in finished.stderr
 
 
 @pytest.mark.usefixtures("machine")

@@ -26,12 +26,32 @@ const FOLDER: &str = "/run/pagewise";
 /// What undoes one change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Undo {
-    Write { path: PathBuf, value: String },
-    SwapOff { path: PathBuf },
-    RemoveFile { path: PathBuf },
-    RemoveFolder { path: PathBuf },
-    RemoveZram { number: u32 },
-    RemoveGroups { memory: PathBuf, programs: PathBuf, is_v1: bool },
+    Write {
+        path: PathBuf,
+        value: String,
+    },
+    SwapOff {
+        path: PathBuf,
+    },
+    RemoveFile {
+        path: PathBuf,
+    },
+    RemoveFolder {
+        path: PathBuf,
+    },
+    RemoveZram {
+        number: u32,
+    },
+    /// A device that was about to be added, whose number only the kernel knew; written before
+    /// `RemoveZram`, which settles it. `others` were there already.
+    RemoveNewZram {
+        others: Vec<String>,
+    },
+    RemoveGroups {
+        memory: PathBuf,
+        programs: PathBuf,
+        is_v1: bool,
+    },
 }
 
 /// The one run that a machine can have at a time.
@@ -165,6 +185,7 @@ impl Changes {
     }
 
     fn zram(&mut self, compressor: Option<&str>, bytes: u64, priority: i32) -> Result<(), Error> {
+        self.note(Undo::RemoveNewZram { others: zram::devices(&self.root)? })?;
         let number = zram::add(&self.root)?;
         self.note(Undo::RemoveZram { number })?;
         for setting in zram::settings(number, compressor, bytes) {
@@ -221,9 +242,16 @@ pub fn undo(root: &Root) -> Result<usize, Error> {
     let mut count = 0;
     let mut failed = Vec::new();
     let mut first_error = None;
+    let mut is_zram_known = false;
     for line in text.lines().rev() {
         // A killed run may leave half a line, for a change that was not made.
         let Ok(entry) = serde_json::from_str::<Undo>(line) else { continue };
+        match entry {
+            Undo::RemoveZram { .. } => is_zram_known = true,
+            // What was added since is of others.
+            Undo::RemoveNewZram { .. } if is_zram_known => continue,
+            _ => {}
+        }
         match entry.act(root) {
             Ok(()) => count += 1,
             Err(error) => {
@@ -255,6 +283,7 @@ impl Undo {
             Undo::RemoveFile { path } => gone(path, fs::remove_file(path)),
             Undo::RemoveFolder { path } => gone(path, fs::remove_dir_all(path)),
             Undo::RemoveZram { number } => Ok(zram::remove(root, *number)?),
+            Undo::RemoveNewZram { others } => Ok(zram::remove_unused(root, others)?),
             Undo::RemoveGroups { memory, programs, is_v1 } => {
                 let layout: Box<dyn Layout> = match is_v1 {
                     true => Box::new(V1::of(memory, programs)),
@@ -320,6 +349,33 @@ mod tests {
         fs::write(folder.path().join("gone"), "0").unwrap();
         assert_eq!(undo(&root).unwrap(), 1);
         assert!(!undo_log(&root).exists());
+    }
+
+    #[test]
+    fn a_zram_device_whose_number_was_not_written_is_found() {
+        let new = || Undo::RemoveNewZram { others: vec!["zram0".to_owned()] };
+        for (entries, removed) in [
+            (vec![new()], "2"),
+            // The run got to know its device; what else is there is not its own.
+            (vec![new(), Undo::RemoveZram { number: 7 }], "7"),
+        ] {
+            let (_folder, root) = left(&entries);
+            // Of another program, before and since: unused, in use; and our own.
+            for (name, is_set_up) in
+                [("zram0", "0"), ("zram1", "1"), ("zram2", "0"), ("zram7", "1")]
+            {
+                let device = root.path(format!("/sys/block/{name}"));
+                fs::create_dir_all(&device).unwrap();
+                fs::write(device.join("initstate"), is_set_up).unwrap();
+                fs::write(device.join("reset"), "").unwrap();
+            }
+            let control = root.path("/sys/class/zram-control");
+            fs::create_dir_all(&control).unwrap();
+            fs::write(control.join("hot_remove"), "").unwrap();
+            assert_eq!(undo(&root).unwrap(), 1);
+            assert_eq!(fs::read_to_string(control.join("hot_remove")).unwrap(), removed);
+            assert_eq!(root.read("/sys/block/zram1/reset").unwrap().unwrap(), "");
+        }
     }
 
     #[test]

@@ -116,9 +116,18 @@ pub fn on(path: &Path, priority: i32) -> Result<(), Error> {
     let flags = PREFER | (priority & PRIORITY_MAX);
     let name = c_path(path)?;
     // SAFETY: the path is a string that ends in NUL and lives during the call.
-    match unsafe { libc::swapon(name.as_ptr(), flags) } {
-        0 => Ok(()),
-        _ => Err(Error::refused("use it as a swap area", path, io::Error::last_os_error())),
+    if unsafe { libc::swapon(name.as_ptr(), flags) } == 0 {
+        return Ok(());
+    }
+    let error = io::Error::last_os_error();
+    match error.raw_os_error() {
+        // It has the signature of a swap area, so it is the file system that cannot hold one.
+        Some(libc::EINVAL) => Err(Error::unexpected(
+            path,
+            "its file system holds no swap area, as those in memory and overlays; choose a folder \
+             on a disk",
+        )),
+        _ => Err(Error::refused("use it as a swap area", path, error)),
     }
 }
 

@@ -83,6 +83,21 @@ pub fn remove(root: &Root, number: u32) -> Result<(), Error> {
     Setting::new("/sys/class/zram-control/hot_remove", number).apply(root)
 }
 
+/// Removes the devices that are not set up, but `others`.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn remove_unused(root: &Root, others: &[String]) -> Result<(), Error> {
+    for name in devices(root)?.into_iter().filter(|name| !others.contains(name)) {
+        let state = root.read(format!("/sys/block/{name}/initstate"))?.unwrap_or_default();
+        let number = name.strip_prefix("zram").and_then(|number| number.parse().ok());
+        if let (Some(number), "0") = (number, state.trim()) {
+            remove(root, number)?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
