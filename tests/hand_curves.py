@@ -19,11 +19,10 @@ class HandCurve:
         return self.pages
 
     def faults(self, frames) -> ndarray:
-        deeper = [
-            sum(count for depth, count in self.depths.items() if depth > held)
-            for held in np.atleast_1d(frames)
-        ]
-        return (np.array(deeper) + self.cold).reshape(np.shape(frames))
+        depths, counts = (
+            np.array(list(of), dtype=int) for of in (self.depths, self.depths.values())
+        )
+        return self.cold + ((depths > np.asarray(frames)[..., None]) * counts).sum(axis=-1)
 
     tlb_misses = faults
 

@@ -40,6 +40,8 @@ MEMORY_SPREAD = 0.1
 MARGIN = 0.15
 """A choice is made for the mean over memories within this share. Faults fall in steps, and the next
 run has its steps elsewhere: docs/studies/page-size.md has what that saves on another input."""
+WIDE_MARGIN = 0.25
+"""The same where inputs differ in size as well."""
 SPREAD_POINTS = 21
 
 
@@ -81,8 +83,7 @@ def choose(
 ) -> Choice:
     """The best of ``sizes`` (bytes) for a memory of constant bytes.
 
-    Best is the lowest geometric mean of the time over memories within ``margin`` of
-    ``memory_bytes``, a share. 4 KiB stays where the best gains less than ``least_gain``. Raises
+    Best is the lowest mean time over memories within ``margin`` of ``memory_bytes``, a share. 4 KiB stays where the best gains less than ``least_gain``. Raises
     UsageError where the memory has hardly more than 64 pages of 4 KiB.
     """
     machine = Machine(storage, hardware, terms)
@@ -95,15 +96,7 @@ def choose(
             hint=f"counts are exact from {FRAMES_MIN} frames up",
         )
 
-    def times_within(spread: float, level: Level = "typical") -> dict[int, Times]:
-        memories = memory_bytes * numpy.linspace(1 - spread, 1 + spread, SPREAD_POINTS)
-        rates = forecast(curves, judged, memories, machine, model)
-        return {size: machine.times(rates[size], size, level) for size in judged}
-
-    mean_ns = {
-        size: float(numpy.exp(numpy.mean(numpy.log(times.total_ns))))
-        for size, times in times_within(margin).items()
-    }
+    mean_ns = mean_times_ns(curves, judged, memory_bytes, machine, margin, model)
     rates = forecast(curves, judged, memory_bytes, machine, model)
     times = {size: machine.times(rates[size], size) for size in judged}
     total = {size: float(one.total_ns) for size, one in times.items()}
@@ -112,7 +105,10 @@ def choose(
         best = BASE_BYTES
     gains = [
         1 - near[best].total_ns / near[BASE_BYTES].total_ns
-        for near in (times_within(MEMORY_SPREAD, level) for level in LEVELS)
+        for near in (
+            times_within(curves, judged, memory_bytes, machine, MEMORY_SPREAD, model, level)
+            for level in LEVELS
+        )
     ]
     ideal = min(judged, key=total.__getitem__)
     return Choice(
@@ -127,6 +123,38 @@ def choose(
         times=times,
         unjudged=tuple(size for size in sizes if size not in times),
     )
+
+
+def mean_times_ns(
+    curves: Curves,
+    sizes: Sequence[int],
+    memory_bytes: int,
+    machine: Machine,
+    margin: float,
+    model: Model = "exact",
+) -> dict[int, float]:
+    """By size, the mean T_TOTAL over memories within ``margin``: what is minimised."""
+    return {
+        size: float(numpy.mean(times.total_ns))
+        for size, times in times_within(
+            curves, sizes, memory_bytes, machine, margin, model, "typical"
+        ).items()
+    }
+
+
+def times_within(
+    curves: Curves,
+    sizes: Sequence[int],
+    memory_bytes: int,
+    machine: Machine,
+    spread: float,
+    model: Model,
+    level: Level,
+) -> dict[int, Times]:
+    """Times by size at memories evenly within ``spread`` of this one."""
+    memories = memory_bytes * numpy.linspace(1 - spread, 1 + spread, SPREAD_POINTS)
+    rates = forecast(curves, sizes, memories, machine, model)
+    return {size: machine.times(rates[size], size, level) for size in sizes}
 
 
 def forecast(

@@ -23,7 +23,7 @@ Curve: TypeAlias = Callable[[ndarray], ndarray]
 Fit: TypeAlias = Callable[[ndarray, ndarray], Curve]
 """From sizes in KiB and the rates there."""
 
-STARTS = 6
+STARTS = 3
 """Best pairs of exponents that the search of `two_exponentials` starts from."""
 EXPONENTS = numpy.concatenate(
     [-numpy.geomspace(100, 0.05, 24), [0.0], numpy.geomspace(0.05, 8, 10)]
@@ -93,7 +93,8 @@ def two_exponentials(kib: ndarray, rates: ndarray) -> Curve:
     x, y = kib / widest, rates / scale
 
     def terms(exponents: ndarray, at: ndarray) -> ndarray:
-        return numpy.exp(numpy.outer(at, exponents))
+        within = numpy.clip(exponents, EXPONENTS[0], EXPONENTS[-1])
+        return numpy.exp(numpy.outer(at, within))
 
     def factors(exponents: ndarray) -> ndarray:
         found: ndarray = numpy.linalg.lstsq(terms(exponents, x), y, rcond=None)[0]
@@ -103,11 +104,26 @@ def two_exponentials(kib: ndarray, rates: ndarray) -> Curve:
         left: ndarray = terms(exponents, x) @ factors(exponents) - y
         return left
 
-    pairs = [numpy.array([b, d]) for i, b in enumerate(EXPONENTS) for d in EXPONENTS[i + 1 :]]
-    starts = sorted(pairs, key=lambda pair: float(numpy.sum(residual(pair) ** 2)))[:STARTS]
-    limits = (EXPONENTS[0], EXPONENTS[-1])
     found = min(
-        (least_squares(residual, start, bounds=limits) for start in starts), key=lambda f: f.cost
+        (least_squares(residual, start, method="lm") for start in best_pairs(x, y)),
+        key=lambda fit: fit.cost,
     ).x
     best = factors(found)
     return lambda at: scale * (terms(found, at / widest) @ best)
+
+
+def best_pairs(x: ndarray, y: ndarray) -> ndarray:
+    """The pairs of exponents of the grid whose best factors leave least, from the normal equations
+    of all pairs at once."""
+    terms = numpy.exp(numpy.outer(EXPONENTS, x))
+    first, second = numpy.triu_indices(len(EXPONENTS), k=1)
+    products, with_y = terms @ terms.T, terms @ y
+    cross = products[first, second]
+    determinant = products[first, first] * products[second, second] - cross**2
+    explained = (
+        with_y[first] ** 2 * products[second, second]
+        + with_y[second] ** 2 * products[first, first]
+        - 2 * with_y[first] * with_y[second] * cross
+    ) / numpy.maximum(determinant, numpy.finfo(float).tiny)
+    order = numpy.argsort(-explained, kind="stable")[:STARTS]
+    return numpy.column_stack([EXPONENTS[first[order]], EXPONENTS[second[order]]])

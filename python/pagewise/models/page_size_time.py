@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 Level: TypeAlias = Literal["low", "typical", "high"]
 Model: TypeAlias = Literal["exact", "paper", "sampled"]
+Denominator: TypeAlias = Literal["memory", "cpu"]
+FirstTouch: TypeAlias = Literal["counted", "zero-fill", "file-only"]
+TlbLevels: TypeAlias = Literal[1, 2]
+DENOMINATORS: tuple[Denominator, ...] = ("memory", "cpu")
+FIRST_TOUCHES: tuple[FirstTouch, ...] = ("counted", "zero-fill", "file-only")
+TLB_LEVELS: tuple[TlbLevels, ...] = (1, 2)
 LEVELS: tuple[Level, ...] = ("low", "typical", "high")
 
 
@@ -56,13 +62,13 @@ class Hardware:
 class Terms:
     """What counts, where S4 is silent. The defaults are a machine of today."""
 
-    references: Literal["memory", "cpu"] = "memory"
+    references: Denominator = "memory"
     """The denominator: references that miss a filter of 64 blocks of 512 bytes, which stand for
     those that leave the processor's caches; or all of them. It scales times, and moves no optimum.
     """
-    cold: Literal["counted", "zero-fill", "file-only"] = "file-only"
+    cold: FirstTouch = "file-only"
     """First touches: each reads storage; each clears a page; or those that write clear a page."""
-    tlb_levels: Literal[1, 2] = 2
+    tlb_levels: TlbLevels = 2
     readahead_bytes: int = 0
     """A fault brings the aligned cluster of so many bytes, which later leaves as one."""
 
@@ -154,15 +160,19 @@ class Machine:
         return memory_bytes // self.cluster_bytes(page_bytes) >= FRAMES_MIN
 
     def rates(self, curves: Curves, page_bytes: int, memory_bytes: ArrayLike) -> Rates:
-        """Counts per reference, for one memory or an array of them."""
+        """Counts per reference, for one memory or an array of them.
+
+        Fewer than 64 frames count as 64: faults are a lower bound then.
+        """
         import numpy
 
         references = self.references(curves)
         entries = [self.hardware.tlb_entries, self.hardware.second_tlb_entries]
-        first, second = curves.sizes[page_bytes].tlb_misses(entries)
+        first, second = map(int, curves.sizes[page_bytes].tlb_misses(entries))
         moved_bytes = self.cluster_bytes(page_bytes)
         moved = curves.sizes[moved_bytes]
-        faults = moved.faults(numpy.asarray(memory_bytes) // moved_bytes)
+        frames = numpy.maximum(numpy.asarray(memory_bytes) // moved_bytes, FRAMES_MIN)
+        faults = moved.faults(frames.astype(int))
         zeroed = {"counted": 0, "zero-fill": moved.cold, "file-only": moved.cold_written}
         zeroed_here = zeroed[self.terms.cold]
         return Rates(

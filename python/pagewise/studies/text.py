@@ -86,7 +86,7 @@ def markdown(result: Mapping[str, Any]) -> str:
         f"Made by `{result['command']}` (pagewise {result['pagewise']}) on:",
         "",
         *(f"- `{name}` sha256 `{sha256}`" for name, sha256 in result["inputs"].items()),
-        f"- {result['seeded']}, seeds {_span(result['seeds'])}",
+        *([f"- {result['seeded']}, seeds {_span(result['seeds'])}"] if result["seeds"] else []),
         *(
             f"- `{name}` lost {loss['count']:,} records: {loss['what']}"
             for name, losses in result["losses"].items()

@@ -1,0 +1,92 @@
+"""The page-size study on programs whose answers are known."""
+
+import csv
+import json
+
+import pytest
+from hand_curves import HandCurve, HandCurves, dense, scattered
+
+from pagewise.models.page_size_time import PAPER
+from pagewise.studies import page_size
+from pagewise.studies.page_size_cells import Cell, Program, best_of, kept, machine_of
+from pagewise.studies.page_size_vms import VMS, chosen
+
+MIB = 2**20
+SIZES = tuple(512 << step for step in range(13))
+
+
+def program(name: str, curves: HandCurves) -> Program:
+    return Program(name, curves, curves, curves)
+
+
+def cliff() -> HandCurves:
+    """A program that goes over 1000 pieces of 2 KiB in a round: half of its 4 MiB holds them in
+    pages of 2 KiB, and not in larger ones."""
+    return HandCurves(
+        {
+            size: HandCurve(4 * MIB // size, {1000: 20_000 * 2048 // min(size, 2048)})
+            for size in SIZES
+        },
+        steps=10**6,
+    )
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory) -> tuple[dict, object]:
+    output = tmp_path_factory.mktemp("study")
+    shapes = (dense(2048), scattered(2048), cliff(), dense(4096), dense(8192))
+    programs = [program(*pair) for pair in zip(page_size.PROGRAMS, shapes, strict=True)]
+    return page_size.assembled(programs, output, {}, output), output
+
+
+def table(result: dict, name: str) -> list[dict]:
+    found = next(one for one in result["tables"] if one["name"] == name)
+    return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
+
+
+def test_every_check_has_a_verdict_and_every_figure_a_file(result):
+    study, output = result
+    names = {verdict["check"] for verdict in study["verdicts"]}
+    assert names == {f"ACC-S4-{number}" for number in range(1, 8)}
+    assert all(verdict["readings"] >= 5 for verdict in study["verdicts"])
+    stored = json.loads((output / "page-size.json").read_text())
+    assert stored["tables"] == json.loads(json.dumps(study["tables"]))
+    for figure in study["figures"]:
+        rows = list(csv.DictReader((output / f"{figure['name']}.csv").open()))
+        assert len(rows) == len(figure["rows"]) > 0
+
+
+def test_the_twelve_machines_stand_beside_the_paper(result):
+    rows = table(result[0], "vms")
+    assert [row["VM"] for row in rows] == [vm.name for vm in VMS]
+    assert rows[1]["paper"] == "1 KiB (19.0 %)"
+    # `dense` never gets worse with the page, so it takes the largest that leaves 64 frames.
+    assert rows[3]["optane-ssd"].startswith("32 KiB")
+    assert rows[3]["targets, optane-ssd"].startswith("64 KiB")
+
+
+def test_exact_is_right_everywhere_and_every_form_is_shown(result):
+    rows = table(result[0], "fits")
+    exact = [row for row in rows if row["model"] == "exact"]
+    assert all(row["right"] == row["cells"] and row["regret mean"] == "0.00 %" for row in exact)
+    assert {(row["model"], row["from sizes"]) for row in rows} == {
+        ("exact", "all"), ("paper", "all"), ("paper", "4"), ("sampled", "4")
+    }  # fmt: skip
+
+
+def test_the_same_input_carries_over_without_regret(result):
+    for row in table(result[0], "carry-over"):
+        if row["margin"] == "0 %":
+            assert row["right"] == row["cells"] > 0 and row["regret mean"] == "0.00 %"
+
+
+def test_a_cliff_decides_the_size():
+    machine = machine_of("optane-ssd", PAPER)
+    assert best_of(Cell(cliff(), 0.5, machine), SIZES) == 2048
+    assert best_of(Cell(cliff(), 0.9, machine), SIZES) == 2048
+    assert chosen(Cell(cliff(), 0.5, machine), (2048, 4096)).startswith("2 KiB (75.7 %;")
+
+
+def test_a_size_that_gains_little_is_not_taken():
+    assert kept({1024: 98.0, 4096: 100.0}) == 4096
+    assert kept({1024: 96.0, 4096: 100.0}) == 1024
