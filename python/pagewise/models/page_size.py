@@ -83,8 +83,9 @@ def choose(
 ) -> Choice:
     """The best of ``sizes`` (bytes) for a memory of constant bytes.
 
-    Best is the lowest mean time over memories within ``margin`` of ``memory_bytes``, a share. 4 KiB stays where the best gains less than ``least_gain``. Raises
-    UsageError where the memory has hardly more than 64 pages of 4 KiB.
+    Best is the lowest mean time over memories within ``margin`` of ``memory_bytes``, a share. 4 KiB
+    stays where the best gains less than ``least_gain``. Raises UsageError where the memory has
+    hardly more than 64 pages of 4 KiB.
     """
     machine = Machine(storage, hardware, terms)
     lowest_bytes = memory_bytes * (1 - max(margin, MEMORY_SPREAD))

@@ -202,8 +202,7 @@ def carried_table(found: Sequence[Carried]) -> Table:
         "Chosen on one input, judged on another",
         "Each program both ways, at 10 to 90 % of each input's own footprint, sizes 512 B to 64 "
         "KiB. *Alike*: another input of the same kind and size; *unlike*: of another size. "
-        "*Margin*: the choice is for the "
-        "mean over memories within that share.",
+        "*Margin*: the choice is for the mean over memories within that share.",
         [
             {
                 "storage": one.storage,
