@@ -1,6 +1,6 @@
 """One policy, one size: cold from oracleGeneral, and from our own trace; and peak memory.
 
-`larc` is not measured: libcachesim has none to stand beside it.
+`larc` and `two-list` are not measured: libcachesim has none to stand beside them.
 """
 
 from __future__ import annotations

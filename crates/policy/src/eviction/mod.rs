@@ -14,6 +14,7 @@ mod residency;
 mod s3_fifo;
 mod sieve;
 mod time_set;
+mod two_list;
 mod two_queue;
 
 pub use opt::{Future, ReplayFuture};
@@ -146,6 +147,11 @@ pub const CATALOG: &[Row] = &[
         name: "s3-fifo",
         summary: "a small queue on probation, a main queue, and ghosts that skip the probation",
         build: Build::Online(|frames| Box::new(s3_fifo::S3Fifo::new(frames))),
+    },
+    Row {
+        name: "two-list",
+        summary: "the active and inactive lists of Linux: a page used while inactive stays",
+        build: Build::Online(|frames| Box::new(two_list::TwoList::new(frames))),
     },
     Row {
         name: "two-queue",

@@ -12,6 +12,7 @@ mod lru;
 mod opt;
 mod s3_fifo;
 mod sieve;
+mod two_list;
 mod two_queue;
 
 use std::collections::VecDeque;
@@ -32,6 +33,7 @@ pub fn model(name: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Mode
         "clock" => Box::new(clock::Clock::new(frames)),
         "sieve" => Box::new(sieve::Sieve::new(frames)),
         "s3-fifo" => Box::new(s3_fifo::S3Fifo::new(frames)),
+        "two-list" => Box::new(two_list::TwoList::new(frames)),
         "two-queue" => Box::new(two_queue::TwoQueue::new(frames)),
         "arc" => Box::new(arc::Arc::new(frames)),
         "lirs" => Box::new(lirs::Lirs::new(frames)),
