@@ -116,3 +116,48 @@ impl Memory {
         }
     }
 }
+
+/// A fully associative TLB of so many entries and, behind it, sets of a second one that sees what
+/// the first one misses: lists, the page used last in front.
+pub struct TwoTlbs {
+    page_bytes: u64,
+    first: Vec<u64>,
+    first_entries: usize,
+    sets: Vec<Vec<u64>>,
+    ways: usize,
+    /// Misses in both, by what the reference did.
+    pub misses: [u64; ReferenceKind::ALL.len()],
+}
+
+impl TwoTlbs {
+    /// Empty TLBs of these entries, the second in sets of `ways`.
+    pub fn new(page_bytes: u64, first_entries: usize, second_entries: usize, ways: usize) -> Self {
+        let sets = vec![Vec::new(); second_entries / ways];
+        let misses = [0; ReferenceKind::ALL.len()];
+        TwoTlbs { page_bytes, first: Vec::new(), first_entries, sets, ways, misses }
+    }
+
+    /// The program refers to memory.
+    pub fn refer(&mut self, reference: Reference) {
+        for page in reference.pages(self.page_bytes) {
+            if is_found(&mut self.first, page, self.first_entries) {
+                continue;
+            }
+            let set = page % self.sets.len() as u64;
+            if !is_found(&mut self.sets[set as usize], page, self.ways) {
+                self.misses[reference.kind as usize] += 1;
+            }
+        }
+    }
+}
+
+/// Whether `page` is in a list of at most `length`; it is in front from now on.
+fn is_found(pages: &mut Vec<u64>, page: u64, length: usize) -> bool {
+    let place = pages.iter().position(|&other| other == page);
+    if let Some(place) = place {
+        pages.remove(place);
+    }
+    pages.insert(0, page);
+    pages.truncate(length);
+    place.is_some()
+}

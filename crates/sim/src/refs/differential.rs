@@ -1,14 +1,14 @@
 //! The one pass over the filtered trace, against memories that see every reference.
 
-use super::{Curves, page_sizes};
+use super::{Curves, TlbShape, page_sizes};
 use proptest::prelude::*;
-use testkit::references::{Memory, Reference, filtered, program};
+use testkit::references::{Memory, Reference, TwoTlbs, filtered, program};
 use types::{FILTER_BLOCKS, ReferenceStep};
 
 const FRAMES: [usize; 6] = [FILTER_BLOCKS, FILTER_BLOCKS + 1, 96, 200, 1000, usize::MAX];
 
 fn curves(steps: &[ReferenceStep], page_bytes_max: u64, batch: usize) -> Curves {
-    let mut curves = Curves::new(page_bytes_max).unwrap();
+    let mut curves = Curves::new(page_bytes_max, &[]).unwrap();
     for batch in steps.chunks(batch) {
         curves.push(batch).unwrap();
     }
@@ -46,13 +46,33 @@ proptest! {
 }
 
 #[test]
+fn second_tlbs_see_what_the_first_one_misses() {
+    let shapes = [(96, 4), (128, 128), (1536, 12), (7, 1)];
+    let references = program(5, 8000);
+    let second_tlbs = shapes.map(|(entries, ways)| TlbShape::new(entries, ways).unwrap());
+    let mut curves = Curves::new(2 << 20, &second_tlbs).unwrap();
+    curves.push(&filtered(&references)).unwrap();
+    for page_bytes in page_sizes() {
+        let counted = curves.second_tlb_misses(page_bytes).unwrap();
+        for ((entries, ways), counted) in shapes.into_iter().zip(counted) {
+            let mut tlbs = TwoTlbs::new(page_bytes, FILTER_BLOCKS, entries as usize, ways as usize);
+            references.iter().for_each(|&reference| tlbs.refer(reference));
+            assert_eq!(counted, tlbs.misses, "{page_bytes} bytes, {entries}x{ways}");
+        }
+    }
+    for (entries, ways) in [(0, 1), (4, 0), (10, 4)] {
+        assert!(TlbShape::new(entries, ways).is_err());
+    }
+}
+
+#[test]
 fn fewer_page_sizes_are_counted_the_same() {
     let steps = filtered(&program(3, 5000));
     let (all, few) = (curves(&steps, 2 << 20, 100), curves(&steps, 4096, 1000));
     for page_bytes in [512, 1024, 2048, 4096] {
         assert_eq!(all.curve(page_bytes).unwrap(), few.curve(page_bytes).unwrap());
     }
-    assert!(few.curve(8192).is_err() && all.curve(3000).is_err() && Curves::new(256).is_err());
+    assert!(few.curve(8192).is_err() && all.curve(3000).is_err() && Curves::new(256, &[]).is_err());
 }
 
 #[test]
@@ -75,7 +95,7 @@ fn steps_of_no_filter_are_refused() {
     let twice = [steps[0], steps[0]];
     let last = steps.iter().rposition(|step| step.left.is_some()).unwrap();
     for steps in [&twice[..], &steps[last..]] {
-        let mut curves = Curves::new(512).unwrap();
+        let mut curves = Curves::new(512, &[]).unwrap();
         assert_eq!(curves.push(steps).unwrap_err().kind(), crate::ErrorKind::Trace);
     }
 }

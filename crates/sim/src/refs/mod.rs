@@ -12,10 +12,14 @@ mod curve;
 #[cfg(test)]
 mod differential;
 mod pages;
+//mod questions;
+mod second_tlb;
 mod stack;
 mod trees;
 
 pub use curve::Curve;
+//pub use questions::{Answers, Questions, SizeAnswer, run};
+pub use second_tlb::TlbShape;
 
 use crate::Error;
 use pages::Pages;
@@ -34,7 +38,7 @@ pub type ByKind = [u64; ReferenceKind::ALL.len()];
 
 /// Stack distances of a filtered trace at every page size up to a largest one.
 ///
-/// Memory: per distinct page of each size a few words, and a tree of 64 places per 32 KiB and per
+/// Memory: per distinct page of each size a few words, and a tree of 64 pages per 32 KiB and per
 /// 2 MiB that the program used.
 pub struct Curves {
     pages: Pages,
@@ -42,12 +46,13 @@ pub struct Curves {
 }
 
 impl Curves {
-    /// Curves of every page size up to `page_bytes_max`.
+    /// Curves of every page size up to `page_bytes_max`; beside them second TLBs of these shapes.
     ///
     /// # Errors
     /// A size that is none of [`page_sizes`].
-    pub fn new(page_bytes_max: u64) -> Result<Curves, Error> {
-        Ok(Curves { pages: Pages::new(level(page_bytes_max)? + 1), steps: ByKind::default() })
+    pub fn new(page_bytes_max: u64, second_tlbs: &[TlbShape]) -> Result<Curves, Error> {
+        let pages = Pages::new(level(page_bytes_max)? + 1, second_tlbs);
+        Ok(Curves { pages, steps: ByKind::default() })
     }
 
     /// Counts the next steps of the trace.
@@ -71,9 +76,15 @@ impl Curves {
     /// # Errors
     /// A size that is none of [`page_sizes`], or larger than the largest asked for.
     pub fn curve(&self, page_bytes: u64) -> Result<Curve, Error> {
-        self.pages.curve(level(page_bytes)?).ok_or_else(|| {
-            Error::usage(format!("pages of {page_bytes} bytes were not asked for when reading"))
-        })
+        self.pages.curve(level(page_bytes)?).ok_or_else(|| too_large(page_bytes))
+    }
+
+    /// What missed in the first TLB, of `FILTER_BLOCKS` entries, and in each of the second ones.
+    ///
+    /// # Errors
+    /// As for `curve`.
+    pub fn second_tlb_misses(&self, page_bytes: u64) -> Result<Vec<ByKind>, Error> {
+        self.pages.second_tlb_misses(level(page_bytes)?).ok_or_else(|| too_large(page_bytes))
     }
 }
 
@@ -86,4 +97,8 @@ fn level(page_bytes: u64) -> Result<usize, Error> {
              {largest}"
         ))
     })
+}
+
+fn too_large(page_bytes: u64) -> Error {
+    Error::usage(format!("pages of {page_bytes} bytes were not asked for when reading"))
 }

@@ -4,9 +4,10 @@
 //! some size only if the half it lies in was outside, and the walk up from the block ends at the
 //! first page that was inside already; likewise when it leaves. Most walks are a few pages long.
 
-use super::curve::Curve;
+use super::second_tlb::TlbShape;
 use super::stack::PageStack;
 use super::trees::Trees;
+use super::{ByKind, Curve};
 use crate::{Error, ErrorKind};
 use types::ReferenceStep;
 
@@ -21,15 +22,20 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// No pages yet, of the `levels` smallest sizes.
-    pub fn new(levels: usize) -> Pages {
-        let stacks = (0..levels).map(|_| PageStack::new()).collect();
+    /// No pages yet, of the `levels` smallest sizes, and empty TLBs of these shapes for each.
+    pub fn new(levels: usize, second_tlbs: &[TlbShape]) -> Pages {
+        let stacks = (0..levels).map(|_| PageStack::new(second_tlbs)).collect();
         Pages { stacks, trees: Trees::new(), found: Vec::new() }
     }
 
     /// What was counted so far for the page size at `level`, if it is counted.
     pub fn curve(&self, level: usize) -> Option<Curve> {
         self.stacks.get(level).map(|stack| stack.curve(self.trees.pages(level)))
+    }
+
+    /// What missed in the first TLB and in each second one, for the page size at `level`.
+    pub fn second_tlb_misses(&self, level: usize) -> Option<Vec<ByKind>> {
+        self.stacks.get(level).map(|stack| stack.second_tlb_misses().collect())
     }
 
     /// Counts the next steps.
@@ -67,7 +73,9 @@ impl Pages {
         let Pages { stacks, trees, found, .. } = self;
         for (step, tree) in steps.iter().zip(found.chunks_exact(2)) {
             let entered = trees.walk(tree[0], step.block, |level, page| {
-                stacks.get_mut(level).is_some_and(|stack| stack.enter(page, step.kind))
+                stacks
+                    .get_mut(level)
+                    .is_some_and(|stack| stack.enter(page, step.block >> level, step.kind))
             });
             if entered == 0 {
                 return Err(refused("a block enters the filter that it holds"));

@@ -1,9 +1,10 @@
 //! The LRU stack of the pages of one size: those in the filter on top, in no known order, and
 //! below them the others in the order in which they left it.
 
+use super::second_tlb::{SecondTlb, TlbShape};
 use super::{ByKind, Curve};
 use crate::marks::Marks;
-use types::ReferenceKind;
+use types::{FILTER_BLOCKS, ReferenceKind};
 
 /// Positions per page below the filter: packing costs some accesses per page, so this makes it rare.
 const POSITIONS_PER_PAGE: usize = 4;
@@ -61,10 +62,12 @@ pub struct PageStack {
     by_distance: Vec<ByKind>,
     /// Dirty pages evicted by memories by their frames: how many more than with one frame less.
     write_backs: Vec<i64>,
+    second_tlbs: Vec<SecondTlb>,
 }
 
 impl PageStack {
-    pub fn new() -> PageStack {
+    /// No pages yet, and empty TLBs of these shapes behind the first.
+    pub fn new(second_tlbs: &[TlbShape]) -> PageStack {
         PageStack {
             marks: Marks::new(0),
             below: 0,
@@ -72,12 +75,13 @@ impl PageStack {
             cold: ByKind::default(),
             by_distance: Vec::new(),
             write_backs: vec![0],
+            second_tlbs: second_tlbs.iter().copied().map(SecondTlb::new).collect(),
         }
     }
 
-    /// A block of the page enters the filter; whether the page was outside.
+    /// A block of the page of this number enters the filter; whether the page was outside.
     #[inline(always)]
-    pub fn enter(&mut self, page: &mut Page, kind: ReferenceKind) -> bool {
+    pub fn enter(&mut self, page: &mut Page, number: u64, kind: ReferenceKind) -> bool {
         if let Some(position) = page.place.position() {
             let distance = self.held + self.below - self.marks.take(position);
             self.by_distance[distance as usize][kind as usize] += 1;
@@ -87,10 +91,14 @@ impl PageStack {
                 self.write_backs[distance as usize + 1] -= 1;
                 page.dirty_from = distance + 1;
             }
+            if distance >= FILTER_BLOCKS as u32 {
+                self.miss_first_tlb(number, kind);
+            }
         } else if page.place == Place::NEVER {
             self.cold[kind as usize] += 1;
             self.by_distance.push(ByKind::default());
             self.write_backs.push(0);
+            self.miss_first_tlb(number, kind);
         } else {
             page.place.0 |= Place::WHOLE;
             return false;
@@ -124,6 +132,13 @@ impl PageStack {
         true
     }
 
+    #[inline(always)]
+    fn miss_first_tlb(&mut self, page: u64, kind: ReferenceKind) {
+        for tlb in &mut self.second_tlbs {
+            tlb.look_up(page, kind);
+        }
+    }
+
     /// How many pages may leave the filter before `pack` is due.
     pub fn room(&self) -> usize {
         self.marks.free()
@@ -141,6 +156,11 @@ impl PageStack {
         for _ in 0..self.below {
             self.marks.append();
         }
+    }
+
+    /// What missed in the first TLB and in each of the second ones.
+    pub fn second_tlb_misses(&self) -> impl Iterator<Item = ByKind> {
+        self.second_tlbs.iter().map(SecondTlb::misses)
     }
 
     /// What was counted so far; `pages` are those of this size.
