@@ -169,6 +169,7 @@ def test_dependencies_say_why_they_are_there_and_are_pinned() -> None:
 
 CATALOGS = {
     "formats": ("docs/formats.md", _core.formats),
+    "reference-formats": ("docs/formats.md", _core.reference_formats),
     "policies": ("docs/analyses.md", _core.policies),
     "architectures": ("docs/architectures.md", _core.architectures),
     "devices": ("docs/devices.md", _core.devices),

@@ -7,6 +7,7 @@ mod events;
 mod opening;
 mod progress;
 mod recordings;
+mod references;
 mod simulations;
 mod studies;
 mod tables;
@@ -25,6 +26,8 @@ mod _core {
     use super::recordings::{
         classes, column, events, formats, import_trace, info, kinds, slice_trace,
     };
+    #[pymodule_export]
+    use super::references::{import_references, reference_formats, references_info};
     #[pymodule_export]
     use super::simulations::{
         architectures, describe_request, device, devices, latency_ratios, simulate, simulate_many,

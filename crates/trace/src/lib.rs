@@ -15,6 +15,7 @@ mod open;
 pub mod pipeline;
 mod record;
 pub mod recording;
+pub mod references;
 pub mod renumber;
 pub mod replay;
 mod rows;

@@ -89,6 +89,35 @@ impl Lines {
         Ok(Some((&self.input.held()[..length], self.count + 1)))
     }
 
+    /// Hands the lines of the next block, without their ends, to `take`, and books those that it
+    /// refuses; false at the end of the input.
+    ///
+    /// # Errors
+    /// What the input cannot deliver; the first line refused, where the ledger is strict.
+    pub fn read_block(
+        &mut self,
+        ledger: &mut Ledger,
+        mut take: impl FnMut(&[u8]) -> Result<(), Expected>,
+    ) -> Result<bool, Error> {
+        let path = self.input.path().to_owned();
+        let Some((block, first)) = self.block()? else {
+            return Ok(false);
+        };
+        let (mut rest, mut number) = (block, first);
+        while !rest.is_empty() {
+            let line_end = memchr(b'\n', rest).unwrap_or(rest.len());
+            if let Err(Expected(what)) = take(trimmed(&rest[..line_end])) {
+                ledger.reject(&path, number, what)?;
+            }
+            rest = rest.get(line_end + 1..).unwrap_or_default();
+            number += 1;
+        }
+        let length = block.len();
+        self.count = number - 1;
+        self.input.consume(length);
+        Ok(true)
+    }
+
     fn pass_over_line(&mut self) -> Result<(), Error> {
         loop {
             let held = self.input.fill()?;

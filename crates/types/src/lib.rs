@@ -10,5 +10,7 @@ mod units;
 pub use event::{Event, EventFlags, EventKind, Events, PageClass};
 pub use prefetch::prefetch;
 pub use progress::{Cancelled, NoProgress, Progress};
-pub use reference::{BLOCK_BYTES, FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep};
+pub use reference::{
+    BLOCK_BYTES, FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep, ReferenceTotals,
+};
 pub use units::{Bytes, Nanos, PAGE_BYTES, PageId, ProcessId};

@@ -49,7 +49,8 @@ pub struct LeftBlock {
 /// filter for every page size from one block up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReferenceStep {
-    /// References of the program since the step before, this one included.
+    /// References of the program since the step before, this one included. 0 where a reference
+    /// that crosses a block's end brings in its second block: the step before counts it.
     pub references: u64,
     /// What the reference did.
     pub kind: ReferenceKind,
@@ -57,4 +58,31 @@ pub struct ReferenceStep {
     pub block: u64,
     /// The block that left for it; none while the filter fills.
     pub left: Option<LeftBlock>,
+}
+
+/// How often a program referred to memory, by kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReferenceTotals {
+    /// Instructions fetched.
+    pub instructions: u64,
+    /// Data read.
+    pub reads: u64,
+    /// Data written, or read and written by one instruction.
+    pub writes: u64,
+}
+
+impl ReferenceTotals {
+    /// Counts one more reference of `kind`.
+    pub fn add(&mut self, kind: ReferenceKind) {
+        match kind {
+            ReferenceKind::Instruction => self.instructions += 1,
+            ReferenceKind::Read => self.reads += 1,
+            ReferenceKind::Write => self.writes += 1,
+        }
+    }
+
+    /// References of every kind; none where they are more than a number holds.
+    pub fn all(self) -> Option<u64> {
+        self.instructions.checked_add(self.reads)?.checked_add(self.writes)
+    }
 }

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from pagewise import recording
-from pagewise.commands.options import As, Force, Format, Json, Map
-from pagewise.errors import DataLost
+from pagewise.commands.options import Force, Format, Json, Map
+from pagewise.commands.references import import_summary
+from pagewise.errors import DataLost, UsageError
+from pagewise.references import import_references
 from pagewise.terminal import facts, say, show, show_json, watched
 from pagewise.units import format_count, format_share, parse_share
 
 EXAMPLES = (
     "pagewise import trace.csv.gz -o trace.parquet --as block",
     "pagewise import a.csv -o a.parquet --as objects --map time=time,op=op,size=size,id=lbn",
+    "pagewise import lackey.txt -o program.pwf --as refs",
 )
+REFERENCES = "refs"
+As: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="swap|block|objects|refs",
+        help="What a record is: block splits requests into 4 KiB pages; objects takes each record "
+        "as one access to the object its id names; refs takes each as a memory reference of a "
+        "program, and writes a .pwf file.",
+    ),
+]
 
 
 def run(
@@ -29,7 +43,7 @@ def run(
     ],
     output: Annotated[
         str,
-        typer.Option("-o", "--output", metavar="TRACE.parquet", help="The trace file to write."),
+        typer.Option("-o", "--output", metavar="TRACE", help="The trace file to write."),
     ],
     format: Format = None,
     as_: As = None,
@@ -49,9 +63,20 @@ def run(
 ) -> None:
     """Read recordings of any known format into one trace file.
 
-    Times are kept in nanoseconds, sizes in bytes; a page is 4 KiB.
+    Times are kept in nanoseconds, sizes in bytes; a page is 4 KiB. With --as refs one file of
+    memory references becomes a .pwf file.
     """
     limit = None if loss_limit is None else parse_share(loss_limit)
+    if as_ == REFERENCES:
+        if len(files) != 1 or map_:
+            raise UsageError("--as refs takes one file, and no --map")
+        with watched("importing") as progress:
+            told = import_references(
+                files[0], output, format=format, strict=strict, force=force, progress=progress
+            )
+        show_result(told, import_summary(told, output), json)
+        check_losses(told, limit, output)
+        return
     with watched("importing") as progress:
         result = recording.import_trace(
             files,
@@ -63,13 +88,18 @@ def run(
             force=force,
             progress=progress,
         )
+    show_result(result, summary(result, output), json)
+    check_losses(result, limit, output)
+
+
+def show_result(result: dict[str, Any], rows: list[tuple[str, str]], json: bool) -> None:
+    """Prints the bad lines, and the result as JSON or in words."""
     for line in reject_lines(result):
         say(line)
     if json:
         show_json(result)
     else:
-        show(facts(summary(result, output)))
-    check_losses(result, limit, output)
+        show(facts(rows))
 
 
 def reject_lines(result: dict[str, Any]) -> list[str]:
@@ -123,8 +153,8 @@ def pairs(counts: Any) -> list[tuple[str, int]]:
 
 def check_losses(result: dict[str, Any], limit: float | None, path: str) -> None:
     """Raises DataLost when more than ``limit`` of the records was lost."""
-    lost = sum(loss["count"] for loss in result.get("losses", []))
-    share = lost / max(1, lost + result["events"])
+    lost = sum(loss["count"] for loss in result["losses"])
+    share = lost / max(1, lost + result.get("events", result.get("references", 0)))
     if limit is not None and share > limit:
         raise DataLost(
             f"{path}: {format_count(lost)} records lost, {format_share(share)} of all; "

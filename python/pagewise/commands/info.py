@@ -8,6 +8,8 @@ import typer
 
 from pagewise.commands.import_ import check_losses, disorder, pairs, reject_lines
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
+from pagewise.commands.references import info_summary
+from pagewise.references import is_references, references_info
 from pagewise.terminal import facts, say, show, show_json, watched
 from pagewise.units import format_count, format_seconds, parse_share
 
@@ -29,6 +31,14 @@ def run(
 ) -> None:
     """Say what a recording holds, what is absent or lost, and which analyses that rules out."""
     limit = None if loss_limit is None else parse_share(loss_limit)
+    if is_references(trace):
+        with watched("reading") as progress:
+            told = references_info(trace, progress=progress)
+        if json:
+            show_json(told)
+        else:
+            show(facts(info_summary(told)))
+        return
     with watched("reading") as progress:
         result = opened(trace, format, as_, map_).info(progress=progress)
     for line in reject_lines(result["header"]):

@@ -12,7 +12,7 @@ from pagewise.commands.options import Json
 from pagewise.errors import UsageError
 from pagewise.terminal import figures, show, show_json
 
-FAMILIES = ("formats", "policies", "architectures", "devices")
+FAMILIES = ("formats", "reference-formats", "policies", "architectures", "devices")
 EXAMPLES = ("pagewise list architectures",)
 
 
@@ -20,7 +20,7 @@ def run(
     family: Annotated[
         str | None,
         typer.Argument(
-            metavar="[formats|policies|architectures|devices]",
+            metavar="[formats|reference-formats|policies|architectures|devices]",
             help="What to list; default: all.",
             show_default=False,
         ),
@@ -43,6 +43,7 @@ def rows(family: str) -> list[dict[str, Any]]:
     """The catalog of one family: name, summary and, for architectures, options."""
     listing = {
         "formats": _core.formats,
+        "reference-formats": _core.reference_formats,
         "policies": _core.policies,
         "architectures": _core.architectures,
         "devices": _core.devices,

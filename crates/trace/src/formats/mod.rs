@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::Input;
 use crate::record::{Mapping, RecordReader};
+use crate::references::MAGIC;
 use crate::{Error, ErrorKind, Position};
 
 /// How sure a format is that a recording is its own.
@@ -176,7 +177,8 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Files that are no recordings of ours but that people try, and what to do with them.
-const FOREIGN_MARKS: [(&[u8], &str); 5] = [
+const FOREIGN_MARKS: [(&[u8], &str); 6] = [
+    (MAGIC, "a trace of memory references, not of pages"),
     (b"PK\x03\x04", "a zip archive: unpack it first"),
     (b"\xfd7zXZ", "an xz file: unpack it first"),
     (b"BZh", "a bzip2 file: unpack it first"),
@@ -185,7 +187,7 @@ const FOREIGN_MARKS: [(&[u8], &str); 5] = [
 ];
 
 /// The whole lines that a recording begins with, without comments and empty lines, at most `limit`.
-fn head_lines(head: &[u8], limit: usize) -> Vec<&[u8]> {
+pub(crate) fn head_lines(head: &[u8], limit: usize) -> Vec<&[u8]> {
     let whole = match memchr::memrchr(b'\n', head) {
         Some(line_end) => &head[..line_end],
         None => head,

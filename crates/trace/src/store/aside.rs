@@ -25,7 +25,7 @@ const OPEN_FILES: &str = "/proc/self/fd";
 const PREFIX: &str = ".pagewise-";
 
 /// A file beside its target that vanishes unless it is given the target's name.
-pub(super) struct Aside {
+pub(crate) struct Aside {
     file: File,
     folder: PathBuf,
     /// Its name, where a file must have one.
@@ -37,7 +37,7 @@ impl Aside {
     ///
     /// # Errors
     /// What the operating system refuses.
-    pub(super) fn create(target: &Path) -> Result<Aside, Error> {
+    pub(crate) fn create(target: &Path) -> Result<Aside, Error> {
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
         let unnamed = if Path::new(OPEN_FILES).is_dir() { unnamed(&folder).ok() } else { None };
@@ -60,7 +60,7 @@ impl Aside {
     /// # Errors
     /// `AlreadyExists` if there is one and it is not to be replaced, or what the operating system
     /// refuses.
-    pub(super) fn persist(self, target: &Path, replaces: bool) -> Result<(), Error> {
+    pub(crate) fn persist(self, target: &Path, replaces: bool) -> Result<(), Error> {
         let source = Path::new(OPEN_FILES).join(self.file.as_raw_fd().to_string());
         let link = |name: &Path| {
             linkat(CWD, &source, CWD, name, AtFlags::SYMLINK_FOLLOW).map_err(Error::from)

@@ -36,12 +36,13 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use aside::Aside;
 pub use info::{Info, ProcessInfo, info};
 pub use reader::Reader;
 pub use save::save;
 pub use slice::slice;
 pub use writer::Writer;
-pub(crate) use writer::refuse_inputs;
+pub(crate) use writer::{refuse_existing, refuse_inputs};
 
 /// Version of the layout above, which headers carry as `schema`.
 pub const SCHEMA: u32 = 1;

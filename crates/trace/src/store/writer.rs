@@ -45,12 +45,7 @@ impl Writer {
     /// A file that is there already, anything there that is no regular file (renaming over a
     /// device would replace it), or a folder that cannot be written to.
     pub fn create(path: &Path, replaces: bool) -> Result<Writer, Error> {
-        if path.exists() && !path.is_file() {
-            return Err(Error::new(ErrorKind::Usage, path, "is not a regular file"));
-        }
-        if !replaces && path.exists() {
-            return Err(exists(path));
-        }
+        refuse_existing(path, replaces)?;
         // Fails early where the folder is missing or read-only, not after an hour of import.
         drop(aside(path)?);
         Ok(Writer {
@@ -173,6 +168,20 @@ pub(crate) fn refuse_inputs<'a>(
     let Some(target) = canonical(output) else { return Ok(()) };
     if inputs.into_iter().any(|input| canonical(input).as_ref() == Some(&target)) {
         return Err(Error::new(ErrorKind::Usage, output, "is an input as well"));
+    }
+    Ok(())
+}
+
+/// Refuses to write over what is there, unless it is a regular file that is to be replaced.
+///
+/// # Errors
+/// `Usage`, with what to do.
+pub(crate) fn refuse_existing(path: &Path, replaces: bool) -> Result<(), Error> {
+    if path.exists() && !path.is_file() {
+        return Err(Error::new(ErrorKind::Usage, path, "is not a regular file"));
+    }
+    if !replaces && path.exists() {
+        return Err(exists(path));
     }
     Ok(())
 }

@@ -1,0 +1,119 @@
+//! Layout of a `.pwf` file, and what it says beside its steps.
+//!
+//! | bytes | what |
+//! |---|---|
+//! | 6 | [`MAGIC`] |
+//! | 2 | [`VERSION`] |
+//! | 4, then as many | [`Origin`] as JSON |
+//! | 4, then as many, repeated | a zstd frame with a checksum |
+//!
+//! All numbers are little endian. The first byte of an unpacked frame says what it is: `STEPS` (see
+//! `frame`), or `END`, followed by [`Ending`] as JSON, after which nothing comes. A file without
+//! `END` was cut, and is read up to its last whole frame.
+
+use serde::{Deserialize, Serialize};
+use types::{BLOCK_BYTES, FILTER_BLOCKS, ReferenceTotals};
+
+/// First bytes of the file.
+pub const MAGIC: &[u8; 6] = b"PWREFS";
+
+/// Version of the layout.
+pub(super) const VERSION: u16 = 1;
+
+/// First byte of a frame with steps.
+pub(super) const STEPS: u8 = b'S';
+
+/// First byte of the last frame.
+pub(super) const END: u8 = b'E';
+
+/// Most bytes of the origin: a command line is shorter.
+pub(super) const ORIGIN_BYTES_MAX: usize = 4 << 20;
+
+/// Where a trace comes from, known before its first reference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The pagewise that wrote it.
+    pub pagewise: String,
+    /// `capture`, or the catalog name of the format that it was imported from.
+    pub format: String,
+    /// The captured command, or the imported file.
+    pub command: Vec<String>,
+    /// The processor that the captured program is made for, as QEMU names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub architecture: Option<String>,
+    /// Whether a capture kept every thread, or the first alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows_threads: Option<bool>,
+    /// Bytes of a block of the filter.
+    pub block_bytes: u64,
+    /// Blocks that the filter holds.
+    pub filter_blocks: usize,
+}
+
+impl Origin {
+    /// An origin of this pagewise.
+    pub fn new(format: &str, command: Vec<String>) -> Origin {
+        Origin {
+            pagewise: env!("CARGO_PKG_VERSION").to_owned(),
+            format: format.to_owned(),
+            command,
+            architecture: None,
+            follows_threads: None,
+            block_bytes: BLOCK_BYTES,
+            filter_blocks: FILTER_BLOCKS,
+        }
+    }
+}
+
+/// Why a trace ends where it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stop {
+    /// There was no more.
+    End,
+    /// It has as many references as were asked for.
+    Limit,
+    /// Whoever captured it stopped it.
+    Interrupt,
+}
+
+/// What a captured program started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Processes {
+    /// Threads, the first one included.
+    pub threads: u32,
+    /// Child processes; none of them is followed.
+    pub children: u32,
+    /// Other programs in its own place (execve); none of them is followed.
+    pub programs: u32,
+}
+
+/// What is known once a trace is whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ending {
+    /// Instructions fetched.
+    pub instructions: u64,
+    /// Data read.
+    pub reads: u64,
+    /// Data written, or read and written by one instruction.
+    pub writes: u64,
+    /// Why it ends.
+    pub stop: Stop,
+    /// What a captured program started; none of an imported trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processes: Option<Processes>,
+}
+
+impl Ending {
+    /// The end of a trace with so many references.
+    pub fn new(totals: ReferenceTotals, stop: Stop, processes: Option<Processes>) -> Ending {
+        let ReferenceTotals { instructions, reads, writes } = totals;
+        Ending { instructions, reads, writes, stop, processes }
+    }
+
+    /// How many references there are.
+    pub fn totals(&self) -> ReferenceTotals {
+        let Ending { instructions, reads, writes, .. } = *self;
+        ReferenceTotals { instructions, reads, writes }
+    }
+}

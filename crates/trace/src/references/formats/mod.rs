@@ -1,0 +1,108 @@
+//! Foreign formats of memory references: one file and one row each.
+
+mod addresses;
+mod lackey;
+mod refs3;
+
+use crate::formats::{BYTE_ORDER_MARK, Confidence};
+use crate::input::Input;
+use crate::ledger::Ledger;
+use crate::lines::{Expected, Lines};
+use crate::{Error, ErrorKind, Position};
+
+use super::filter::Reference;
+
+/// The longest reference that is believed: an instruction that saves all registers writes some
+/// kilobytes, and every 512 bytes are a step.
+const REFERENCE_BYTES_MAX: u32 = 64 * 1024;
+
+/// Delivers the references of one file, in order.
+pub trait ReferenceReader: Send {
+    /// Appends the next references; false at the end of the file.
+    ///
+    /// # Errors
+    /// What cannot be read, with its position.
+    fn read(&mut self, references: &mut Vec<Reference>, ledger: &mut Ledger)
+    -> Result<bool, Error>;
+}
+
+/// One foreign format of references.
+pub struct Format {
+    /// Its name everywhere.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// How surely a file that begins with these bytes (decompressed) has this format.
+    pub sniff: fn(head: &[u8]) -> Confidence,
+    /// Starts reading.
+    pub open: fn(Lines) -> Result<Box<dyn ReferenceReader>, Error>,
+}
+
+/// Every format. The order matters where two are equally sure.
+pub const CATALOG: &[Format] = &[lackey::FORMAT, refs3::FORMAT, addresses::FORMAT];
+
+/// The format with this name.
+pub fn by_name(name: &str) -> Option<&'static Format> {
+    CATALOG.iter().find(|format| format.name == name)
+}
+
+/// The names of all formats, for people.
+pub fn names() -> String {
+    CATALOG.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The format of a file, by its content.
+///
+/// # Errors
+/// `UnknownFormat` where no format recognises it.
+pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
+    input.fill()?;
+    let held = input.held();
+    let head = held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held);
+    let mut best = (Confidence::No, None);
+    for format in CATALOG {
+        let confidence = (format.sniff)(head);
+        if confidence > best.0 {
+            best = (confidence, Some(format));
+        }
+    }
+    best.1.ok_or_else(|| {
+        let message = format!("no known format of references; formats are {}", names());
+        Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))
+    })
+}
+
+/// Reads a file whose lines speak for themselves, by the rules of one.
+struct LineReader {
+    lines: Lines,
+    /// What a line refers to; none of a line that is no reference and none that is missed.
+    parse: fn(&[u8]) -> Result<Option<Reference>, Expected>,
+}
+
+impl ReferenceReader for LineReader {
+    fn read(
+        &mut self,
+        references: &mut Vec<Reference>,
+        ledger: &mut Ledger,
+    ) -> Result<bool, Error> {
+        self.lines.read_block(ledger, |line| {
+            references.extend((self.parse)(line)?);
+            Ok(())
+        })
+    }
+}
+
+/// A size in bytes, if a reference may be that long.
+fn size(bytes: u64) -> Option<u32> {
+    u32::try_from(bytes).ok().filter(|&bytes| bytes <= REFERENCE_BYTES_MAX)
+}
+
+/// The hexadecimal number that `text` begins with, and what follows it.
+fn take_hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    let length = text.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(text.len());
+    let digits = std::str::from_utf8(&text[..length]).ok()?;
+    Some((u64::from_str_radix(digits, 16).ok()?, &text[length..]))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! The conformance test of the catalog, and the cases of single formats.
+
+use super::*;
+use crate::references::replay;
+use types::ReferenceKind::{Instruction, Read, Write};
+
+/// Every reference of `text`, and the numbers of the lines that cannot be read.
+fn read(format: &Format, text: &str) -> (Vec<Reference>, Vec<u64>) {
+    let lines = Lines::new(Input::from_bytes("sample", text.as_bytes().to_vec()).unwrap());
+    let mut reader = (format.open)(lines).unwrap();
+    let (mut references, mut ledger) = (Vec::new(), Ledger::new(false));
+    while reader.read(&mut references, &mut ledger).unwrap() {}
+    (references, ledger.rejects().1.iter().map(|reject| reject.line).collect())
+}
+
+fn by_content(text: &str) -> Result<&'static str, Error> {
+    let mut input = Input::from_bytes("sample", text.as_bytes().to_vec())?;
+    recognise(&mut input).map(|format| format.name)
+}
+
+#[test]
+fn every_format_recognises_its_own_is_documented_and_survives_anything() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(folder.join("docs/formats.md")).unwrap();
+    for format in CATALOG {
+        let seed = folder.join("fuzz/seeds").join(format.name).join("small");
+        let text = std::fs::read_to_string(&seed).unwrap();
+        assert_eq!(by_content(&text).unwrap(), format.name);
+        assert!(page.contains(&format!("\n| `{}` | ", format.name)), "{}", format.name);
+        let (references, rejects) = read(format, &text);
+        assert!(!references.is_empty() && rejects.is_empty(), "{}", format.name);
+        assert_eq!(read(format, &text.replace('\n', "\r\n")).0, references);
+        for place in 0..text.len() {
+            let mut spoilt = text.clone().into_bytes();
+            for value in [b'9', 0xff, b'\n'] {
+                spoilt[place] = value;
+                replay(format.name, &spoilt);
+                replay(format.name, &spoilt[..place]);
+            }
+        }
+    }
+    let error = by_content("hello\nworld\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "sample at byte 0: no known format of references; formats are \
+                                   lackey, refs3, addresses"
+    );
+}
+
+#[test]
+fn a_modification_of_lackey_is_one_write() {
+    let text =
+        "==12== Lackey\nI  04016b80,3\n S 1ffeffe7e0,8\n L 00100,1\n M 00200,4\nhello\n I 1,1";
+    let (references, rejects) = read(&lackey::FORMAT, text);
+    let told: Vec<_> = references.iter().map(|one| (one.kind, one.address, one.bytes)).collect();
+    assert_eq!(
+        told,
+        [
+            (Instruction, 0x401_6b80, 3),
+            (Write, 0x1f_feff_e7e0, 8),
+            (Read, 0x100, 1),
+            (Write, 0x200, 4)
+        ]
+    );
+    assert_eq!(rejects, [6, 7]);
+}
+
+#[test]
+fn the_three_columns_are_those_of_their_authors() {
+    let text = "readi\t0x04000BE0\t2\nwrite\t0xBEFFFACC\t4\nreadd\t0401582C 4 \nread\t0x1\t1\n\
+                write\t0x1\t65537\nwrite\t0x1g\t1\nreadi\t0x1\t1\t1\n";
+    let (references, rejects) = read(&refs3::FORMAT, text);
+    let told: Vec<_> = references.iter().map(|one| (one.kind, one.address, one.bytes)).collect();
+    assert_eq!(
+        told,
+        [(Instruction, 0x400_0be0, 2), (Write, 0xbeff_facc, 4), (Read, 0x401_582c, 4)]
+    );
+    assert_eq!(rejects, [4, 5, 6, 7]);
+}
+
+#[test]
+fn addresses_may_have_a_type_and_a_size() {
+    let (references, rejects) = read(&addresses::FORMAT, "address\n0x1000\n4096\n\n# end\nx\n");
+    assert_eq!(references, [Reference { kind: Read, address: 4096, bytes: 1 }; 2]);
+    assert_eq!(rejects, [6]);
+    let text = "time;size;Address;type\n1;8;0x20;W\n1;8;0x20;instruction\n1;8;0x20;x\n1;8\n";
+    let (references, rejects) = read(&addresses::FORMAT, text);
+    let one = Reference { kind: Write, address: 0x20, bytes: 8 };
+    assert_eq!(references, [one, Reference { kind: Instruction, ..one }]);
+    assert_eq!(rejects, [4, 5]);
+}

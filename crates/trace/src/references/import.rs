@@ -1,0 +1,116 @@
+//! Import: foreign files of references into a trace, in one pass and bounded memory.
+
+use std::io::BufWriter;
+use std::path::Path;
+
+use serde::Serialize;
+use types::{Progress, ReferenceTotals};
+
+use super::filter::Filter;
+use super::formats::{self, Format};
+use super::{Ending, Origin, Stop, Writer};
+use crate::input::Input;
+use crate::ledger::Ledger;
+use crate::lines::Lines;
+use crate::store::{Aside, refuse_existing, refuse_inputs};
+use crate::{Error, ErrorKind, Loss, Reject};
+
+/// What the caller decides about an import.
+#[derive(Clone, Debug, Default)]
+pub struct ReferenceImportOptions {
+    /// Catalog name of the format; none = recognised by content.
+    pub format: Option<String>,
+    /// A line that cannot be read is an error.
+    pub strict: bool,
+    /// An output that exists is replaced.
+    pub force: bool,
+}
+
+/// What an import did.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReferenceImportReport {
+    /// Catalog name of the format.
+    pub format: String,
+    /// All references.
+    pub references: u64,
+    /// Instructions fetched.
+    pub instructions: u64,
+    /// Data read.
+    pub reads: u64,
+    /// Data written, or read and written by one instruction.
+    pub writes: u64,
+    /// References that the filter did not absorb.
+    pub steps: u64,
+    /// Lines that could not be read.
+    pub rejected: u64,
+    /// The first ten of them.
+    pub rejects: Vec<Reject>,
+    /// What was lost.
+    pub losses: Vec<Loss>,
+}
+
+/// Imports `path` (`-` is standard input) into the trace `output`, which appears only once it is
+/// complete.
+///
+/// # Errors
+/// What cannot be read, recognised or written, with file and position; `Cancelled` if `progress`
+/// asks to stop. No output is left behind then.
+pub fn import(
+    path: &Path,
+    output: &Path,
+    options: &ReferenceImportOptions,
+    progress: &dyn Progress,
+) -> Result<ReferenceImportReport, Error> {
+    let written = |error: std::io::Error| Error::new(ErrorKind::Io, output, error.to_string());
+    refuse_inputs([path], output)?;
+    refuse_existing(output, options.force)?;
+    let mut input = Input::open(path, false)?;
+    let format = choose(&mut input, options.format.as_deref())?;
+    let meter = input.meter();
+    let file_bytes =
+        if path.is_file() { path.metadata().map_or(0, |found| found.len()) } else { 0 };
+
+    let origin = Origin::new(format.name, vec![path.to_string_lossy().into_owned()]);
+    let aside = Aside::create(output).map_err(written)?;
+    let mut writer = Writer::new(BufWriter::new(aside), &origin).map_err(written)?;
+    let mut source = (format.open)(Lines::new(input))?;
+    let (mut filter, mut ledger) = (Filter::new(), Ledger::new(options.strict));
+    let (mut references, mut steps, mut steps_written) = (Vec::new(), Vec::new(), 0);
+    while source.read(&mut references, &mut ledger)? {
+        for reference in references.drain(..) {
+            filter.refer(reference, &mut steps);
+        }
+        writer.write(&steps, filter.totals()).map_err(written)?;
+        steps_written += steps.len() as u64;
+        steps.clear();
+        progress
+            .advance(meter.bytes(), file_bytes)
+            .map_err(|_| Error::new(ErrorKind::Cancelled, output, "cancelled"))?;
+    }
+    let totals = filter.totals();
+    let buffer = writer.finish(&Ending::new(totals, Stop::End, None)).map_err(written)?;
+    let aside = buffer.into_inner().map_err(|error| written(error.into_error()))?;
+    aside.persist(output, options.force).map_err(written)?;
+    let ReferenceTotals { instructions, reads, writes } = totals;
+    let (rejected, rejects) = ledger.rejects();
+    Ok(ReferenceImportReport {
+        format: format.name.to_owned(),
+        references: instructions + reads + writes,
+        instructions,
+        reads,
+        writes,
+        steps: steps_written,
+        rejected,
+        rejects: rejects.to_vec(),
+        losses: ledger.losses(),
+    })
+}
+
+fn choose(input: &mut Input, name: Option<&str>) -> Result<&'static Format, Error> {
+    let Some(name) = name else { return formats::recognise(input) };
+    formats::by_name(name).ok_or_else(|| {
+        let names = formats::names();
+        let message = format!("no format of references is called {name:?}; there are {names}");
+        Error::new(ErrorKind::Usage, input.path(), message)
+    })
+}

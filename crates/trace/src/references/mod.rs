@@ -1,0 +1,26 @@
+//! Traces of memory references: what a program did at which address, thinned by a filter that keeps
+//! every page size comparable.
+//!
+//! References enter from a running program (`capture/`) or from a foreign file (`formats`), pass
+//! the [`Filter`], and become a trace of [`SlotStep`]s that [`Writer`] stores. [`Reader`] gives them
+//! out as [`ReferenceStep`](types::ReferenceStep)s. docs/formats.md describes the file.
+
+mod file;
+mod filter;
+pub mod formats;
+mod frame;
+mod import;
+mod info;
+mod reader;
+mod replay;
+mod slots;
+mod writer;
+
+pub use file::{Ending, MAGIC, Origin, Processes, Stop};
+pub use filter::{Filter, Reference};
+pub use import::{ReferenceImportOptions, ReferenceImportReport, import};
+pub use info::{Info, info};
+pub use reader::Reader;
+pub use replay::replay;
+pub use slots::{SlotStep, Slots};
+pub use writer::Writer;

@@ -1,0 +1,333 @@
+//! A `.pwf` file to steps.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind as IoKind, Read};
+use std::path::{Path, PathBuf};
+
+use types::{ReferenceStep, ReferenceTotals};
+use zstd::bulk::Decompressor;
+
+use super::file::{END, Ending, MAGIC, ORIGIN_BYTES_MAX, Origin, STEPS, VERSION};
+use super::frame::{self, FRAME_BYTES_MAX, Streams};
+use super::slots::{SlotStep, Slots};
+use crate::{Error, ErrorKind, Position};
+
+/// Most bytes of a packed frame: what zstd makes of bytes that it cannot compress is little more.
+const PACKED_BYTES_MAX: usize = FRAME_BYTES_MAX + FRAME_BYTES_MAX / 128;
+
+/// Bytes asked of a file at once.
+const READ_BYTES: usize = 256 * 1024;
+
+/// Reads a trace of references a frame at a time, in bounded memory.
+///
+/// Steps are such as the filter makes, except that it is not checked whether a block that enters was
+/// held already.
+pub struct Reader {
+    path: PathBuf,
+    input: Box<dyn Read + Send>,
+    file_bytes: u64,
+    offset: u64,
+    origin: Origin,
+    decompressor: Decompressor<'static>,
+    packed: Vec<u8>,
+    frame: Vec<u8>,
+    streams: Streams,
+    slots: Slots,
+    steps: Vec<SlotStep>,
+    totals: ReferenceTotals,
+    /// References of all steps so far.
+    references: u64,
+    ending: Option<Ending>,
+}
+
+impl Reader {
+    /// Opens the trace at `path`, or on standard input if that is `-`.
+    ///
+    /// # Errors
+    /// What cannot be read, or is no trace of references.
+    pub fn open(path: &Path) -> Result<Reader, Error> {
+        let refused = |error| Error::new(ErrorKind::Io, path, format!("cannot open: {error}"));
+        if path.as_os_str() == "-" {
+            return Reader::new(path, Box::new(std::io::stdin()), 0);
+        }
+        let file = File::open(path).map_err(refused)?;
+        let metadata = file.metadata().map_err(refused)?;
+        if metadata.is_dir() {
+            return Err(Error::new(ErrorKind::Io, path, "is a folder, not a trace"));
+        }
+        Reader::new(path, Box::new(file), metadata.len())
+    }
+
+    /// A trace that lies in memory; `name` stands for its path.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Reader, Error> {
+        let length = bytes.len() as u64;
+        Reader::new(Path::new(name), Box::new(std::io::Cursor::new(bytes)), length)
+    }
+
+    fn new(path: &Path, input: Box<dyn Read + Send>, file_bytes: u64) -> Result<Reader, Error> {
+        let io = |error| Error::new(ErrorKind::Io, path, format!("cannot read: {error}"));
+        let mut reader = Reader {
+            path: path.to_owned(),
+            input: Box::new(BufReader::with_capacity(READ_BYTES, input)),
+            file_bytes,
+            offset: 0,
+            origin: Origin::new("", Vec::new()),
+            decompressor: Decompressor::new().map_err(io)?,
+            packed: Vec::new(),
+            frame: Vec::new(),
+            streams: Streams::default(),
+            slots: Slots::new(),
+            steps: Vec::new(),
+            totals: ReferenceTotals::default(),
+            references: 0,
+            ending: None,
+        };
+        reader.read_head()?;
+        Ok(reader)
+    }
+
+    /// The path it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the trace comes from.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// How many references there are up to the last step read at least; all of them once
+    /// `next_steps` has returned false.
+    pub fn totals(&self) -> ReferenceTotals {
+        self.totals
+    }
+
+    /// How the trace ends, once `next_steps` has returned false; none where the file was cut.
+    pub fn ending(&self) -> Option<&Ending> {
+        self.ending.as_ref()
+    }
+
+    /// Bytes of the file that were read, and its length; 0 where that is not known.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.offset, self.file_bytes)
+    }
+
+    /// Replaces `steps` by the next batch; false at the end of the trace, or of the last whole
+    /// frame of a file that was cut.
+    ///
+    /// # Errors
+    /// What cannot be read, or is not what the layout demands, with its offset.
+    pub fn next_steps(&mut self, steps: &mut Vec<ReferenceStep>) -> Result<bool, Error> {
+        steps.clear();
+        if self.ending.is_some() {
+            return Ok(false);
+        }
+        let start = self.offset;
+        if !self.next_frame()? {
+            return Ok(false);
+        }
+        let answer = match self.frame.first() {
+            Some(&STEPS) => self.take_steps(steps),
+            Some(&END) => self.take_end(),
+            _ => Err("a frame of steps or the end".to_owned()),
+        };
+        answer.map_err(|what| self.corrupt(start, &what))?;
+        if self.ending.is_some() && self.take_byte()?.is_some() {
+            return Err(self.corrupt(self.offset - 1, "expected nothing behind the end"));
+        }
+        Ok(self.ending.is_none())
+    }
+
+    fn take_steps(&mut self, steps: &mut Vec<ReferenceStep>) -> Result<(), String> {
+        let totals = frame::decode(&self.frame, &mut self.streams, &mut self.steps)
+            .map_err(|what| format!("found {what}"))?;
+        for &step in &self.steps {
+            let references = self.references.checked_add(step.references);
+            self.references = references.ok_or("found more references than a number holds")?;
+            let step = self.slots.enter(step).ok_or("found a step that no filter makes")?;
+            steps.push(step);
+        }
+        self.take_totals(totals)
+    }
+
+    fn take_end(&mut self) -> Result<(), String> {
+        let ending: Ending = serde_json::from_slice(&self.frame[1..])
+            .map_err(|error| format!("its end is damaged: {error}"))?;
+        self.take_totals(ending.totals())?;
+        self.ending = Some(ending);
+        Ok(())
+    }
+
+    fn take_totals(&mut self, totals: ReferenceTotals) -> Result<(), String> {
+        let (before, now) = (self.totals, totals);
+        let is_more = now.instructions >= before.instructions
+            && now.reads >= before.reads
+            && now.writes >= before.writes;
+        if !is_more || now.all().is_none_or(|all| all < self.references) {
+            return Err("found totals that contradict the steps".to_owned());
+        }
+        self.totals = now;
+        Ok(())
+    }
+
+    fn read_head(&mut self) -> Result<(), Error> {
+        let mut head = [0; MAGIC.len() + 2 + 4];
+        let count = self.read(&mut head)?;
+        if count == 0 {
+            return Err(self.corrupt(0, "is empty"));
+        }
+        let expected = "expected a trace of references, as `pagewise capture` and `pagewise import \
+                        --as refs` write";
+        if count < head.len() || head[..MAGIC.len()] != *MAGIC {
+            let error = Error::new(ErrorKind::UnknownFormat, &self.path, expected);
+            return Err(error.at(Position::Byte(0)));
+        }
+        let [.., v0, v1, l0, l1, l2, l3] = head;
+        let version = u16::from_le_bytes([v0, v1]);
+        if version != VERSION {
+            let message = format!("is of version {version}; this pagewise reads version {VERSION}");
+            return Err(self.corrupt(MAGIC.len() as u64, &message));
+        }
+        let start = self.offset;
+        let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
+        let mut origin = vec![0; length.min(ORIGIN_BYTES_MAX)];
+        if length > origin.len() || self.read(&mut origin)? < length {
+            return Err(self.corrupt(start, "ends within its origin"));
+        }
+        self.origin = serde_json::from_slice(&origin)
+            .map_err(|error| self.corrupt(start, &format!("its origin is damaged: {error}")))?;
+        let (blocks, bytes) = (self.origin.filter_blocks, self.origin.block_bytes);
+        if (blocks, bytes) != (types::FILTER_BLOCKS, types::BLOCK_BYTES) {
+            let message = format!(
+                "its filter holds {blocks} blocks of {bytes} bytes; this pagewise reads {} of {}",
+                types::FILTER_BLOCKS,
+                types::BLOCK_BYTES
+            );
+            return Err(self.corrupt(start, &message));
+        }
+        Ok(())
+    }
+
+    /// Unpacks the next frame; false where the file ends, be it within a frame.
+    fn next_frame(&mut self) -> Result<bool, Error> {
+        let start = self.offset;
+        let mut length = [0; 4];
+        if self.read(&mut length)? < length.len() {
+            return Ok(false);
+        }
+        let length = u32::from_le_bytes(length) as usize;
+        if length > PACKED_BYTES_MAX {
+            return Err(self.corrupt(start, &format!("expected a frame, found {length} bytes")));
+        }
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.resize(length, 0);
+        let count = self.read(&mut packed)?;
+        self.packed = packed;
+        if count < length {
+            return Ok(false);
+        }
+        self.frame.clear();
+        self.frame.reserve(FRAME_BYTES_MAX);
+        self.decompressor.decompress_to_buffer(&self.packed, &mut self.frame).map_err(|error| {
+            self.corrupt(start, &format!("a frame of {length} bytes is damaged: {error}"))
+        })?;
+        Ok(true)
+    }
+
+    fn take_byte(&mut self) -> Result<Option<u8>, Error> {
+        let mut byte = [0];
+        Ok((self.read(&mut byte)? == 1).then_some(byte[0]))
+    }
+
+    /// Fills `buffer` as far as the file goes.
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
+        let mut count = 0;
+        while count < buffer.len() {
+            match self.input.read(&mut buffer[count..]) {
+                Ok(0) => break,
+                Ok(more) => count += more,
+                Err(error) if error.kind() == IoKind::Interrupted => {}
+                Err(error) => {
+                    let message = format!("cannot read: {error}");
+                    let position = Position::Byte(self.offset + count as u64);
+                    return Err(Error::new(ErrorKind::Io, &self.path, message).at(position));
+                }
+            }
+        }
+        self.offset += count as u64;
+        Ok(count)
+    }
+
+    fn corrupt(&self, offset: u64, message: &str) -> Error {
+        Error::new(ErrorKind::Corrupt, &self.path, message).at(Position::Byte(offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::references::filter::tests::references;
+    use crate::references::{Filter, Stop, Writer};
+
+    /// A trace of more steps than a frame holds, those steps, and its totals.
+    fn stored() -> (Vec<u8>, Vec<ReferenceStep>, ReferenceTotals) {
+        let (expected, references) = references(3, 400_000);
+        assert!(expected.len() > frame::STEPS_MAX, "{}", expected.len());
+        let origin = Origin::new("capture", vec!["true".to_owned()]);
+        let mut writer = Writer::new(Vec::new(), &origin).unwrap();
+        let (mut filter, mut steps) = (Filter::new(), Vec::new());
+        references.into_iter().for_each(|one| filter.refer(one, &mut steps));
+        writer.write(&steps, filter.totals()).unwrap();
+        let ending = Ending::new(filter.totals(), Stop::Limit, None);
+        (writer.finish(&ending).unwrap(), expected, filter.totals())
+    }
+
+    fn read(bytes: &[u8]) -> Result<(Vec<ReferenceStep>, Reader), Error> {
+        let mut reader = Reader::from_bytes("t", bytes.to_vec())?;
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        while reader.next_steps(&mut batch)? {
+            all.append(&mut batch);
+        }
+        Ok((all, reader))
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (whole, expected, totals) = stored();
+        let (steps, reader) = read(&whole).unwrap();
+        assert_eq!(steps, expected);
+        assert_eq!(reader.totals(), totals);
+        assert_eq!(reader.origin().command, ["true"]);
+        assert_eq!(reader.ending(), Some(&Ending::new(totals, Stop::Limit, None)));
+    }
+
+    #[test]
+    fn a_cut_file_is_read_up_to_its_last_whole_frame() {
+        let (whole, expected, _) = stored();
+        for left in [1, 100, whole.len() / 4, whole.len() / 2] {
+            let (steps, reader) = read(&whole[..whole.len() - left]).unwrap();
+            assert_eq!(steps, expected[..steps.len()]);
+            assert!(steps.len() % frame::STEPS_MAX == 0 || steps.len() == expected.len());
+            assert!(reader.ending().is_none());
+        }
+    }
+
+    #[test]
+    fn damage_has_a_place() {
+        let (whole, ..) = stored();
+        let wrong = |bytes: &[u8]| read(bytes).err().unwrap();
+        for at in [0, 7, 20, 2000, whole.len() / 2, whole.len() - 3] {
+            let mut spoilt = whole.clone();
+            spoilt[at] ^= 0x55;
+            assert!(wrong(&spoilt).to_string().starts_with("t at byte "), "{}", wrong(&spoilt));
+        }
+        let longer = [&whole[..], b"x"].concat();
+        let message = format!("t at byte {}: expected nothing behind the end", whole.len());
+        assert_eq!(wrong(&longer).to_string(), message);
+        assert_eq!(wrong(b"").to_string(), "t at byte 0: is empty");
+        assert_eq!(wrong(b"I  0400,4\n I 1").kind(), ErrorKind::UnknownFormat);
+    }
+}

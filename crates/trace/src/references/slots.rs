@@ -1,0 +1,53 @@
+//! Where the filter keeps its blocks, known from its steps alone.
+
+use types::{FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep};
+
+/// A step as the filter makes it and the file keeps it: the block that left is named by the slot
+/// that it left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotStep {
+    /// References since the step before, as in [`ReferenceStep`].
+    pub references: u64,
+    /// What the reference did.
+    pub kind: ReferenceKind,
+    /// The block that entered.
+    pub block: u64,
+    /// The slot that it took, below [`FILTER_BLOCKS`].
+    pub slot: u8,
+    /// Whether the block that left was written; false where none left.
+    pub is_left_written: bool,
+}
+
+/// The block in each slot. Slots fill from the first to the last, and stay full.
+#[derive(Clone, Debug)]
+pub struct Slots {
+    blocks: [u64; FILTER_BLOCKS],
+    filled: usize,
+}
+
+impl Slots {
+    /// No block held.
+    pub fn new() -> Slots {
+        Slots { blocks: [0; FILTER_BLOCKS], filled: 0 }
+    }
+
+    /// Takes a step, and names the block that left for it; none where no filter makes such a step.
+    pub fn enter(&mut self, step: SlotStep) -> Option<ReferenceStep> {
+        let SlotStep { references, kind, block, slot, is_left_written } = step;
+        let is_next = usize::from(slot) == self.filled;
+        if usize::from(slot) > self.filled || is_next && is_left_written {
+            return None;
+        }
+        let held = self.blocks.get_mut(usize::from(slot))?;
+        let left = std::mem::replace(held, block);
+        self.filled += usize::from(is_next);
+        let left = (!is_next).then_some(LeftBlock { block: left, is_written: is_left_written });
+        Some(ReferenceStep { references, kind, block, left })
+    }
+}
+
+impl Default for Slots {
+    fn default() -> Slots {
+        Slots::new()
+    }
+}

@@ -1,0 +1,93 @@
+//! Steps to a `.pwf` file.
+
+use std::io::{Error, Write};
+
+use types::ReferenceTotals;
+use zstd::bulk::Compressor;
+use zstd::zstd_safe::CParameter;
+
+use super::file::{END, Ending, MAGIC, Origin, VERSION};
+use super::frame::{self, STEPS_MAX, Streams};
+use super::slots::SlotStep;
+
+/// Level of compression, zstd's own default.
+const LEVEL: i32 = 3;
+
+/// Writes a trace of references a frame at a time.
+pub struct Writer<W> {
+    output: W,
+    compressor: Compressor<'static>,
+    pending: Vec<SlotStep>,
+    streams: Streams,
+    frame: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a trace.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn new(mut output: W, origin: &Origin) -> Result<Writer<W>, Error> {
+        let origin = serde_json::to_vec(origin).expect("an origin is plain data");
+        output.write_all(MAGIC)?;
+        output.write_all(&VERSION.to_le_bytes())?;
+        output.write_all(&(origin.len() as u32).to_le_bytes())?;
+        output.write_all(&origin)?;
+        let mut compressor = Compressor::new(LEVEL)?;
+        compressor.set_parameter(CParameter::ChecksumFlag(true))?;
+        Ok(Writer {
+            output,
+            compressor,
+            pending: Vec::with_capacity(STEPS_MAX),
+            streams: Streams::default(),
+            frame: Vec::new(),
+        })
+    }
+
+    /// Appends steps; `totals` counts all references up to now.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn write(&mut self, mut steps: &[SlotStep], totals: ReferenceTotals) -> Result<(), Error> {
+        while !steps.is_empty() {
+            let room = STEPS_MAX - self.pending.len();
+            let (now, later) = steps.split_at(steps.len().min(room));
+            self.pending.extend_from_slice(now);
+            steps = later;
+            if self.pending.len() == STEPS_MAX {
+                self.flush(totals)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the trace, and gives back what it was written to.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn finish(mut self, ending: &Ending) -> Result<W, Error> {
+        if !self.pending.is_empty() {
+            self.flush(ending.totals())?;
+        }
+        let mut frame = vec![END];
+        serde_json::to_writer(&mut frame, ending)?;
+        self.put(&frame)?;
+        self.output.flush()?;
+        Ok(self.output)
+    }
+
+    fn flush(&mut self, totals: ReferenceTotals) -> Result<(), Error> {
+        let mut frame = std::mem::take(&mut self.frame);
+        frame::encode(&self.pending, totals, &mut self.streams, &mut frame);
+        self.pending.clear();
+        self.put(&frame)?;
+        self.frame = frame;
+        Ok(())
+    }
+
+    fn put(&mut self, frame: &[u8]) -> Result<(), Error> {
+        let packed = self.compressor.compress(frame)?;
+        self.output.write_all(&(packed.len() as u32).to_le_bytes())?;
+        self.output.write_all(&packed)
+    }
+}

@@ -1,0 +1,69 @@
+"""Wording for traces of memory references, which several commands show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pagewise.units import format_count, format_size
+
+STOPS = {
+    "end": "it came to its end",
+    "limit": "stopped at the number of references asked for",
+    "interrupt": "interrupted",
+    None: "the file was cut; what follows its last whole frame is missing",
+}
+
+
+def import_summary(result: Mapping[str, Any], output: str) -> list[tuple[str, str]]:
+    """What was read and written, in a few lines."""
+    return [("written", output), ("format", str(result["format"])), *counts(result)]
+
+
+def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a trace of references holds, in words."""
+    origin, ending = info["origin"], info["ending"]
+    is_captured = origin["format"] == "capture"
+    rows = [
+        ("kind", "memory references, " + ("captured" if is_captured else "imported from a file")),
+        ("command" if is_captured else "source", " ".join(origin["command"])),
+        ("architecture", origin.get("architecture") or "not recorded"),
+        *counts(info),
+        ("bits per reference", bits_per_reference(info)),
+        ("ending", STOPS[ending and ending["stop"]]),
+    ]
+    if ending and ending.get("processes"):
+        rows += not_followed(origin, ending["processes"])
+    return rows
+
+
+def counts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The references by kind, and how many the filter let through."""
+    return [
+        ("references", format_count(result["references"])),
+        ("  instructions", format_count(result["instructions"])),
+        ("  reads", format_count(result["reads"])),
+        ("  writes", format_count(result["writes"])),
+        ("steps", f"{format_count(result['steps'])} that the filter let through"),
+    ]
+
+
+def bits_per_reference(info: Mapping[str, Any]) -> str:
+    """Size on disk, and what of it each reference takes."""
+    if not info["references"] or not info["file_bytes"]:
+        return "not known"
+    bits = 8 * info["file_bytes"] / info["references"]
+    return f"{bits:.2g}; the file has {format_size(info['file_bytes'])}"
+
+
+def not_followed(origin: Mapping[str, Any], processes: Mapping[str, int]) -> list[tuple[str, str]]:
+    """What the captured program started, and whether the trace has it."""
+    threads = format_count(processes["threads"])
+    kept = (
+        "all are in the trace" if origin["follows_threads"] else "the first alone is in the trace"
+    )
+    rows = [("threads", threads if processes["threads"] == 1 else f"{threads}; {kept}")]
+    for name, what in (("children", "child processes"), ("programs", "programs in its place")):
+        if processes[name]:
+            rows.append((what, f"{format_count(processes[name])}, not followed"))
+    return rows

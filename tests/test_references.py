@@ -1,0 +1,76 @@
+"""Traces of memory references: import, info, and what is wrong with a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pagewise import cli
+from pagewise.references import import_references, references_info
+
+LACKEY = """\
+==7== Lackey, an example Valgrind tool
+I  04001000,3
+ L 1ffeffe7e0,8
+ M 1ffeffe7fe,4
+a line of the program
+I  04001003,5
+"""
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "lackey.txt"
+    path.write_text(LACKEY)
+    return path
+
+
+def ran(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    status = cli.run([str(argument) for argument in arguments])
+    output, diagnostics = capsys.readouterr()
+    return status, output, diagnostics
+
+
+def test_references_are_imported_and_told(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = text.with_suffix(".pwf")
+    arguments = ["import", text, "--as", "refs", "-o", trace]
+    status, output, diagnostics = ran(*arguments, "--json", capsys=capsys)
+    assert status == 0 and ":5: expected I, L, S or M" in diagnostics
+    report = json.loads(output)
+    assert (report["format"], report["references"], report["rejected"]) == ("lackey", 4, 1)
+    # The two data references share a block until the modification crosses into the next.
+    assert (report["instructions"], report["reads"], report["writes"]) == (2, 1, 1)
+    assert report["steps"] == 3
+    status, output, _ = ran("info", trace, "--json", capsys=capsys)
+    told = json.loads(output)
+    assert status == 0 and told["schema"] == "pagewise.references/1"
+    assert told["origin"]["command"] == [str(text)] and told["ending"]["stop"] == "end"
+    assert all(told[field] == report[field] for field in ("references", "reads", "steps"))
+    status, output, _ = ran("info", trace, capsys=capsys)
+    assert status == 0 and "lackey.txt" in output and "came to its end" in output
+
+
+def test_refusals_say_where(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = text.with_suffix(".pwf")
+    arguments = ["import", text, "--as", "refs", "-o", trace]
+    status, _, diagnostics = ran(*arguments, "--strict", capsys=capsys)
+    assert status == 3 and ":5: expected" in diagnostics and not trace.exists()
+    assert ran(*arguments, "--format", "ids", capsys=capsys)[0] == 2
+    assert ran(*arguments, "--map", "id=a", capsys=capsys)[0] == 2
+    assert ran(*arguments, "--loss-limit", "1%", capsys=capsys)[0] == 4
+    status, _, diagnostics = ran(*arguments, capsys=capsys)
+    assert status == 2 and "--force" in diagnostics
+    status, _, diagnostics = ran("analyze", trace, capsys=capsys)
+    assert status == 3 and "memory references, not of pages" in diagnostics
+
+
+def test_a_cut_file_is_told_from_a_damaged_one(text: Path) -> None:
+    trace = text.with_suffix(".pwf")
+    import_references(text, trace)
+    whole = trace.read_bytes()
+    trace.write_bytes(whole[:-1])
+    told = references_info(trace)
+    assert told["ending"] is None and told["steps"] == 3
+    trace.write_bytes(whole[:-9] + b"damaged!!")
+    status = cli.run(["info", str(trace)])
+    assert status == 3
