@@ -18,7 +18,7 @@ impl TlbShape {
     /// # Errors
     /// Entries that sets of so many do not come out at, or none.
     pub fn new(entries: u32, ways: u32) -> Result<TlbShape, Error> {
-        if ways == 0 || entries == 0 || entries % ways != 0 {
+        if entries == 0 || !entries.is_multiple_of(ways) {
             let why = format!("a TLB of {entries} entries has no sets of {ways}");
             return Err(Error::usage(why));
         }
