@@ -186,6 +186,56 @@ def advice() -> dict[str, Any]:
     }
 
 
+def page_size() -> dict[str, Any]:
+    """A program that wants 64 KiB, at two memories; the smaller has too few sizes for a fit."""
+    sizes = [4096 << step for step in range(5)]
+
+    def memory(share: float, count: int) -> dict[str, Any]:
+        data = [60 + 2000 / size * 4096 for size in sizes[:count]]
+        return {
+            "memory_bytes": round(share * 2**24),
+            "share": share,
+            "sizes_bytes": sizes[:count],
+            "translation_ns": [10.0 / (step + 1) for step in range(count)],
+            "data_ns": data,
+            "paper_ns": [one * 1.1 for one in data] if count > 4 else None,
+            "sampled_ns": [one * 1.01 for one in data] if count > 4 else None,
+        }
+
+    return {
+        "schema": "pagewise.page-size/1",
+        "trace": f"{EVIL}.pwf",
+        "program": {
+            "references": 10**9,
+            "steps": 10**7,
+            "footprint_bytes": 2**24,
+            "footprint_factors": {str(size): 1 + size / 2**18 for size in sizes},
+        },
+        "assumed": {
+            "storage": "ufs-3.1",
+            "terms": {
+                "references": "memory",
+                "cold": "file-only",
+                "tlb_levels": 2,
+                "readahead_bytes": 0,
+            },
+        },
+        "memory_bytes": round(0.8 * 2**24),
+        "advice": {
+            "page_bytes": 65536,
+            "ideal_bytes": 32768,
+            "target": "x86-mthp",
+            "storage": "ufs-3.1",
+            "regret": 0.01,
+            "footprint_factor": 1.25,
+            "gain": {"low": 0.2, "typical": 0.3, "high": 0.4},
+            "settings": [{"title": EVIL, "note": "now", "apply": "echo <on>", "undo": "echo off"}],
+            "notes": ["as it stands"],
+        },
+        "memories": [memory(0.8, 5), memory(0.2, 2)],
+    }
+
+
 def everything() -> list[dict[str, Any]]:
     cells = [
         cell(trace, architecture, size)
@@ -207,4 +257,5 @@ def everything() -> list[dict[str, Any]]:
         {"schema": "pagewise.sweep/1", "cells": cells},
         study(),
         advice(),
+        page_size(),
     ]

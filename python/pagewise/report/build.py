@@ -21,7 +21,7 @@ from markupsafe import Markup
 from pagewise import _core, units
 from pagewise.errors import UnwritableOutput, UsageError
 from pagewise.recording import PathLike, Progress
-from pagewise.report.inputs import Inputs, gather
+from pagewise.report.inputs import Inputs, gather, recording_name
 from pagewise.report.model import Cell, Chart, Column, Panel, Table
 from pagewise.report.panels import PANELS
 from pagewise.report.style import styles
@@ -70,6 +70,9 @@ def build(
 def default_title(inputs: Inputs) -> str:
     """What the report is about, from the recordings in it."""
     names = list(inputs.analyses) or sorted({str(cell["trace"]) for cell in inputs.cells})
+    programs = [recording_name(answer["trace"]) for answer in inputs.page_sizes]
+    if programs and not names:
+        return f"Page size of {', '.join(programs[:4])}"
     return f"Swap on {', '.join(names[:4])}" if names else "Results of pagewise"
 
 

@@ -44,6 +44,7 @@ class Inputs:
     """One row per simulated cell, of sweeps and of single simulations."""
     studies: list[Result] = field(default_factory=list)
     advice: list[Result] = field(default_factory=list)
+    page_sizes: list[Result] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
@@ -145,6 +146,8 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
             inputs.cells += [cell for cell in result["cells"] if not cell.get("error")]
         case "study":
             inputs.studies.append({"name": name, **result})
+        case "page-size":
+            inputs.page_sizes.append({"name": name, **result})
         case _:
             inputs.advice.append({"name": name, **result})
     inputs.sources.append(Source(name, kind, digest))
@@ -185,7 +188,7 @@ def fingerprint(path: str) -> tuple[str, bytes]:
 def recording_name(path: str) -> str:
     """The file's name without folders and endings: what charts call the recording."""
     name = os.path.basename(path)
-    for ending in (".zst", ".gz", ".parquet", ".pgw", ".json", ".csv", ".txt"):
+    for ending in (".zst", ".gz", ".parquet", ".pgw", ".pwf", ".json", ".csv", ".txt"):
         name = name.removesuffix(ending)
     return name or path
 

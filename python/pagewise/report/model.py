@@ -34,6 +34,8 @@ class Series:
     """What the tooltip says about each point, where its coordinates do not say it."""
     is_reference: bool = False
     """Drawn grey and thin: something to compare with, not a contender."""
+    is_line: bool = False
+    """A line over the bars of a bar chart, and no part of their stack."""
 
 
 @dataclass(frozen=True)

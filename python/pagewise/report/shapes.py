@@ -190,6 +190,40 @@ ADVICE = {
     "notes": [TEXT],
 }
 
+PAGE_SIZE = {
+    "trace": TEXT,
+    "program": {
+        "references": COUNT,
+        "steps": COUNT,
+        "footprint_bytes": COUNT,
+        "footprint_factors": Keyed(POSITIVE, name=DIGITS),
+    },
+    "assumed": {
+        "storage": TEXT,
+        "terms": {"references": TEXT, "cold": TEXT, "tlb_levels": COUNT, "readahead_bytes": COUNT},
+    },
+    "memory_bytes": COUNT,
+    "advice": {
+        **dict.fromkeys(("page_bytes", "ideal_bytes"), COUNT),
+        **dict.fromkeys(("target", "storage"), TEXT),
+        **dict.fromkeys(("regret", "footprint_factor"), NUMBER),
+        "gain": SPREAD,
+        "settings": [dict.fromkeys(("title", "note", "apply", "undo"), TEXT)],
+        "notes": [TEXT],
+    },
+    "memories": [
+        {
+            "memory_bytes": COUNT,
+            "share": POSITIVE,
+            "sizes_bytes": [COUNT],
+            "translation_ns": [POSITIVE],
+            "data_ns": [POSITIVE],
+            "paper_ns": OrNull([POSITIVE]),
+            "sampled_ns": OrNull([POSITIVE]),
+        }
+    ],
+}
+
 SHAPES: Mapping[str, Shape] = {
     "analyze": ANALYZE,
     "misses": MISSES,
@@ -197,6 +231,7 @@ SHAPES: Mapping[str, Shape] = {
     "sweep": SWEEP,
     "study": STUDY,
     "advice": ADVICE,
+    "page-size": PAGE_SIZE,
 }
 """By the middle word of a result's ``schema``."""
 
@@ -204,9 +239,23 @@ SHAPES: Mapping[str, Shape] = {
 def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
     """The first field of a result that is not as ``kind`` has it; none where all are."""
     found = departure(result, SHAPES[kind])
-    if found or kind not in ("sweep", "study"):
-        return found
-    return _cells(result["cells"]) if kind == "sweep" else _tables(result)
+    further = {"sweep": _sweep, "study": _tables, "page-size": _memories}
+    return found or (further[kind](result) if kind in further else None)
+
+
+def _sweep(sweep: Mapping[str, Any]) -> Mismatch | None:
+    return _cells(sweep["cells"])
+
+
+def _memories(answer: Mapping[str, Any]) -> Mismatch | None:
+    """Every curve of a memory has a figure for each of its sizes."""
+    for number, memory in enumerate(answer["memories"]):
+        sizes = len(memory["sizes_bytes"])
+        for name in ("translation_ns", "data_ns", "paper_ns", "sampled_ns"):
+            if memory[name] is not None and len(memory[name]) != sizes:
+                found = str(len(memory[name]))
+                return Mismatch(f"memories[{number}].{name}", f"{sizes} figures", found)
+    return None
 
 
 def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:

@@ -9,7 +9,14 @@ from pagewise.report.cells import label, settings
 from pagewise.report.inputs import Inputs, Result, recording_name
 from pagewise.report.model import Finding, Settings, Verdict
 from pagewise.report.panels.reuse import halving, lru_points
-from pagewise.units import format_range, format_share, format_size, format_years
+from pagewise.units import (
+    PAGE_BYTES,
+    format_number,
+    format_range,
+    format_share,
+    format_size,
+    format_years,
+)
 
 OFFLINE = ("opt",)
 AS_LOW = 0.1
@@ -25,10 +32,11 @@ def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
     Skew, single accesses and what to take come first; where one of them is not known, the memory
     that halves misses, the policy that misses least, and the papers' statements take its place.
     """
-    makers = (skewed, single, choice, halved, fewest_misses, held)
+    makers = (skewed, single, choice, sized, halved, fewest_misses, held)
     known = (finding for make in makers if (finding := make(inputs, shown)))
     findings = [finding for finding in known if finding.evidence in shown]
-    settings = [settings for advice in inputs.advice for settings in pasted(advice)]
+    advised = [*inputs.advice, *(answer["advice"] for answer in inputs.page_sizes)]
+    settings = [settings for advice in advised for settings in pasted(advice)]
     return Verdict(findings[:FINDINGS_MAX], settings)
 
 
@@ -104,6 +112,29 @@ def advised(advice: Result, evidence: str) -> Finding:
         f"{format_share(share['low'])} to {format_share(share['high'])} over all latencies; "
         f"best in {holds['combinations']} of {holds['of']} combinations",
         evidence,
+    )
+
+
+def sized(inputs: Inputs, shown: set[str]) -> Finding | None:
+    """The page size of the first program, with its gain."""
+    if not inputs.page_sizes:
+        return None
+    answer = inputs.page_sizes[0]
+    advice, program = answer["advice"], recording_name(answer["trace"])
+    gain = advice["gain"]
+    if advice["page_bytes"] == PAGE_BYTES:
+        statement = f"pages are best for {program} of those that {advice['target']} has."
+    else:
+        statement = (
+            f"pages save {program} {format_share(gain['typical'])} of the time per "
+            f"reference, for {format_number(advice['footprint_factor'], 3)} times the memory."
+        )
+    return Finding(
+        format_size(advice["page_bytes"]),
+        statement,
+        f"{format_share(gain['low'])} to {format_share(gain['high'])} with 10 % more or less "
+        f"memory and the range of {advice['storage']}",
+        "page-size",
     )
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.advice.page_size import target as target_named
-from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, Choice, choose
+from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, MARGIN, Choice, choose
 from pagewise.models.page_size_curves import Curves, footprint_bytes
-from pagewise.models.page_size_time import TODAY, Terms, storage_of
+from pagewise.models.page_size_time import TODAY, Model, Terms, storage_of
 from pagewise.units import format_size, parse_share, parse_size
 
 SCHEMA = "pagewise.advice-page-size/1"
@@ -21,11 +21,14 @@ def advise_page_size(
     storage: str,
     target: str | None = None,
     terms: Terms = TODAY,
+    model: Model = "exact",
+    margin: float = MARGIN,
 ) -> dict[str, Any]:
     """The advice as an object: sizes in bytes, times in nanoseconds per reference, shares.
 
     ``memory``: of the program, as a size or as a share of its footprint in 4 KiB pages (``"80%"``).
     ``storage``: a name of `pagewise devices` or a device file. ``target``: a name of the catalog.
+    ``terms``, ``model`` and ``margin`` as in `choose`.
 
     Fields: ``page_bytes``; ``gain`` over 4 KiB {low, typical, high}; ``ideal_bytes`` and
     ``regret``, what the target's sizes cost against 1 to 32 KiB; ``footprint_factor``;
@@ -36,7 +39,9 @@ def advise_page_size(
     device = storage_of(storage)
     memory_bytes = memory_of(memory, footprint_bytes(curves))
     sizes = chosen_target.sizes()
-    choice = choose(curves, memory_bytes, device, sizes=sizes, terms=terms)
+    choice = choose(
+        curves, memory_bytes, device, sizes=sizes, terms=terms, model=model, margin=margin
+    )
     low, high = choice.gain_interval
     return {
         "schema": SCHEMA,

@@ -153,18 +153,23 @@ function tooltip(spec) {
   };
 }
 
+/** How a series is drawn: as its chart, unless it is a line over bars. */
+function kindOf(series, spec) {
+  return series.is_line ? "line" : spec.kind;
+}
+
 function drawn(series, spec, styles, colors) {
   const { color, symbol, dash, width } = look(series, styles, colors);
   const isDense = series.points.length > 24;
   return {
-    type: spec.kind,
+    type: kindOf(series, spec),
     name: series.name,
     data: series.points.map((point, index) => ({ value: point, label_text: series.labels[index] })),
     color,
     symbol,
     symbolSize: spec.kind === "scatter" ? 10 : 7,
     showSymbol: !isDense && !series.is_reference,
-    stack: spec.is_stacked ? "all" : undefined,
+    stack: spec.is_stacked && !series.is_line ? "all" : undefined,
     barMaxWidth: 44,
     lineStyle: { color, width, type: dash.length ? dash : "solid" },
     itemStyle: { color, borderColor: colors.ground, borderWidth: spec.kind === "bar" ? 1 : 0.5 },
@@ -269,7 +274,7 @@ class Group {
         button.type = "button";
         button.setAttribute("aria-pressed", String(!this.off.has(one.name)));
         button.title = "Switch this series on or off";
-        button.append(swatch(look(one, this.styles, colors), this.charts[0].spec.kind), one.name);
+        button.append(swatch(look(one, this.styles, colors), kindOf(one, this.charts[0].spec)), one.name);
         button.addEventListener("click", () => this.toggle(button, one.name));
         return button;
       }),

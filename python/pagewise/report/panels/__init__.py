@@ -15,6 +15,7 @@ from pagewise.report.panels import (
     architectures,
     data_quality,
     method,
+    page_size,
     papers,
     pareto,
     reuse,
@@ -30,6 +31,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     architectures.panel,
     pareto.panel,
     advice.panel,
+    page_size.panel,
     papers.panel,
     method.panel,
 ]

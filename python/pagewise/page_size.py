@@ -1,0 +1,102 @@
+"""From a program's counts to an answer: which page size, what it gains and costs, how to set it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from pagewise import _core
+from pagewise.advice.page_size.advise import advise_page_size, memory_of
+from pagewise.models.page_size import forecast
+from pagewise.models.page_size_curves import Curves, footprint_bytes
+from pagewise.models.page_size_time import Machine, Model, Rates, Terms, storage_of
+
+SCHEMA = "pagewise.page-size/1"
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""Memories whose curve is shown, of the footprint in pages of 4 KiB."""
+SHOWN_BYTES = tuple(512 << step for step in range(13))
+SAMPLES_MIN = 4
+
+
+def answer(
+    counted: Curves,
+    trace: str,
+    *,
+    memory: str | int,
+    storage: str,
+    target: str | None,
+    terms: Terms,
+    model: Model,
+    margin: float,
+) -> dict[str, Any]:
+    """Which page size the program should have, with its curve by memory.
+
+    Arguments as in `advise_page_size`; ``memory`` may be a share of the footprint (``"80%"``).
+
+    Fields: ``program`` (references, footprint, what larger pages make of it), ``assumed``,
+    ``advice``, and ``memories``: by memory the sizes judged, T_A and T_D counted, and T_TOTAL as
+    the two fits have it, in nanoseconds per reference.
+    """
+    machine = Machine(storage_of(storage), terms=terms)
+    footprint = footprint_bytes(counted)
+    asked = memory_of(memory, footprint)
+    memories = sorted({asked, *(round(share * footprint) for share in SHARES)})
+    shown = [curve(counted, each, machine) for each in memories]
+    return {
+        "schema": SCHEMA,
+        "pagewise": _core.version(),
+        "trace": trace,
+        "program": {
+            "references": counted.references,
+            "steps": counted.steps,
+            "footprint_bytes": footprint,
+            "footprint_factors": {
+                str(size): footprint_bytes(counted, size) / footprint for size in SHOWN_BYTES
+            },
+        },
+        "assumed": {
+            "storage": machine.storage.name,
+            "hardware": asdict(machine.hardware),
+            "terms": asdict(terms),
+            "model": model,
+            "margin": margin,
+        },
+        "memory_bytes": asked,
+        "advice": advise_page_size(
+            counted,
+            memory=asked,
+            storage=storage,
+            target=target,
+            terms=terms,
+            model=model,
+            margin=margin,
+        ),
+        "memories": [one for one in shown if one["sizes_bytes"]],
+    }
+
+
+def curve(counted: Curves, memory_bytes: int, machine: Machine) -> dict[str, Any]:
+    """T_TOTAL over page size with this memory, in its parts, and as the fits have it."""
+    sizes = [size for size in SHOWN_BYTES if machine.can_judge(size, memory_bytes)]
+    rates = forecast(counted, sizes, memory_bytes, machine, "exact")
+    times = [machine.times(rates[size], size) for size in sizes]
+    fits: Mapping[str, Model] = {"paper_ns": "paper", "sampled_ns": "sampled"}
+    return {
+        "memory_bytes": memory_bytes,
+        "share": memory_bytes / footprint_bytes(counted),
+        "sizes_bytes": sizes,
+        "translation_ns": [float(one.translation_ns) for one in times],
+        "data_ns": [float(one.data_ns) for one in times],
+        **{
+            name: totals(forecast(counted, sizes, memory_bytes, machine, model), machine)
+            if len(sizes) >= SAMPLES_MIN
+            else None
+            for name, model in fits.items()
+        },
+    }
+
+
+def totals(rates: Mapping[int, Rates], machine: Machine) -> list[float]:
+    """T_TOTAL of every size, in nanoseconds per reference."""
+    return [float(machine.times(one, size).total_ns) for size, one in rates.items()]

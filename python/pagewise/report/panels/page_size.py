@@ -1,0 +1,156 @@
+"""Time over page size, translation and data apart, by memory; and what larger pages cost in it."""
+
+from __future__ import annotations
+
+from pagewise.report.inputs import Inputs, Result, recording_name
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
+from pagewise.units import format_share, format_size
+
+COLUMNS = (
+    Column("program", "program"),
+    Column("memory_bytes", "memory", "bytes"),
+    Column("share", "of the footprint", "share"),
+    Column("page_bytes", "page size", "bytes"),
+    Column("translation_ns", "translation, ns", "ratio"),
+    Column("data_ns", "data, ns", "ratio"),
+    Column("paper_ns", "the paper's fits, ns", "ratio"),
+    Column("sampled_ns", "from four sizes, ns", "ratio"),
+)
+SHOWN_UP_TO = 5.0
+"""Sizes that take more times the best one's time are in the table alone: beside them nothing of the
+others would be seen."""
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """One view per program and memory."""
+    if not inputs.page_sizes:
+        return None
+    time = Chart(
+        "page-size-time",
+        "Time per reference",
+        Axis("page size", "text", "category"),
+        Axis("ns", "ratio", low=0),
+        [
+            View(view_name(answer, memory), bars(memory))
+            for answer in inputs.page_sizes
+            for memory in ordered(answer)
+        ],
+        "bar",
+        is_stacked=True,
+    )
+    footprint = Chart(
+        "page-size-footprint",
+        "Memory that holds every page, times that in pages of 4 KiB",
+        Axis("page size", "bytes", "log"),
+        Axis("", "ratio", low=0),
+        [View("", [factors(answer) for answer in inputs.page_sizes])],
+    )
+    table = Table("page-size", "Time per reference", COLUMNS, rows(inputs))
+    return Panel(
+        "page-size",
+        "Which page size",
+        " ".join(sentence(answer) for answer in inputs.page_sizes),
+        [time, footprint],
+        [table],
+        notes(inputs),
+    )
+
+
+def ordered(answer: Result) -> list[Result]:
+    """The memory that was asked about, then the others ascending."""
+    asked = [one for one in answer["memories"] if one["memory_bytes"] == answer["memory_bytes"]]
+    return [*asked, *(one for one in answer["memories"] if one not in asked)]
+
+
+def view_name(answer: Result, memory: Result) -> str:
+    """The program and the memory, as a share of its footprint and in bytes."""
+    share, size = format_share(memory["share"]), format_size(memory["memory_bytes"])
+    return f"{recording_name(answer['trace'])}, {share} of its footprint ({size})"
+
+
+def bars(memory: Result) -> list[Series]:
+    """Translation and data stacked, and T_TOTAL of both fits as lines."""
+    totals = [sum(parts) for parts in zip(memory["translation_ns"], memory["data_ns"], strict=True)]
+    shown = [at for at, total in enumerate(totals) if total <= SHOWN_UP_TO * min(totals)]
+
+    def points(values: list[float]) -> list[tuple[float | str, float | None]]:
+        return [(short(memory["sizes_bytes"][at]), values[at]) for at in shown]
+
+    fits = (("the paper's fits", "paper_ns"), ("from four sizes", "sampled_ns"))
+    return [
+        Series("address translation", points(memory["translation_ns"])),
+        Series("data access", points(memory["data_ns"])),
+        *(
+            Series(name, points(memory[field]), is_line=True)
+            for name, field in fits
+            if memory[field] is not None
+        ),
+    ]
+
+
+def short(page_bytes: int) -> str:
+    """A page size that fits under a bar: ``64K``."""
+    return format_size(page_bytes).replace(" ", "").removesuffix("iB")
+
+
+def factors(answer: Result) -> Series:
+    """The footprint over page size."""
+    given = answer["program"]["footprint_factors"]
+    return Series(
+        recording_name(answer["trace"]),
+        [(int(size), factor) for size, factor in given.items()],
+    )
+
+
+def rows(inputs: Inputs) -> list[tuple[str | int | float | None, ...]]:
+    """Every size judged at every memory."""
+    return [
+        (
+            recording_name(answer["trace"]),
+            memory["memory_bytes"],
+            memory["share"],
+            size,
+            memory["translation_ns"][at],
+            memory["data_ns"][at],
+            *(memory[name] and memory[name][at] for name in ("paper_ns", "sampled_ns")),
+        )
+        for answer in inputs.page_sizes
+        for memory in answer["memories"]
+        for at, size in enumerate(memory["sizes_bytes"])
+    ]
+
+
+def sentence(answer: Result) -> str:
+    """What is advised for one program."""
+    advice = answer["advice"]
+    gain, memory = advice["gain"], format_size(answer["memory_bytes"])
+    text = (
+        f"With {memory} and {advice['storage']}, {recording_name(answer['trace'])} does best in "
+        f"pages of {format_size(advice['page_bytes'])} of those that {advice['target']} has"
+    )
+    if gain["typical"] > 0:
+        text += f": {format_share(gain['typical'])} less time per reference than in 4 KiB"
+    if advice["regret"] > 0:
+        text += (
+            f"; {format_size(advice['ideal_bytes'])} would be ideal, and not having it costs "
+            f"{format_share(advice['regret'])}"
+        )
+    return f"{text}."
+
+
+def notes(inputs: Inputs) -> list[str]:
+    """What the times count, once per way of counting."""
+    found = []
+    for answer in inputs.page_sizes:
+        terms = answer["assumed"]["terms"]
+        counted = {
+            "memory": "references that miss a filter of 64 blocks of 512 bytes",
+            "cpu": "all references of the processor",
+        }[terms["references"]]
+        found.append(
+            f"Times are per reference, of {counted}; first touches {terms['cold']}; TLB levels: "
+            f"{terms['tlb_levels']}; storage {answer['assumed']['storage']}. Sizes that leave "
+            "fewer than 64 frames are not judged."
+        )
+        found += [f"{note[:1].upper()}{note[1:]}." for note in answer["advice"]["notes"]]
+    return list(dict.fromkeys(found))
