@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from pagewise.grids.run import sweep
     from pagewise.questions import analyze, devices, info, misses, simulate
     from pagewise.recording import Trace, import_trace, read, slice_trace
+    from pagewise.reference_curves import curves
 
     __version__: str
 
@@ -52,6 +53,7 @@ __all__ = [
     "UsageError",
     "advise",
     "analyze",
+    "curves",
     "devices",
     "import_trace",
     "info",
@@ -67,6 +69,7 @@ _HOMES = {
     "Trace": ("pagewise.recording", "Trace"),
     "advise": ("pagewise.advice.swap", "advise_swap"),
     "analyze": ("pagewise.questions", "analyze"),
+    "curves": ("pagewise.reference_curves", "curves"),
     "devices": ("pagewise.questions", "devices"),
     "import_trace": ("pagewise.recording", "import_trace"),
     "info": ("pagewise.questions", "info"),

@@ -100,6 +100,9 @@ def misses(
     frames: Sequence[int],
     progress: _Progress | None = None,
 ) -> str: ...
+def reference_curves(
+    path: _Path, question: str, *, progress: _Progress | None = None
+) -> tuple[str, list[bytes]]: ...
 def policies() -> str: ...
 def simulate(
     path: _Path,

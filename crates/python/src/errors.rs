@@ -39,7 +39,7 @@ impl Raise for sim::Error {
         match (self.trace_error(), self.kind()) {
             (Some(error), _) => raise(py, error),
             (None, sim::ErrorKind::Cancelled) => PyKeyboardInterrupt::new_err(()),
-            (None, sim::ErrorKind::Device) => {
+            (None, sim::ErrorKind::Device | sim::ErrorKind::Trace) => {
                 exception(py, "UnreadableInput", &self.to_string(), None, None)
             }
             (None, _) => usage(py, &self.to_string()),

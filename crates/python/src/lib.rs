@@ -7,6 +7,7 @@ mod events;
 mod opening;
 mod progress;
 mod recordings;
+mod reference_curves;
 mod references;
 mod simulations;
 mod studies;
@@ -26,6 +27,8 @@ mod _core {
     use super::recordings::{
         classes, column, events, formats, import_trace, info, kinds, slice_trace,
     };
+    #[pymodule_export]
+    use super::reference_curves::reference_curves;
     #[pymodule_export]
     use super::references::{import_references, reference_formats, references_info};
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::fmt;
 /// What went wrong, for callers that decide by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The trace could not be read; the source is a `trace::Error`.
+    /// The trace could not be read, where the source is a `trace::Error`, or is not what it must be.
     Trace,
     /// The caller asked for something that does not exist or makes no sense.
     Usage,

@@ -10,6 +10,7 @@ import typer
 from pagewise.commands import (
     advise,
     analyze,
+    curves,
     demo,
     devices,
     import_,
@@ -51,6 +52,7 @@ COMMANDS = [
     Command("slice", slice_.run, RECORDINGS, slice_.EXAMPLES),
     Command("analyze", analyze.run, QUESTIONS, analyze.EXAMPLES),
     Command("misses", misses.run, QUESTIONS, misses.EXAMPLES),
+    Command("curves", curves.run, QUESTIONS, curves.EXAMPLES),
     Command("simulate", simulate.run, QUESTIONS, simulate.EXAMPLES),
     Command("sweep", sweep.run, QUESTIONS, sweep.EXAMPLES),
     Command("study", study.run, ANSWERS, study.EXAMPLES),

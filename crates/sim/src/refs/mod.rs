@@ -12,11 +12,13 @@ mod curve;
 #[cfg(test)]
 mod differential;
 mod pages;
+mod questions;
 mod second_tlb;
 mod stack;
 mod trees;
 
 pub use curve::Curve;
+pub use questions::{Answers, Questions, SizeAnswer, run};
 pub use second_tlb::TlbShape;
 
 use crate::Error;

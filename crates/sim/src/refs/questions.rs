@@ -1,0 +1,66 @@
+//! What one reading of a trace of references is asked, and what it answers.
+
+use super::{ByKind, Curve, Curves, TlbShape};
+use crate::Error;
+use trace::references::Reader;
+use types::{Progress, ReferenceTotals};
+
+/// What is asked of a trace.
+#[derive(Clone, Debug, Default)]
+pub struct Questions {
+    /// Page sizes in bytes, of [`page_sizes`](super::page_sizes).
+    pub page_bytes: Vec<u64>,
+    /// Second TLBs behind the first one.
+    pub second_tlbs: Vec<TlbShape>,
+}
+
+/// What a trace answers.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// All references of the trace.
+    pub totals: ReferenceTotals,
+    /// Those that missed the filter.
+    pub steps: ByKind,
+    /// One answer for each page size, in the order of the question.
+    pub sizes: Vec<SizeAnswer>,
+}
+
+/// The answers for one page size.
+#[derive(Clone, Debug)]
+pub struct SizeAnswer {
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Misses of every TLB and memory.
+    pub curve: Curve,
+    /// Misses of each second TLB, in the order of the question.
+    pub second_tlb_misses: Vec<ByKind>,
+}
+
+/// Reads the trace to its end and answers.
+///
+/// # Errors
+/// A page size that there is not, none at all, a trace that cannot be read, or a caller that stops.
+pub fn run(
+    reader: &mut Reader,
+    questions: &Questions,
+    progress: &dyn Progress,
+) -> Result<Answers, Error> {
+    let largest = questions.page_bytes.iter().max();
+    let largest = *largest.ok_or_else(|| Error::usage("curves need at least one page size"))?;
+    let mut curves = Curves::new(largest, &questions.second_tlbs)?;
+    let mut steps = Vec::new();
+    while reader.next_steps(&mut steps)? {
+        curves.push(&steps)?;
+        let (done, total) = reader.progress();
+        progress.advance(done, total)?;
+    }
+    let answer = |&page_bytes: &u64| {
+        Ok(SizeAnswer {
+            page_bytes,
+            curve: curves.curve(page_bytes)?,
+            second_tlb_misses: curves.second_tlb_misses(page_bytes)?,
+        })
+    };
+    let sizes = questions.page_bytes.iter().map(answer).collect::<Result<_, Error>>()?;
+    Ok(Answers { totals: reader.totals(), steps: curves.steps(), sizes })
+}

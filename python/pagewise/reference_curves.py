@@ -1,0 +1,276 @@
+"""TLB misses and page faults of a program over every page size, exactly, from one reading.
+
+A trace of references has passed a filter that holds the 64 blocks of 512 bytes used last. What is
+below is exact from 64 entries or frames up, and a lower bound with fewer. Source: LRU stack
+distances (Mattson et al. 1970); dirty levels (Thompson and Smith 1989) for write-backs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy
+from numpy import int64
+from numpy.typing import ArrayLike, NDArray
+
+from pagewise import _core
+from pagewise.errors import UsageError
+from pagewise.recording import PathLike, Progress
+from pagewise.units import parse_size
+
+KINDS = ("instruction", "read", "write")
+"""What a reference does; a read and write by one instruction is a write."""
+
+PAGE_SIZES = tuple(512 << step for step in range(13))
+"""512 bytes to 2 MiB: the sizes there are curves of."""
+
+EXACT_FROM = 64
+"""Entries or frames from which on counts are exact; with fewer they are lower bounds."""
+
+Counts = NDArray[int64]
+Sizes = int | str | Iterable[int | str]
+
+
+@dataclass(frozen=True)
+class PageSizeCurve:
+    """Counts for pages of one size, LRU throughout; cold misses are part of every count."""
+
+    page_bytes: int
+    cold_by_kind: Mapping[str, int]
+    """First references to a page, by what they did."""
+    second_tlb_misses: Mapping[str, int]
+    """What misses in a TLB of 64 entries and then in a second one, by ENTRIESxWAYS."""
+    misses_by_kind: Counts = field(repr=False)
+    """A row for each of ``KINDS``: misses with 0, 1, 2, ... frames; the last value holds beyond."""
+    write_backs_by_frames: Counts = field(repr=False)
+    """Dirty pages evicted with 0, 1, 2, ... frames; the last value, 0, holds beyond."""
+
+    @property
+    def pages(self) -> int:
+        """Distinct pages that were referenced."""
+        return self.cold
+
+    @property
+    def cold(self) -> int:
+        """First references to a page: misses at every size."""
+        return sum(self.cold_by_kind.values())
+
+    @property
+    def cold_written(self) -> int:
+        """Those of them that wrote."""
+        return self.cold_by_kind["write"]
+
+    def faults(self, frames: ArrayLike, *, kind: str | None = None) -> Counts:
+        """Page faults with memories of so many frames; ``kind``: of ``KINDS`` only that one.
+
+        Raises UsageError for a memory without frames and for an unknown kind.
+        """
+        return at(self.misses if kind is None else self.misses_of(kind), frames, "frame")
+
+    def tlb_misses(self, entries: ArrayLike, *, kind: str | None = None) -> Counts:
+        """Misses of fully associative TLBs of so many entries; otherwise as `faults`."""
+        return at(self.misses if kind is None else self.misses_of(kind), entries, "entry")
+
+    def write_backs(self, frames: ArrayLike) -> Counts:
+        """Dirty pages that memories of so many frames evict: writes to storage.
+
+        Pages that are dirty when the program ends are not among them.
+        """
+        return at(self.write_backs_by_frames, frames, "frame")
+
+    @cached_property
+    def misses(self) -> Counts:
+        """Misses of every kind with 0, 1, 2, ... frames; the last value holds beyond."""
+        total: Counts = self.misses_by_kind.sum(axis=0)
+        return total
+
+    def misses_of(self, kind: str) -> Counts:
+        """The row of one kind."""
+        if kind not in KINDS:
+            raise UsageError(f"no kind of reference {kind!r}", hint=f"one of {', '.join(KINDS)}")
+        row: Counts = self.misses_by_kind[KINDS.index(kind)]
+        return row
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Counts of one program for every page size asked for."""
+
+    trace: str
+    instructions: int
+    reads: int
+    writes: int
+    steps_by_kind: Mapping[str, int]
+    sizes: Mapping[int, PageSizeCurve]
+    """By bytes of a page, ascending."""
+
+    @property
+    def references(self) -> int:
+        """Instructions, reads and writes; one that crosses a page counts once and touches both."""
+        return self.instructions + self.reads + self.writes
+
+    @property
+    def steps(self) -> int:
+        """References that missed the filter: a stand-in for those that leave a small cache."""
+        return sum(self.steps_by_kind.values())
+
+    def as_dict(self, *, frames: Sizes, tlb: Sizes = ()) -> dict[str, Any]:
+        """The object that ``pagewise curves --json`` prints; keys of counts are texts.
+
+        ``frames``: numbers, or sizes with a unit, which are as many frames as fit, and left out
+        where none does. ``tlb``: entries. Fields: ``references`` and its three parts, ``steps``,
+        ``exact_from``; by page size ``pages``, ``cold``, ``faults`` and ``write_backs`` {frames:
+        count}, ``tlb_misses`` {entries: count}, ``second_tlb_misses`` {shape: count}; and
+        ``by_kind`` of reference ``cold``, ``faults`` and ``tlb_misses`` again.
+        """
+        entries = entries_of(tlb)
+        memories = {size: [*filter(None, frames_of(frames, size))] for size in self.sizes}
+        return {
+            "schema": "pagewise.curves/1",
+            "trace": self.trace,
+            "references": self.references,
+            "instructions": self.instructions,
+            "reads": self.reads,
+            "writes": self.writes,
+            "steps": self.steps,
+            "exact_from": EXACT_FROM,
+            "pages": {str(size): curve.pages for size, curve in self.sizes.items()},
+            **self.misses(memories, entries, None),
+            "write_backs": {
+                str(size): counted(memories[size], curve.write_backs(memories[size]))
+                for size, curve in self.sizes.items()
+            },
+            "second_tlb_misses": {
+                str(size): dict(curve.second_tlb_misses) for size, curve in self.sizes.items()
+            },
+            "by_kind": {kind: self.misses(memories, entries, kind) for kind in KINDS},
+        }
+
+    def misses(
+        self, memories: Mapping[int, Sequence[int]], entries: Sequence[int], kind: str | None
+    ) -> dict[str, Any]:
+        """Cold misses, faults and TLB misses by page size, of one kind of reference or of all."""
+        return {
+            "cold": {
+                str(size): curve.cold if kind is None else curve.cold_by_kind[kind]
+                for size, curve in self.sizes.items()
+            },
+            "faults": {
+                str(size): counted(memories[size], curve.faults(memories[size], kind=kind))
+                for size, curve in self.sizes.items()
+            },
+            "tlb_misses": {
+                str(size): counted(entries, curve.tlb_misses(entries, kind=kind))
+                for size, curve in self.sizes.items()
+            },
+        }
+
+
+def curves(
+    trace: PathLike,
+    *,
+    page_sizes: Sizes = PAGE_SIZES,
+    second_tlb: str | Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Curves:
+    """TLB misses and page faults of a program over page sizes, from one reading of its trace.
+
+    ``trace``: a trace of references (``.pwf``). ``page_sizes``: bytes or sizes (``"4KiB"``), powers
+    of two from 512 bytes to 2 MiB. ``second_tlb``: ``"1536x12"`` is a TLB of 1536 entries in sets
+    of 12 behind the first one of 64. Memory: some hundred bytes per distinct page. Raises
+    UnreadableInput for what is no such trace, UsageError for sizes that there are not.
+    """
+    sizes = sizes_of(page_sizes)
+    shapes = [second_tlb] if isinstance(second_tlb, str) else list(second_tlb)
+    question = {"page_bytes": sizes, "second_tlbs": [shape_of(shape) for shape in shapes]}
+    path = os.fspath(trace)
+    text, columns = _core.reference_curves(path, json.dumps(question), progress=progress)
+    answer = json.loads(text)
+    width = len(columns) // max(len(sizes), 1)
+    found = {}
+    for rank, told in enumerate(answer["sizes"]):
+        *misses, write_backs = (
+            numpy.frombuffer(column, dtype="<i8")
+            for column in columns[rank * width : (rank + 1) * width]
+        )
+        second = [sum(counts.values()) for counts in told["second_tlb_misses"]]
+        found[told["page_bytes"]] = PageSizeCurve(
+            page_bytes=told["page_bytes"],
+            cold_by_kind=told["cold"],
+            second_tlb_misses=dict(zip(shapes, second, strict=True)),
+            misses_by_kind=numpy.stack(misses),
+            write_backs_by_frames=write_backs,
+        )
+    return Curves(
+        trace=str(path),
+        instructions=answer["instructions"],
+        reads=answer["reads"],
+        writes=answer["writes"],
+        steps_by_kind=answer["steps"],
+        sizes=found,
+    )
+
+
+def at(counts: Counts, sizes: ArrayLike, what: str) -> Counts:
+    """The counts at these sizes; the last one holds beyond."""
+    places = numpy.asarray(sizes, dtype=int64)
+    if places.size and places.min() < 1:
+        raise UsageError(f"at least one {what} is needed, not {places.min()}")
+    found: Counts = counts[numpy.minimum(places, len(counts) - 1)]
+    return found
+
+
+def counted(sizes: Sequence[int], counts: Counts) -> dict[str, int]:
+    """``{"64": 17}``: counts by size."""
+    return {str(size): int(count) for size, count in zip(sizes, counts, strict=True)}
+
+
+def listed(sizes: Sizes) -> list[int | str]:
+    """``"512,4KiB"`` or one number as a list."""
+    if isinstance(sizes, int):
+        return [sizes]
+    return [*sizes.split(",")] if isinstance(sizes, str) else list(sizes)
+
+
+def sizes_of(page_sizes: Sizes) -> list[int]:
+    """Page sizes in bytes, ascending; raises UsageError for one there is no curve of."""
+    sizes = sorted({parse_size(size) for size in listed(page_sizes)})
+    for size in sizes:
+        if size not in PAGE_SIZES:
+            raise UsageError(
+                f"no page size of {size} bytes", hint="the powers of two from 512 to 2MiB"
+            )
+    return sizes
+
+
+def frames_of(memories: Sizes, page_bytes: int) -> list[int]:
+    """Numbers of frames as they are, and of sizes with a unit how many pages fit: 0 for none."""
+    frames = []
+    for memory in listed(memories):
+        is_number = isinstance(memory, int) or memory.strip().isdecimal()
+        count = parse_size(memory)
+        if count < 1:
+            raise UsageError("a memory needs at least one frame")
+        frames.append(count if is_number else count // page_bytes)
+    return frames
+
+
+def entries_of(tlbs: Sizes) -> list[int]:
+    """Numbers of TLB entries."""
+    entries = [parse_size(tlb) for tlb in listed(tlbs)]
+    if 0 in entries:
+        raise UsageError("a TLB needs at least one entry")
+    return entries
+
+
+def shape_of(text: str) -> tuple[int, int]:
+    """Entries and ways of ``"1536x12"``."""
+    entries, _, ways = text.partition("x")
+    if not (entries.isdecimal() and ways.isdecimal()):
+        raise UsageError(f"not the shape of a TLB: {text!r}", hint="ENTRIESxWAYS, as in 1536x12")
+    return int(entries), int(ways)

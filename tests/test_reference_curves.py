@@ -1,0 +1,164 @@
+"""Curves of references: counts, JSON, and what is refused; against memories that see every one."""
+
+import json
+import random
+from collections import OrderedDict
+from pathlib import Path
+
+import numpy
+import pytest
+
+import pagewise
+from pagewise import cli
+from pagewise.errors import UnreadableInput, UsageError
+from pagewise.reference_curves import EXACT_FROM, KINDS, PAGE_SIZES
+from pagewise.references import import_references
+
+LETTERS = {"I": "instruction", " L": "read", " S": "write", " M": "write"}
+Reference = tuple[str, int, int]
+
+
+def program(length: int, seed: int = 7) -> list[Reference]:
+    """Letter of lackey, address and bytes; some cross a page."""
+    dice = random.Random(seed)
+    references: list[Reference] = []
+    for index in range(length):
+        letter = dice.choice(["I", "I", " L", " S", " M"])
+        scattered = dice.randrange(1 << 18) * dice.randrange(1 << 12) // 300
+        address = 0x400000 + (index * 5 % 90_000 if letter == "I" else scattered)
+        references.append((letter, address, dice.choice([1, 4, 8, 64])))
+    return references
+
+
+@pytest.fixture(scope="module")
+def references() -> list[Reference]:
+    return program(20_000)
+
+
+@pytest.fixture(scope="module")
+def path(references: list[Reference], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("references")
+    text = folder / "lackey.txt"
+    lines = (f"{letter:2} {address:x},{size}\n" for letter, address, size in references)
+    text.write_text("".join(lines))
+    import_references(text, folder / "program.pwf")
+    return folder / "program.pwf"
+
+
+def misses(references: list[Reference], page_bytes: int, frames: int) -> dict[str, int]:
+    """Misses by kind of an LRU memory that sees every reference."""
+    held: OrderedDict[int, None] = OrderedDict()
+    counts = dict.fromkeys(KINDS, 0)
+    for letter, address, size in references:
+        for page in range(address // page_bytes, (address + size - 1) // page_bytes + 1):
+            if page in held:
+                held.move_to_end(page)
+                continue
+            counts[LETTERS[letter]] += 1
+            held[page] = None
+            if len(held) > frames:
+                held.popitem(last=False)
+    return counts
+
+
+def test_counts_equal_those_of_memories_that_see_every_reference(
+    path: Path, references: list[Reference]
+) -> None:
+    curves = pagewise.curves(path)
+    assert tuple(curves.sizes) == PAGE_SIZES
+    assert curves.references == len(references)
+    assert curves.instructions == sum(letter == "I" for letter, _, _ in references)
+    assert curves.steps == curves.sizes[512].faults(64)
+    sizes = [64, 100, 700, 10**9]
+    for page_bytes in (512, 4096, 65536, 2 << 20):
+        curve = curves.sizes[page_bytes]
+        expected = [misses(references, page_bytes, frames) for frames in sizes]
+        for kind in KINDS:
+            counts = [by_kind[kind] for by_kind in expected]
+            assert curve.faults(sizes, kind=kind).tolist() == counts
+            assert curve.tlb_misses(sizes, kind=kind).tolist() == counts
+            assert curve.cold_by_kind[kind] == counts[-1]
+        assert curve.faults(sizes).tolist() == [sum(counts.values()) for counts in expected]
+        assert curve.pages == curve.cold == sum(expected[-1].values())
+
+
+def test_few_frames_give_a_lower_bound(path: Path, references: list[Reference]) -> None:
+    curve = pagewise.curves(path, page_sizes=4096).sizes[4096]
+    few = int(curve.faults(EXACT_FROM // 2))
+    assert int(curve.faults(EXACT_FROM)) <= few
+    assert few < sum(misses(references, 4096, EXACT_FROM // 2).values())
+
+
+def test_counts_are_arrays_in_the_shape_of_the_question(path: Path) -> None:
+    curve = pagewise.curves(path, page_sizes="4KiB").sizes[4096]
+    table = curve.faults(numpy.array([[64, 65], [700, 10**9]]))
+    assert table.shape == (2, 2) and table[1, 1] == curve.cold
+    assert curve.misses[64] == table[0, 0]
+    assert curve.write_backs(64) > curve.write_backs(10**9) == 0
+
+
+def test_json_has_the_fields_that_others_rely_on(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = ["--page-sizes", "512,4KiB", "--frames", "64,1MiB", "--tlb", "64,512"]
+    options = [*sizes, "--second-tlb", "1536x12"]
+    assert cli.run(["curves", str(path), *options, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    curves = pagewise.curves(path, page_sizes=[512, 4096], second_tlb="1536x12")
+    assert told["schema"] == "pagewise.curves/1"
+    assert told["references"] == curves.references
+    assert told["exact_from"] == EXACT_FROM
+    assert list(told["faults"]) == ["512", "4096"]
+    assert list(told["faults"]["512"]) == ["64", "2048"]
+    assert list(told["faults"]["4096"]) == ["64", "256"]
+    for size, curve in curves.sizes.items():
+        of = str(size)
+        assert told["cold"][of] == curve.cold
+        assert told["faults"][of]["64"] == curve.faults(64)
+        assert told["tlb_misses"][of] == {
+            "64": curve.tlb_misses(64),
+            "512": curve.tlb_misses(512),
+        }
+        assert curve.cold <= told["second_tlb_misses"][of]["1536x12"] <= curve.tlb_misses(64)
+        by_kind = [told["by_kind"][kind]["faults"][of]["64"] for kind in KINDS]
+        assert sum(by_kind) == told["faults"][of]["64"] and min(by_kind) > 0
+
+
+def test_people_get_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["curves", str(path), "--frames", "64,1MiB"]) == 0
+    heads, *rows = capsys.readouterr().out.splitlines()[1:]
+    assert "faults in 1MiB" in heads and len(rows) == len(PAGE_SIZES)
+    assert rows[3].startswith("4 KiB") and "+" not in rows[3]
+    # 1 MiB holds 32 pages of 32 KiB, and none of 2 MiB.
+    assert "+" in rows[6] and "-" in rows[12]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"page_sizes": 3000}, "3000"),
+        ({"page_sizes": "4MiB"}, "4194304"),
+        ({"page_sizes": []}, "page size"),
+        ({"second_tlb": "1536"}, "1536"),
+        ({"second_tlb": "10x4"}, "sets of 4"),
+    ],
+)
+def test_what_does_not_exist_is_refused(path: Path, options: dict[str, object], named: str) -> None:
+    with pytest.raises(UsageError, match=named):
+        pagewise.curves(path, **options)  # type: ignore[arg-type]
+
+
+def test_a_memory_without_frames_and_an_unknown_kind_are_refused(path: Path) -> None:
+    curve = pagewise.curves(path, page_sizes=512).sizes[512]
+    with pytest.raises(UsageError, match="at least one frame"):
+        curve.faults([64, 0])
+    with pytest.raises(UsageError, match="jump"):
+        curve.faults(64, kind="jump")
+    assert cli.run(["curves", str(path), "--frames", "0"]) == 2
+
+
+def test_what_is_no_trace_of_references_is_refused(tmp_path: Path) -> None:
+    text = tmp_path / "lackey.txt"
+    text.write_text("I  400000,4\n")
+    with pytest.raises(UnreadableInput, match="import --as refs"):
+        pagewise.curves(text)
