@@ -166,8 +166,25 @@ pub fn skip_blanks(mut text: &[u8]) -> &[u8] {
 #[inline]
 pub fn take_word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let text = skip_blanks(text);
-    let length = text.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(text.len());
-    (length > 0).then(|| text.split_at(length))
+    let length = match text.first_chunk().map(|&head| first_blank(head)) {
+        Some(length @ ..HEAD_BYTES) => length,
+        _ => text.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(text.len()),
+    };
+    if length == 0 { None } else { text.split_at_checked(length) }
+}
+
+/// Where the first space or tab of `head` is; its length where there is none.
+#[inline(always)]
+fn first_blank(head: [u8; HEAD_BYTES]) -> usize {
+    const ONES: u64 = u64::from_le_bytes([1; HEAD_BYTES]);
+    const HIGHEST: u64 = u64::from_le_bytes([0x80; HEAD_BYTES]);
+    let head = u64::from_le_bytes(head);
+    let [spaces, tabs] = [b' ', b'\t'].map(|blank| {
+        // Zero where the blank is; a borrow reaches only bytes behind the first of them.
+        let others = head ^ u64::from_le_bytes([blank; HEAD_BYTES]);
+        others.wrapping_sub(ONES) & !others & HIGHEST
+    });
+    (spaces | tabs).trailing_zeros() as usize / 8
 }
 
 /// `text` for people: what is not UTF-8 is replaced, control characters are dropped.
@@ -216,6 +233,14 @@ mod tests {
             let text = format!("{number}{rest}");
             let expected = number.parse::<u64>().ok().map(|number| (number, rest.as_bytes()));
             prop_assert_eq!(take_decimal(text.as_bytes()), expected);
+        }
+
+        #[test]
+        fn words_end_at_blanks(word in "[!-~]{0,20}", rest in "([ \t][ -~\t]{0,9})?") {
+            let text = format!(" \t{word}{rest}");
+            let expected = (word.as_bytes(), rest.as_bytes());
+            let found = take_word(text.as_bytes());
+            prop_assert_eq!(found.filter(|_| !word.is_empty()), (!word.is_empty()).then_some(expected));
         }
 
         #[test]

@@ -138,7 +138,7 @@ impl Ftrace {
         }
         // A thread's comm is its own; the process is known by that of its first thread.
         let is_own_name = header.tgid.is_none_or(|tgid| tgid == header.pid);
-        let name = if is_own_name { header.comm } else { b"<...>" };
+        let name = if is_own_name { skip_blanks(header.comm) } else { b"<...>" };
         let process = ledger.named_process(pid, name);
         // Its memory serves again.
         let mut last = self.process_last.take().map_or_else(Vec::new, |(_, comm, _)| comm);
@@ -201,6 +201,7 @@ fn stage_of(event: &[u8]) -> Option<Stage> {
 /// What stands before an event's arguments.
 #[derive(Debug, PartialEq, Eq)]
 struct Header<'line> {
+    /// As it stands there, blanks before it.
     comm: &'line [u8],
     pid: u32,
     tgid: Option<u32>,
@@ -253,7 +254,7 @@ fn header_at(line: &[u8], dash: usize) -> Option<Header<'_>> {
         return None;
     }
     Some(Header {
-        comm: skip_blanks(&line[..dash]),
+        comm: &line[..dash],
         pid: u32::try_from(pid).ok()?,
         tgid: tgid.and_then(|tgid| u32::try_from(tgid).ok()),
         time_ns,
@@ -275,10 +276,11 @@ impl Request<'_> {
     /// block_bio_queue, and the byte count from block_rq_complete.
     #[inline]
     fn parse(arguments: &[u8]) -> Option<Request<'_>> {
-        let (device, rest) = take_word(arguments)?;
-        let comma = memchr::memchr(b',', device)?;
-        let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-        if !is_number(&device[..comma]) || !is_number(&device[comma + 1..]) {
+        let numbers = skip_blanks(arguments);
+        let (_, minor) = take_decimal(numbers)?;
+        let (_, rest) = take_decimal(minor.strip_prefix(b",")?)?;
+        let device = &numbers[..numbers.len() - rest.len()];
+        if !matches!(rest, [b' ' | b'\t', ..]) {
             return None;
         }
         let (rwbs, rest) = take_word(rest)?;
@@ -290,7 +292,9 @@ impl Request<'_> {
         };
         rest = after;
         if let [b'(', command @ ..] = rest {
-            rest = skip_blanks(&command[memchr::memchr(b')', command)? + 1..]);
+            // Most requests carry no command, and need no search.
+            let end = if command.starts_with(b")") { 0 } else { memchr::memchr(b')', command)? };
+            rest = skip_blanks(&command[end + 1..]);
             let (number, after) = take_decimal(rest)?;
             sector = Some(number);
             rest = skip_blanks(after);
@@ -308,7 +312,7 @@ mod tests {
     fn header(line: &str) -> (String, u32, Option<u32>, i64, String) {
         let header = split_header(line.as_bytes()).unwrap_or_else(|| panic!("no header: {line}"));
         (
-            String::from_utf8_lossy(header.comm).into(),
+            String::from_utf8_lossy(skip_blanks(header.comm)).into(),
             header.pid,
             header.tgid,
             header.time_ns,
