@@ -1,7 +1,8 @@
 """Runs every measurement and writes docs/bench.md. `make bench` calls this.
 
 python bench/run.py [--rounds N] [NAME...]      NAME: policies, sweeps, two_tier, import_speed, and
-adaptive, which is not run unless it is named: it takes minutes and compares no speed
+two that are not run unless they are named: adaptive takes minutes and compares no speed,
+pagesize_verify changes switches of the machine while it runs
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import traces
 from measure import Claim
 
 SCRIPTS = ("policies", "sweeps", "two_tier", "import_speed")
-NAMED_ONLY = ("adaptive",)
+NAMED_ONLY = ("adaptive", "pagesize_verify")
 INTRODUCTION = """# Measured beside libcachesim 0.3.5
 
 Command: `make bench`, which runs bench/run.py. One call in a process of its own, peer and ours in
@@ -35,7 +36,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Measures beside libcachesim 0.3.5.")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each call, in turn")
     parser.add_argument(
-        "names", nargs="*", help=f"of {', '.join(SCRIPTS + NAMED_ONLY)}; default: all but the last"
+        "names",
+        nargs="*",
+        help=f"of {', '.join(SCRIPTS + NAMED_ONLY)}; default: the first {len(SCRIPTS)}",
     )
     arguments = parser.parse_args()
     unknown = set(arguments.names) - set(SCRIPTS + NAMED_ONLY)

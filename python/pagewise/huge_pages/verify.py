@@ -1,7 +1,7 @@
 """A program under pages of 4 KiB and under larger ones, in turn, as it is: what they save.
 
-glibc's ``glibc.malloc.hugetlb=1`` asks for huge pages for the heap, and only one size is given to
-who asks, so no other program of the machine changes but those that ask by themselves. For the runs
+glibc's malloc is told to ask for huge pages, and only one size is given to who asks, so no other
+program of the machine changes but those that ask by themselves. For the runs
 with 4 KiB the program is barred from huge pages (PR_SET_THP_DISABLE).
 """
 
@@ -20,14 +20,13 @@ from statistics import median
 from typing import Any, TypeAlias
 
 from pagewise.errors import PagewiseError, UsageError
-from pagewise.huge_pages import settings
+from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import SWITCHES, Refused
 from pagewise.recording import Progress
 from pagewise.units import format_size
 
 SCHEMA = "pagewise.pagesize-verify/1"
 ROUNDS = 5
-TUNABLE = "glibc.malloc.hugetlb=1"
 LAUNCHER = Path(__file__).with_name("launcher.py")
 MEASURES = ("minor_faults", "cpu_s", "max_rss_bytes")
 Figures: TypeAlias = Mapping[str, float]
@@ -108,10 +107,7 @@ def measure(command: Sequence[str], pages: str) -> dict[str, float]:
 
     ``pages``: ``base`` bars huge pages, ``huge`` asks for them. The program ends with this process.
     """
-    environment = dict(os.environ)
-    if pages == "huge":
-        tunables = environment.get("GLIBC_TUNABLES", "")
-        environment["GLIBC_TUNABLES"] = f"{tunables}:{TUNABLE}" if tunables else TUNABLE
+    environment = glibc.asking(os.environ) if pages == "huge" else dict(os.environ)
     reading, writing = os.pipe()
     # Without -I and -S the launcher would be larger than many a program that it measures.
     words = [sys.executable, "-I", "-S", str(LAUNCHER), str(writing), pages, *command]

@@ -7,7 +7,7 @@ Source: Documentation/admin-guide/mm/transhuge.rst of Linux 6.18 (a switch per s
 from __future__ import annotations
 
 from pagewise.advice.setting import Setting
-from pagewise.huge_pages import settings
+from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import SWITCHES
 from pagewise.units import PAGE_BYTES, format_size
 
@@ -43,7 +43,8 @@ def for_process(size_bytes: int) -> Setting:
 {NONE_OTHER}
 echo madvise > {SWITCHES}/{settings.GENERAL}
 echo madvise > {SWITCHES}/{settings.switch(size_bytes)}
-GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND""",
+{glibc.VARIABLE}={glibc.TUNABLES} \\
+  COMMAND""",
         undo=PUT_BACK,
     )
 
@@ -112,7 +113,8 @@ def whole_thp() -> list[Setting]:
             apply=f"""\
 {RECORD}
 echo madvise > {SWITCHES}/{settings.GENERAL}
-GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND""",
+{glibc.VARIABLE}={glibc.TUNABLES} \\
+  COMMAND""",
             undo=PUT_BACK,
         ),
         Setting(
