@@ -1,19 +1,24 @@
 """Advice on a page size: what a target has, what it is told to paste, and what was foretold."""
 
+import json
 import mmap
 import platform
+import re
 import subprocess
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 from hand_curves import HandCurve, HandCurves, dense
 
+from pagewise import cli
 from pagewise.advice.page_size import TARGETS, Target, machines, mthp, target
 from pagewise.advice.page_size.advise import advise_page_size, memory_of
 from pagewise.errors import UsageError
 from pagewise.huge_pages import settings
 from pagewise.huge_pages.forecast import forecast
 from pagewise.models.page_size_time import Hardware
+from pagewise.references import import_references
 
 MIB = 2**20
 names = pytest.mark.parametrize("row", TARGETS, ids=lambda row: row.name)
@@ -101,3 +106,86 @@ def test_a_forecast_by_hand() -> None:
     assert told["cpu_s_saved"]["low"] == pytest.approx(in_faults / 1e9)
     in_walks = (1140 - 13) * 10 + (140 - 13) * 50
     assert told["cpu_s_saved"]["high"] == pytest.approx((in_faults + in_walks) / 1e9)
+
+
+@pytest.fixture(scope="module")
+def dense_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that goes through 8 MiB five times, a reference each 512 bytes."""
+    folder = tmp_path_factory.mktemp("dense")
+    text, trace = folder / "dense.csv", folder / "dense.pwf"
+    places = "\n".join(hex(0x10000000 + place) for place in range(0, 8 * MIB, 512))
+    text.write_text("address\n" + 5 * f"{places}\n")
+    import_references(text, trace)
+    return trace
+
+
+def ran(*words: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    status = cli.run([str(word) for word in words])
+    return status, *capsys.readouterr()
+
+
+def test_the_command_advises_from_a_trace(
+    dense_trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["advise", "pagesize", dense_trace, "--memory", "100%", "--storage", "optane-ssd"]
+    status, output, diagnostics = ran(*words, "--target", "arm64-16k", "--json", capsys=capsys)
+    assert (status, diagnostics) == (0, "")
+    advice = json.loads(output)
+    assert advice["schema"] == "pagewise.advice-page-size/1"
+    assert (advice["page_bytes"], advice["memory_bytes"]) == (16384, 8 * MIB)
+    assert advice["settings"][0]["undo"]
+    status, output, _ = ran(*words, capsys=capsys)
+    assert status == 0 and "gain over 4 KiB" in output and "undo:" in output
+    for setting in target().settings(advise_size(output)):
+        assert setting.apply in output, "a line was broken"
+
+
+def advise_size(output: str) -> int:
+    """The size that the text takes."""
+    found = re.search(r"pages of (\d+) KiB", output)
+    assert found
+    return int(found[1]) * 1024
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "message"),
+    [
+        (["--storage", "4/5us"], 2, "not known"),
+        (["--target", "vax"], 2, "no target"),
+        (["--memory", "64KiB"], 2, "too small"),
+        (["--memory", "lots"], 2, "not a size"),
+        (["--verify"], 2, "--verify runs the program"),
+    ],
+)
+def test_what_the_command_refuses(
+    dense_trace: Path,
+    capsys: pytest.CaptureFixture[str],
+    change: list[str],
+    status: int,
+    message: str,
+) -> None:
+    words = ["advise", "pagesize", dense_trace, "--memory", "100%", "--storage", "optane-ssd"]
+    found, _, diagnostics = ran(*words, *change, capsys=capsys)
+    assert found == status and message in diagnostics
+
+
+def test_a_host_by_the_command(
+    dense_trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "host.toml"
+    file.write_text(
+        f'storage = "optane-ssd"\n[[vm]]\nname = "one"\nworkload = "{dense_trace}"\n'
+        'memory = "100%"\narchitecture = "arm64"\n'
+    )
+    output = tmp_path / "guests"
+    status, text, diagnostics = ran("pagesize", "apply", file, "-o", output, capsys=capsys)
+    assert (status, diagnostics) == (0, "")
+    assert "one" in text and (output / "one" / "qemu.args").read_text().startswith("-name one")
+    status, _, diagnostics = ran("pagesize", "apply", file, "-o", output, capsys=capsys)
+    assert status == 2 and "--force" in diagnostics
+    words = ["pagesize", "apply", file, "-o", output, "--force", "--json"]
+    status, text, _ = ran(*words, capsys=capsys)
+    assert status == 0 and json.loads(text)["guests"][0]["page_bytes"] == 65536
+    file.write_text(file.read_text().replace(str(dense_trace), "absent.pwf"))
+    status, _, diagnostics = ran(*words, capsys=capsys)
+    assert status == 3 and "absent.pwf" in diagnostics

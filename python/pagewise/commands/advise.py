@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
+from pagewise.commands import advise_pagesize
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened, tell_losses
 from pagewise.terminal import facts, figures, say, show, show_json, watched
 from pagewise.units import (
@@ -100,6 +101,11 @@ def swap(
         show_json(advice)
     else:
         show(*described(advice))
+
+
+app.command(
+    "pagesize", epilog="\n\n".join(f"Example: {example}" for example in advise_pagesize.EXAMPLES)
+)(advise_pagesize.pagesize)
 
 
 def described(advice: dict[str, Any]) -> list[Any]:

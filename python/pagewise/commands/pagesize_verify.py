@@ -60,30 +60,54 @@ def verify(
 
 
 def described(result: dict[str, Any]) -> list[Any]:
-    """The figures with both sizes and what the larger saves, and what the kernel gave."""
+    """The figures with both sizes, what the larger saves, what was foretold, what was given."""
     size = format_size(result["page_bytes"])
+    foretold = foretold_changes(result)
     rows = []
     for name, saved in result["saved"].items():
         title, written = MEASURES[name]
-        change = {level: -share for level, share in saved.items()}
-        change["low"], change["high"] = change["high"], change["low"]
         rows.append(
             [
                 title,
                 format_range(result["base"][name], written),
                 format_range(result["chosen"][name], written),
-                format_range(
-                    change, lambda share: f"{'+' if share > 0 else ''}{format_percent(share)}"
-                ),
+                format_range(negated(saved), signed),
+                *([foretold.get(name, "")] if foretold else []),
             ]
         )
+    columns = ["", "4 KiB", size, "change", *(["foretold"] if foretold else [])]
     given = result["kernel"].get("anon_fault_alloc")
     notes = (
         [] if given is None else [f"pages of {size} that the kernel gave: {format_count(given)}"]
     )
     if given == 0:
         notes.append("note: none was asked for; glibc's malloc asks, others may not")
-    return [figures(["", "4 KiB", size, "change"], rows), *notes]
+    return [figures(columns, rows), *notes]
+
+
+def foretold_changes(result: dict[str, Any]) -> dict[str, str]:
+    """By measure what the curves of the program say; nothing for a trial without them."""
+    forecast = result.get("forecast")
+    if forecast is None:
+        return {}
+    faults, saved_s = forecast["minor_faults"], forecast["cpu_s_saved"]
+    cpu_s = result["base"]["cpu_s"]["typical"]
+    least, most = (-saved_s[level] / cpu_s for level in ("low", "high"))
+    counts = f"{format_count(faults['base'])} to {format_count(faults['chosen'])}"
+    return {
+        "minor_faults": f"{signed(faults['chosen'] / faults['base'] - 1)}, {counts}",
+        "cpu_s": f"{signed(most)} to {signed(least)}",
+    }
+
+
+def negated(saved: dict[str, float]) -> dict[str, float]:
+    """What is saved as a change."""
+    return {"low": -saved["high"], "typical": -saved["typical"], "high": -saved["low"]}
+
+
+def signed(share: float) -> str:
+    """A change: ``+1.5 %``."""
+    return f"{'+' if share > 0 else ''}{format_percent(share)}"
 
 
 def undo() -> None:

@@ -1,0 +1,126 @@
+"""`pagewise advise pagesize`: which page size to take on a target, and how to set it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from pagewise.advice.page_size import TARGETS
+from pagewise.commands.options import Json
+from pagewise.commands.pagesize_verify import described as described_trial
+from pagewise.errors import UsageError
+from pagewise.terminal import facts, show, show_json, watched
+from pagewise.units import PAGE_BYTES, format_percent, format_range, format_size
+
+EXAMPLES = (
+    "pagewise advise pagesize examples/page-size/photo.pwf --memory 80% --storage optane-ssd",
+    "pagewise advise pagesize photo.pwf --memory 80% --storage ufs-3.1 --target arm64-16k",
+)
+
+
+def pagesize(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TRACE [-- COMMAND...]",
+            help="A trace of memory references (.pwf); for --verify also the program it is of.",
+            show_default=False,
+        ),
+    ],
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE|SHARE", help="Memory of the program: 64MiB, or 80% of its footprint."
+        ),
+    ],
+    storage: Annotated[
+        str,
+        typer.Option(metavar="DEVICE", help="Where pages come back from: of `pagewise devices`."),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TARGET",
+            help=f"Where it is to be set: {', '.join(row.name for row in TARGETS)}; default: "
+            "transparent huge pages of this kind of machine.",
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Try the size on the program as well: needs root."),
+    ] = False,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size, to verify.")
+    ] = 5,
+    json: Json = False,
+) -> None:
+    """Say which page size to take, what it gains and costs, how to set it and how to undo it.
+
+    Only sizes that the target has are taken; the regret says what that costs against the best
+    of 1 to 32 KiB.
+    """
+    from pagewise.advice.page_size.advise import advise_page_size
+    from pagewise.huge_pages.forecast import forecast
+    from pagewise.huge_pages.verify import verify as tried
+    from pagewise.reference_curves import curves
+
+    trace, *command = words
+    if verify and not command:
+        raise UsageError("--verify runs the program", hint="write it at the end: -- COMMAND")
+    with watched("reading") as progress:
+        counts = curves(trace, progress=progress)
+    advice = advise_page_size(counts, memory=memory, storage=storage, target=target)
+    if verify and advice["page_bytes"] == PAGE_BYTES:
+        advice["notes"].append("nothing to verify: these are the pages of today")
+    elif verify:
+        with watched("running", counted="rounds") as progress:
+            trial = tried(command, advice["page_bytes"], rounds=rounds, progress=progress)
+        advice["verification"] = trial | {"forecast": forecast(counts, advice["page_bytes"])}
+    if json:
+        show_json(advice)
+    else:
+        show(*described(advice))
+
+
+def described(advice: dict[str, Any]) -> list[Any]:
+    """The advice as text and tables."""
+    sizes = ", ".join(format_size(size) for size in advice["sizes_bytes"])
+    parts: list[Any] = [
+        facts(
+            [
+                ("memory", f"{format_size(advice['memory_bytes'])} of {footprint(advice)}"),
+                ("storage", advice["storage"]),
+                ("target", f"{advice['target']}: {sizes}"),
+                ("take", f"pages of {format_size(advice['page_bytes'])}"),
+                ("  gain over 4 KiB", format_range(advice["gain"], format_percent)),
+                ("  against the ideal", ideal(advice)),
+                ("  memory", f"up to {advice['footprint_factor']:.2f} times that of 4 KiB"),
+            ]
+        )
+    ]
+    for setting in advice["settings"]:
+        # To be pasted: a terminal may wrap it, but no line break may be put into it.
+        parts += [
+            "",
+            f"{setting['title']}. {setting['note']}",
+            Text(setting["apply"], no_wrap=True, overflow="ignore"),
+            Text(f"undo: {setting['undo']}", no_wrap=True, overflow="ignore"),
+        ]
+    if trial := advice.get("verification"):
+        parts += ["", *described_trial(trial)]
+    return [*parts, *(f"note: {note}" for note in advice["notes"])]
+
+
+def footprint(advice: dict[str, Any]) -> str:
+    """All memory of the program."""
+    return f"{format_size(advice['footprint_bytes'])} that the program uses in 4 KiB pages"
+
+
+def ideal(advice: dict[str, Any]) -> str:
+    """What the target's sizes cost."""
+    best = format_size(advice["ideal_bytes"])
+    if advice["regret"] == 0:
+        return f"none better of 1 to 32 KiB ({best})"
+    return f"{format_percent(advice['regret'])} slower than {best}"

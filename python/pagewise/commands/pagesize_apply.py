@@ -1,0 +1,60 @@
+"""`pagewise pagesize apply`: a page size for each virtual machine of a host."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pagewise.commands.options import Force, Json
+from pagewise.terminal import figures, show, show_json, watched
+from pagewise.units import format_percent, format_range, format_size
+
+EXAMPLES = ("pagewise pagesize apply examples/page-size/vms-1.toml -o guests",)
+
+
+def apply(
+    file: Annotated[
+        str,
+        typer.Argument(metavar="VMS.toml", help="The virtual machines.", show_default=False),
+    ],
+    output: Annotated[
+        str,
+        typer.Option("--output", "-o", metavar="DIR", help="A folder for each guest goes there."),
+    ],
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Choose a page size for each guest and write what it is started with.
+
+    DIR/NAME/ gets kernel-arguments, qemu.args (for xargs -a), libvirt.xml and, for x86-64,
+    tmpfiles.conf for inside the guest. Nothing on this machine is changed.
+    """
+    from pagewise.guests.apply import apply as applied
+    from pagewise.reference_curves import curves
+
+    with watched("choosing", counted="guests") as progress:
+        result = applied(file, output, curves, force=force, progress=progress)
+    if json:
+        show_json(result)
+        return
+    show(_table(result["guests"]), "", f"{output}: {len(result['guests'])} guests")
+
+
+def _table(guests: list[dict[str, Any]]) -> Any:
+    """A row for each guest."""
+    columns = ["guest", "workload", "storage", "memory", "pages", "gain", "regret", "footprint"]
+    rows = [
+        [
+            guest["name"],
+            guest["workload"],
+            guest["storage"],
+            format_size(guest["memory_bytes"]),
+            format_size(guest["page_bytes"]),
+            format_range(guest["gain"], format_percent),
+            format_percent(guest["regret"]),
+            f"{guest['footprint_factor']:.2f}x",
+        ]
+        for guest in guests
+    ]
+    return figures(columns, rows, words=3)
