@@ -34,8 +34,11 @@ TYPE_CHECKING = False  # not from typing, which an interrupt could meet while it
 if TYPE_CHECKING:
     from typing import Any
 
+    from pagewise.advice.page_size.advise import advise_page_size
     from pagewise.advice.swap import advise_swap as advise
+    from pagewise.binaries.check import check as check_page_size
     from pagewise.grids.run import sweep
+    from pagewise.huge_pages.verify import verify as verify_page_size
     from pagewise.questions import analyze, devices, info, misses, simulate
     from pagewise.recording import Trace, import_trace, read, slice_trace
     from pagewise.reference_curves import curves
@@ -52,7 +55,9 @@ __all__ = [
     "UnwritableOutput",
     "UsageError",
     "advise",
+    "advise_page_size",
     "analyze",
+    "check_page_size",
     "curves",
     "devices",
     "import_trace",
@@ -63,12 +68,15 @@ __all__ = [
     "simulate",
     "slice_trace",
     "sweep",
+    "verify_page_size",
 ]
 
 _HOMES = {
     "Trace": ("pagewise.recording", "Trace"),
     "advise": ("pagewise.advice.swap", "advise_swap"),
+    "advise_page_size": ("pagewise.advice.page_size.advise", "advise_page_size"),
     "analyze": ("pagewise.questions", "analyze"),
+    "check_page_size": ("pagewise.binaries.check", "check"),
     "curves": ("pagewise.reference_curves", "curves"),
     "devices": ("pagewise.questions", "devices"),
     "import_trace": ("pagewise.recording", "import_trace"),
@@ -78,6 +86,7 @@ _HOMES = {
     "simulate": ("pagewise.questions", "simulate"),
     "slice_trace": ("pagewise.recording", "slice_trace"),
     "sweep": ("pagewise.grids.run", "sweep"),
+    "verify_page_size": ("pagewise.huge_pages.verify", "verify"),
 }
 """Where each name comes from. They load when first used: the command line must be able to catch an
 interrupt before the compiled half is in memory."""

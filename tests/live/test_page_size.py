@@ -18,6 +18,7 @@ import pytest
 from pagewise.advice.page_size import machines, mthp
 from pagewise.huge_pages import settings
 from pagewise.huge_pages.verify import ProgramFailed, measure, verify
+from pagewise.references import import_references
 
 SIZE = 65536
 PAGEWISE = [sys.executable, "-m", "pagewise", "pagesize"]
@@ -211,3 +212,37 @@ def test_qemu_takes_the_huge_pages_set_aside(tmp_path: Path) -> None:
     finally:
         pasted(machines.RELEASE, tmp_path)
     assert pool.read_text() == before
+
+
+# Goes through 16 MiB of heap twice, a byte of each 512.
+HEAP = """
+#include <stdlib.h>
+int main(void)
+{
+    size_t bytes = 16 << 20;
+    char *heap = malloc(bytes);
+    for (int round = 1; heap && round < 3; round++)
+        for (size_t place = 0; place < bytes; place += 512)
+            heap[place] = round;
+    return !heap || heap[512] != 2;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_what_was_foretold_comes_true(tmp_path: Path) -> None:
+    (tmp_path / "heap.c").write_text(HEAP)
+    subprocess.run(["cc", "-O1", "-o", "heap", "heap.c"], cwd=tmp_path, check=True)
+    lackey = ["valgrind", "--tool=lackey", "--trace-mem=yes", "--log-file=heap.txt", "./heap"]
+    subprocess.run(lackey, cwd=tmp_path, check=True)
+    trace = tmp_path / "heap.pwf"
+    import_references(tmp_path / "heap.txt", trace)
+    asked = ["--memory", "100%", "--storage", "optane-ssd", "--verify", "--rounds", "2", "--json"]
+    command = [*PAGEWISE[:-1], "advise", "pagesize", trace, *asked, "--", tmp_path / "heap"]
+    trial = json.loads(subprocess.check_output(command))["verification"]
+    foretold = trial["forecast"]["minor_faults"]
+    base, chosen = (trial[name]["minor_faults"]["typical"] for name in ("base", "chosen"))
+    assert base == pytest.approx(foretold["base"], rel=0.03)
+    assert chosen / base == pytest.approx(foretold["chosen"] / foretold["base"], abs=0.05)
+    assert trial["saved"]["minor_faults"]["low"] > 0.7

@@ -75,7 +75,7 @@ def verify(
         "base": {name: _range([base[name] for base, _ in found]) for name in measures},
         "chosen": {name: _range([chosen[name] for _, chosen in found]) for name in measures},
         "saved": {
-            name: _range([1 - chosen[name] / base[name] for base, chosen in found])
+            name: _range([_saved(base[name], chosen[name]) for base, chosen in found])
             for name in measures
         },
         "kernel": given,
@@ -151,6 +151,11 @@ def _kernel_counts(page_size_bytes: int) -> dict[str, int]:
     folder = SWITCHES / settings.switch(page_size_bytes)
     paths = {name: folder.parent / "stats" / name for name in KERNEL_COUNTS}
     return {name: int(path.read_text()) for name, path in paths.items() if path.exists()}
+
+
+def _saved(base: float, chosen: float) -> float:
+    """The share of ``base`` that is not spent; none of nothing."""
+    return 1 - chosen / base if base else 0.0
 
 
 def _range(values: Sequence[float]) -> dict[str, float]:

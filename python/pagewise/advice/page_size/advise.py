@@ -6,6 +6,7 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.advice.page_size import target as target_named
+from pagewise.huge_pages import settings
 from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, MARGIN, Choice, choose
 from pagewise.models.page_size_curves import Curves, footprint_bytes
 from pagewise.models.page_size_time import TODAY, Model, Terms, storage_of
@@ -77,6 +78,11 @@ def _notes(choice: Choice) -> list[str]:
         notes.append(
             f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes; "
             "the regret says what it costs not to have it"
+        )
+    if choice.page_bytes == BASE_BYTES and settings.present().get(settings.GENERAL) == "always":
+        notes.append(
+            "this machine gives programs 2 MiB unasked; for 4 KiB alone set "
+            f"{settings.SWITCHES}/{settings.GENERAL} to madvise"
         )
     if choice.page_bytes != BASE_BYTES:
         notes.append(
