@@ -74,6 +74,10 @@ def test_advice_is_restricted_to_the_target() -> None:
     assert advice["regret"] > 0 and "32 KiB would be best" in advice["notes"][0]
     assert advice["gain"]["low"] <= advice["gain"]["typical"] <= advice["gain"]["high"]
     assert any("linux-image-arm64-16k" in each["apply"] for each in advice["settings"])
+    assert not any("not judged" in note for note in advice["notes"])
+    small = advise_page_size(dense(), memory="16MiB", storage="optane-ssd", target="qemu")
+    assert small["unjudged_bytes"] == [2 * MIB]
+    assert "not judged: 2 MiB" in small["notes"][0]
     whole = advise_page_size(dense(), memory="16MiB", storage="optane-ssd", target="arm64-64k")
     assert whole["page_bytes"] == 65536 and whole["gain"]["typical"] > advice["gain"]["typical"]
 

@@ -96,7 +96,10 @@ def described(advice: dict[str, Any]) -> list[Any]:
                 ("take", f"pages of {format_size(advice['page_bytes'])}"),
                 ("  gain over 4 KiB", format_range(advice["gain"], format_percent)),
                 ("  against the ideal", ideal(advice)),
-                ("  memory", f"up to {advice['footprint_factor']:.2f} times that of 4 KiB"),
+                (
+                    "  memory it takes",
+                    f"up to {advice['footprint_factor']:.2f} times that of 4 KiB",
+                ),
             ]
         )
     ]

@@ -8,7 +8,7 @@ from pagewise import _core
 from pagewise.advice.page_size import target as target_named
 from pagewise.huge_pages import settings
 from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, MARGIN, Choice, choose
-from pagewise.models.page_size_curves import Curves, footprint_bytes
+from pagewise.models.page_size_curves import FRAMES_MIN, Curves, footprint_bytes
 from pagewise.models.page_size_time import TODAY, Model, Terms, storage_of
 from pagewise.units import format_size, parse_share, parse_size
 
@@ -74,6 +74,12 @@ def memory_of(memory: str | int, footprint: int) -> int:
 def _notes(choice: Choice) -> list[str]:
     """What stands between the figures and the machine."""
     notes = []
+    if choice.unjudged:
+        larger = ", ".join(map(format_size, choice.unjudged))
+        notes.append(
+            f"not judged: {larger}; the memory holds fewer than {FRAMES_MIN} such pages, too few "
+            "for the trace to tell"
+        )
     if choice.ideal_bytes in IDEAL_BYTES and choice.regret > 0:
         notes.append(
             f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes; "
