@@ -4,6 +4,7 @@ Each says what size it has, and a program in it takes as many faults as that siz
 memory. Kernels of 4 and 16 KiB are Debian's for arm64; it has none of 64 KiB.
 """
 
+import random
 import shlex
 import shutil
 import subprocess
@@ -12,9 +13,10 @@ from pathlib import Path
 
 import guest
 import pytest
-from hand_curves import HandCurve, HandCurves, dense
 
 from pagewise.guests.apply import apply
+from pagewise.reference_curves import curves
+from pagewise.references import import_references
 
 pytestmark = pytest.mark.slow
 
@@ -27,11 +29,6 @@ LARGE = replace(SMALL, kernel="linux-image-arm64-16k")
 X86 = guest.Machine("amd64", SUITE, "linux-image-cloud-amd64", processors=1)
 COMPILERS = {"arm64": "aarch64-linux-gnu-gcc", "amd64": "x86_64-linux-gnu-gcc"}
 
-# A program that goes through all its memory again and again, and one that touches it once.
-CURVES = {
-    "dense.pwf": dense(),
-    "flat.pwf": HandCurves({512 << step: HandCurve(1024, {90: 1}, 1024) for step in range(13)}),
-}
 SCRIPT = f"""
 touch_memory {TOUCHED_MIB}
 grep -l '\\[always\\]' /sys/kernel/mm/transparent_hugepage/hugepages-*/enabled
@@ -49,8 +46,20 @@ def refusal() -> str | None:
     return None
 
 
+def workloads(folder: Path) -> None:
+    """Programs of 8 MiB: one goes through all of it, the pages of the other lie far apart."""
+    blocks = range(0, 8 * MIB, 512)
+    pages = list(range(0, 128 * MIB, 65536))
+    random.Random(1).shuffle(pages)
+    for name, round_of in {"dense": blocks, "scattered": pages}.items():
+        text = folder / f"{name}.csv"
+        text.write_text("address\n" + 5 * "".join(f"{place:#x}\n" for place in round_of))
+        import_references(text, folder / f"{name}.pwf")
+
+
 def host_file(folder: Path) -> Path:
     """A host with a guest that gains from larger pages and one that does not, and one of x86."""
+    workloads(folder)
     path = folder / "host.toml"
     path.write_text(
         f"""
@@ -69,13 +78,13 @@ system_memory = "512MiB"
 [[vm]]
 name = "{name}"
 workload = "{workload}.pwf"
-memory = "16MiB"
+memory = "80%"
 architecture = "{architecture}"
 kernel_arguments = "{guest.basic_arguments(machine)}"
 """
             for name, workload, architecture, machine in [
                 ("gains", "dense", "arm64", LARGE),
-                ("stays", "flat", "arm64", SMALL),
+                ("stays", "scattered", "arm64", SMALL),
                 ("gains-x86", "dense", "x86-64", X86),
             ]
         )
@@ -104,7 +113,7 @@ def test_guests_have_their_sizes_and_faults_are_as_foretold(tmp_path: Path) -> N
     if reason := refusal():
         pytest.skip(reason)
     output = tmp_path / "out"
-    result = apply(host_file(tmp_path), output, lambda path: CURVES[path.name])
+    result = apply(host_file(tmp_path), output, curves)
     chosen = {each["name"]: each["page_bytes"] for each in result["guests"]}
     assert (chosen["gains"], chosen["stays"]) == (16384, 4096)
     assert chosen["gains-x86"] >= 16384
