@@ -1,7 +1,8 @@
 # demo: answers about the recordings in examples/.   test: every test.   check: the fast ones, with lint and types.
 # build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, SECONDS each.
+# traces: captures what study page-size runs on; installs its programs, 20 minutes.
 # lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
-.PHONY: demo test check build bench fuzz lab-setup lab clean
+.PHONY: demo test check build bench fuzz lab-setup lab traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -44,6 +45,10 @@ lab: build lab-setup
 	.venv/bin/pagewise study thrash $(RUNS)/no-limit* $(RUNS)/kill-* $(RUNS)/phone-* \
 	    -o build/study-thrash --report build/study-thrash/report.html
 	.venv/bin/pagewise study predict $(RUNS)/phone-1g
+
+TRACES ?= build/page-size
+traces: build
+	tools/page_size_traces.sh $(TRACES)
 
 bench: build
 	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras bench

@@ -6,7 +6,7 @@ import pytest
 from hand_curves import dense, scattered
 
 from pagewise.models.page_size_time import PAPER, TODAY
-from pagewise.page_size import answer
+from pagewise.page_size_answer import answer
 from pagewise.report.shapes import flaw
 
 MIB = 2**20

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pagewise.binaries.check import check as check_page_size
     from pagewise.grids.run import sweep
     from pagewise.huge_pages.verify import verify as verify_page_size
+    from pagewise.page_size_answer import page_size
     from pagewise.questions import analyze, devices, info, misses, simulate
     from pagewise.recording import Trace, import_trace, read, slice_trace
     from pagewise.reference_curves import curves
@@ -63,6 +64,7 @@ __all__ = [
     "import_trace",
     "info",
     "misses",
+    "page_size",
     "read",
     "report",
     "simulate",
@@ -82,6 +84,7 @@ _HOMES = {
     "import_trace": ("pagewise.recording", "import_trace"),
     "info": ("pagewise.questions", "info"),
     "misses": ("pagewise.questions", "misses"),
+    "page_size": ("pagewise.page_size_answer", "page_size"),
     "read": ("pagewise.recording", "read"),
     "simulate": ("pagewise.questions", "simulate"),
     "slice_trace": ("pagewise.recording", "slice_trace"),

@@ -11,6 +11,7 @@ from pagewise.advice.page_size import TARGETS
 from pagewise.commands.options import Json
 from pagewise.commands.pagesize_verify import described as described_trial
 from pagewise.errors import UsageError
+from pagewise.models.page_size_curves import Curves
 from pagewise.terminal import facts, show, show_json, watched
 from pagewise.units import PAGE_BYTES, format_percent, format_range, format_size
 
@@ -62,8 +63,6 @@ def pagesize(
     of 1 to 32 KiB.
     """
     from pagewise.advice.page_size.advise import advise_page_size
-    from pagewise.huge_pages.forecast import forecast
-    from pagewise.huge_pages.verify import verify as tried
     from pagewise.reference_curves import curves
 
     trace, *command = words
@@ -72,16 +71,26 @@ def pagesize(
     with watched("reading") as progress:
         counts = curves(trace, progress=progress)
     advice = advise_page_size(counts, memory=memory, storage=storage, target=target)
-    if verify and advice["page_bytes"] == PAGE_BYTES:
-        advice["notes"].append("nothing to verify: these are the pages of today")
-    elif verify:
-        with watched("running", counted="rounds") as progress:
-            trial = tried(command, advice["page_bytes"], rounds=rounds, progress=progress)
-        advice["verification"] = trial | {"forecast": forecast(counts, advice["page_bytes"])}
+    if verify:
+        verify_advice(advice, counts, command, rounds)
     if json:
         show_json(advice)
     else:
         show(*described(advice))
+
+
+def verify_advice(advice: dict[str, Any], counts: Curves, command: list[str], rounds: int) -> None:
+    """Tries the advised size on the program, and adds what was measured to the advice."""
+    from pagewise.huge_pages.forecast import forecast
+    from pagewise.huge_pages.verify import verify
+
+    page_bytes = advice["page_bytes"]
+    if page_bytes == PAGE_BYTES:
+        advice["notes"].append("nothing to verify: these are the pages of today")
+        return
+    with watched("running", counted="rounds") as progress:
+        trial = verify(command, page_bytes, rounds=rounds, progress=progress)
+    advice["verification"] = trial | {"forecast": forecast(counts, page_bytes)}
 
 
 def described(advice: dict[str, Any]) -> list[Any]:

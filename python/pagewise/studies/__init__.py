@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pagewise.studies import multiswap, nvm_cache, predict, thrash
+from pagewise.studies import multiswap, nvm_cache, page_size, predict, thrash
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ STUDIES = (
     Study(
         nvm_cache.NAME, "S0 Figs. 1 and 5: swap on against off, and an NVM cache", nvm_cache.study
     ),
+    Study(page_size.NAME, "S4: a page size for each virtual machine", page_size.study),
     Study(thrash.NAME, "S0 Figs. 1-3 on launch runs of real programs", thrash.study, of_runs=True),
     Study(
         predict.NAME, "pages of a launch foretold by the launch before", predict.study, of_runs=True

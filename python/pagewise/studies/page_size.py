@@ -1,7 +1,8 @@
 """S4: the page size of a virtual machine from its workload, memory and storage.
 
-On the counts of five real programs in place of the paper's five. Tables and checks are in the
-modules beside this one.
+On traces of five real programs in place of the paper's five, each on three inputs: PROGRAM.pwf,
+PROGRAM-alike.pwf, PROGRAM-unlike.pwf. tools/page_size_traces.sh makes them. Tables and checks are
+in the modules beside this one.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from pagewise.errors import UsageError
+from pagewise.recording import Progress
 from pagewise.studies import outcome
 from pagewise.studies import page_size_checks as checks
 from pagewise.studies import page_size_fits as fits
@@ -18,7 +21,30 @@ from pagewise.studies import page_size_vms as vms
 from pagewise.studies.page_size_cells import Program
 
 NAME = "page-size"
+FOLDER = "page-size"
+"""Of the shipped traces, in examples/."""
 PROGRAMS = ("game", "office", "photo", "pdf", "multimedia")
+INPUTS = ("", "-alike", "-unlike")
+
+
+def study(
+    recordings: Path, output: Path, *, seeds: int, progress: Progress | None
+) -> dict[str, Any]:
+    """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object.
+
+    ``recordings``: the folder of the traces, or one that has it as ``page-size``. Nothing in it is
+    random: ``seeds`` is the same for every study.
+    """
+    from pagewise.reference_curves import curves
+
+    paths = {name: path for name in PROGRAMS for name, path in _paths(recordings, name)}
+    counted = {}
+    for done, (name, path) in enumerate(paths.items()):
+        counted[name] = curves(path)
+        if progress is not None:
+            progress(done + 1, len(paths))
+    programs = [Program(name, *(counted[name + of] for of in INPUTS)) for name in PROGRAMS]
+    return assembled(programs, output, paths, recordings)
 
 
 def assembled(
@@ -49,3 +75,18 @@ def assembled(
         seeds=(),
         seeded="",
     )
+
+
+def _paths(folder: Path, program: str) -> list[tuple[str, Path]]:
+    """The traces of a program by name."""
+    if not (folder / f"{program}.pwf").is_file():
+        folder = folder / FOLDER
+    found = [(program + of, folder / f"{program}{of}.pwf") for of in INPUTS]
+    for _, path in found:
+        if not path.is_file():
+            raise UsageError(
+                f"{path}: this study needs the trace",
+                path=str(path),
+                hint="make traces makes them in build/page-size; give --recordings build/page-size",
+            )
+    return found

@@ -8,15 +8,51 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.advice.page_size.advise import advise_page_size, memory_of
-from pagewise.models.page_size import forecast
+from pagewise.models.page_size import MARGIN, forecast
 from pagewise.models.page_size_curves import Curves, footprint_bytes
-from pagewise.models.page_size_time import Machine, Model, Rates, Terms, storage_of
+from pagewise.models.page_size_time import TODAY, Machine, Model, Rates, Terms, storage_of
+from pagewise.recording import PathLike, Progress
 
 SCHEMA = "pagewise.page-size/1"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Memories whose curve is shown, of the footprint in pages of 4 KiB."""
 SHOWN_BYTES = tuple(512 << step for step in range(13))
 SAMPLES_MIN = 4
+
+
+def page_size(
+    trace: PathLike,
+    *,
+    memory: str | int = "80%",
+    storage: str = "ufs-3.1",
+    target: str | None = None,
+    terms: Terms = TODAY,
+    model: Model = "exact",
+    margin: float = MARGIN,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Which page size the program of ``trace`` (``.pwf``) should have.
+
+    ``memory``: a size, or a share of its footprint in pages of 4 KiB (``"80%"``). ``storage``: a
+    name of `pagewise devices` that says what reads of any size take, or a device file. ``target``:
+    where the size is set (`advise_page_size`). ``terms``: what counts where the paper is silent.
+
+    Fields: ``program`` (references, footprint, what larger pages make of it), ``assumed``,
+    ``advice`` as `advise_page_size` gives it, and ``memories``: by memory the sizes judged, T_A and
+    T_D counted, and T_TOTAL as the two fits have it, in nanoseconds per reference.
+    """
+    from pagewise.reference_curves import curves
+
+    return answer(
+        curves(trace, progress=progress),
+        str(trace),
+        memory=memory,
+        storage=storage,
+        target=target,
+        terms=terms,
+        model=model,
+        margin=margin,
+    )
 
 
 def answer(
@@ -30,14 +66,7 @@ def answer(
     model: Model,
     margin: float,
 ) -> dict[str, Any]:
-    """Which page size the program should have, with its curve by memory.
-
-    Arguments as in `advise_page_size`; ``memory`` may be a share of the footprint (``"80%"``).
-
-    Fields: ``program`` (references, footprint, what larger pages make of it), ``assumed``,
-    ``advice``, and ``memories``: by memory the sizes judged, T_A and T_D counted, and T_TOTAL as
-    the two fits have it, in nanoseconds per reference.
-    """
+    """The same from counts."""
     machine = Machine(storage_of(storage), terms=terms)
     footprint = footprint_bytes(counted)
     asked = memory_of(memory, footprint)

@@ -1,0 +1,203 @@
+"""`pagewise pagesize [OPTIONS] TRACE | -- COMMAND`: from a program to its page size in one go."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal
+
+import typer
+
+from pagewise.advice.page_size import TARGETS
+from pagewise.commands import advise_pagesize
+from pagewise.commands.options import Json
+from pagewise.errors import UsageError
+from pagewise.references import is_references
+from pagewise.terminal import figures, show, show_json, watched
+from pagewise.units import format_figure, format_share, format_size, parse_share, parse_size
+
+EXAMPLES = (
+    "pagewise pagesize --memory 80% --storage ufs-3.1 -- xz -k -c /bin/bash",
+    "pagewise pagesize --storage optane-ssd --report photo.html examples/page-size/photo.pwf",
+)
+INTERRUPTED = 130
+NAME = "choose"
+"""The subcommand that `pagewise pagesize` is without the name of another."""
+
+
+def choose(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TRACE | -- COMMAND...",
+            help="A trace of memory references (.pwf), or a program to capture one of.",
+            show_default=False,
+        ),
+    ],
+    memory: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE|SHARE", help="Memory of the program: 64MiB, or 80% of its footprint."
+        ),
+    ] = "80%",
+    storage: Annotated[
+        str,
+        typer.Option(
+            metavar="DEVICE",
+            help="Where pages come back from: a name of `pagewise devices` with a [transfer], or a "
+            "file of `pagewise devices probe`.",
+        ),
+    ] = "ufs-3.1",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TARGET",
+            help=f"Where it is to be set: {', '.join(row.name for row in TARGETS)}; default: "
+            "transparent huge pages of this kind of machine.",
+        ),
+    ] = None,
+    model: Annotated[
+        Literal["exact", "paper", "sampled"],
+        typer.Option(
+            help="Counts of every size; the paper's fits to them; or a curve through four sizes."
+        ),
+    ] = "exact",
+    references: Annotated[
+        Literal["memory", "cpu"],
+        typer.Option(
+            help="What times are per: references that miss a filter of 64 blocks of 512 bytes, or "
+            "all. It moves no optimum."
+        ),
+    ] = "memory",
+    first_touches: Annotated[
+        Literal["counted", "zero-fill", "file-only"],
+        typer.Option(
+            help="What a first touch costs: a read of storage; clearing a page; clearing one if it "
+            "writes, a read if not."
+        ),
+    ] = "file-only",
+    tlb_levels: Annotated[
+        int, typer.Option(metavar="1|2", min=1, max=2, help="64 entries; or 1536 behind them.")
+    ] = 2,
+    readahead: Annotated[
+        str, typer.Option(metavar="SIZE", help="Cluster that a fault brings, as 32KiB; 0: none.")
+    ] = "0",
+    margin: Annotated[
+        str,
+        typer.Option(
+            metavar="SHARE",
+            help="Choose for the mean over memories within this share; 25% where inputs differ in "
+            "size, 0 for exactly this run.",
+        ),
+    ] = "15%",
+    max_refs: Annotated[
+        int | None,
+        typer.Option("--max-refs", metavar="N", min=1, help="Capture no more references."),
+    ] = None,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE.pwf", help="Keep the captured trace.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Also write the answer as HTML.")
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Try the size on the program as well: needs root."),
+    ] = False,
+    rounds: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size, to verify.")
+    ] = 5,
+    json: Json = False,
+) -> None:
+    """Say which page size a program should have, what it gains and costs, and how to set it.
+
+    Captures the program's memory references, counts TLB misses and page faults of every page size
+    and memory, and advises. Times are nanoseconds per reference.
+    """
+    from pagewise.models.page_size_time import Terms
+    from pagewise.page_size_answer import answer
+    from pagewise.reference_curves import curves
+
+    is_trace = len(words) == 1 and is_references(words[0])
+    if verify and is_trace:
+        raise UsageError("--verify runs the program", hint="give -- COMMAND instead of its trace")
+    terms = Terms(
+        references=references,
+        cold=first_touches,
+        tlb_levels=1 if tlb_levels == 1 else 2,
+        readahead_bytes=parse_size(readahead),
+    )
+    with traced(words, is_trace, keep, max_refs) as trace:
+        with watched("counting") as progress:
+            counts = curves(trace, progress=progress)
+        result = answer(
+            counts,
+            str(trace),
+            memory=memory,
+            storage=storage,
+            target=target,
+            terms=terms,
+            model=model,
+            margin=parse_share(margin),
+        )
+    if verify:
+        advise_pagesize.verify_advice(result["advice"], counts, words, rounds)
+    if report is not None:
+        from pagewise.report import report as write_report
+
+        write_report([result], report, force=True)
+    if json:
+        show_json(result)
+    else:
+        show(*described(result))
+
+
+@contextmanager
+def traced(
+    words: list[str], is_trace: bool, keep: Path | None, max_refs: int | None
+) -> Iterator[Path]:
+    """The trace that was named, or one captured of the command."""
+    if is_trace:
+        yield Path(words[0])
+        return
+    with TemporaryDirectory(prefix="pagewise-") as folder:
+        trace = keep or Path(folder) / f"{Path(words[0]).name}.pwf"
+        limit = [] if max_refs is None else ["--max-refs", str(max_refs)]
+        command = [sys.executable, "-m", "pagewise", "capture", *limit, "-o", str(trace)]
+        ended = subprocess.run([*command, "--", *words], check=False, stdout=sys.stderr)
+        if ended.returncode == INTERRUPTED:
+            raise KeyboardInterrupt
+        if ended.returncode != 0:
+            raise typer.Exit(ended.returncode)
+        yield trace
+
+
+def described(result: dict[str, Any]) -> list[Any]:
+    """The answer as text and tables."""
+    program, assumed = result["program"], result["assumed"]
+    asked = next(one for one in result["memories"] if one["memory_bytes"] == result["memory_bytes"])
+    factors = program["footprint_factors"]
+    rows = [
+        [
+            format_size(size),
+            format_figure(asked["translation_ns"][at]),
+            format_figure(asked["data_ns"][at]),
+            format_figure(asked["translation_ns"][at] + asked["data_ns"][at]),
+            f"{factors[str(size)]:.2f}",
+        ]
+        for at, size in enumerate(asked["sizes_bytes"])
+    ]
+    terms = assumed["terms"]
+    return [
+        *advise_pagesize.described(result["advice"]),
+        "",
+        f"Time per reference with {format_size(result['memory_bytes'])}, ns "
+        f"({format_share(program['steps'] / program['references'])} of "
+        f"{program['references']:,} references miss the filter; times are per "
+        f"{'one of those' if terms['references'] == 'memory' else 'reference of the processor'}):",
+        figures(["page size", "translation", "data", "together", "memory x"], rows),
+    ]

@@ -1,0 +1,87 @@
+"""`pagewise pagesize` on a trace of addresses, as a user would call it."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+import pagewise as pw
+from pagewise.cli import run
+from pagewise.commands.pagesize import app
+
+PIECES = 1200
+"""Of 512 bytes, each in a page of 4 KiB of its own: a footprint of 4.7 MiB."""
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program that goes over its pieces thirty times."""
+    folder = tmp_path_factory.mktemp("pagesize")
+    text = "address\n" + "".join(f"{piece * 4096}\n" for piece in range(PIECES)) * 30
+    (folder / "pieces.csv").write_text(text)
+    path = folder / "pieces.pwf"
+    assert run(["import", str(folder / "pieces.csv"), "--as", "refs", "-o", str(path)]) == 0
+    return path
+
+
+def answered(capsys: pytest.CaptureFixture[str], *words: object) -> dict:
+    assert run(["pagesize", "--json", *map(str, words)]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_trace_is_answered_with_curve_choice_interval_and_snippet(trace, capsys):
+    found = answered(capsys, "--storage", "optane-ssd", "--target", "x86-mthp", trace)
+    assert found["schema"] == "pagewise.page-size/1"
+    assert found["program"]["footprint_bytes"] == PIECES * 4096
+    advice = found["advice"]
+    # Larger pages hold the pieces as well: all of them are within the TLB's reach at 64 KiB.
+    assert advice["page_bytes"] > 4096 and advice["settings"]
+    assert pw.page_size(trace, storage="optane-ssd", target="x86-mthp")["advice"] == advice
+    assert advice["gain"]["low"] <= advice["gain"]["typical"] <= advice["gain"]["high"]
+    asked = next(one for one in found["memories"] if one["memory_bytes"] == found["memory_bytes"])
+    assert len(asked["sizes_bytes"]) == len(asked["data_ns"]) > 4
+
+
+def test_options_reach_the_model(trace, capsys):
+    options = ("--model", "sampled", "--references", "cpu", "--first-touches", "counted")
+    found = answered(
+        capsys, *options, "--tlb-levels", 1, "--readahead", "32KiB", "--margin", 0, trace
+    )
+    assert found["assumed"]["terms"] == {
+        "references": "cpu",
+        "cold": "counted",
+        "tlb_levels": 1,
+        "readahead_bytes": 32768,
+    }
+    assert (found["assumed"]["model"], found["assumed"]["margin"]) == ("sampled", 0)
+
+
+def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
+    page = tmp_path / "answer.html"
+    assert run(["pagesize", "--memory", "2MiB", "--report", str(page), str(trace)]) == 0
+    shown = capsys.readouterr().out
+    assert "take" in shown and "translation" in shown and "32 KiB" in shown.splitlines()[-1]
+    assert page.stat().st_size > 10_000
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--memory", "100KiB"], "too small"),
+        (["--storage", "emmc-5.1"], "another size"),
+        (["--margin", "3"], "not a share"),
+        (["--target", "vax"], "vax"),
+        (["--verify"], "runs the program"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(trace, capsys, words, told):
+    assert run(["pagesize", *words, str(trace)]) == 2
+    assert told in capsys.readouterr().err
+
+
+def test_the_other_commands_of_the_group_keep_their_names(capsys):
+    names = {command.name for command in app.registered_commands}
+    assert {"check", "verify", "undo", "apply", "choose"} <= names
+    assert run(["pagesize", "check", shutil.which("env") or "env", "--json"]) in (0, 1)
+    assert json.loads(capsys.readouterr().out)

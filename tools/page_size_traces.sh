@@ -1,0 +1,90 @@
+#!/bin/sh
+# Captures what `pagewise study page-size` runs on: five Debian programs, each on a first input, one
+# alike (same kind and size) and one unlike (another size). Traces that are there already stay.
+# Usage: tools/page_size_traces.sh FOLDER [full|small]
+# full: at most 2,000,000,000 references of each. small: the first of them, about 400 KB a trace.
+set -eu
+folder=$(mkdir -p "$1" && cd "$1" && pwd)
+size=${2:-full}
+cd "$(dirname "$0")/.."
+
+packages=""
+need() { command -v "$1" >/dev/null 2>&1 || packages="$packages $2"; }
+PATH=$PATH:/usr/games
+need chocolate-doom chocolate-doom
+need ssconvert gnumeric
+need convert-im6.q16 imagemagick
+need mutool mupdf-tools
+need ffmpeg ffmpeg
+wads=/usr/share/games/doom
+[ -e $wads/freedoom1.wad ] || packages="$packages freedoom"
+policy=/usr/share/doc/debian-policy/policy.pdf.gz
+[ -e $policy ] || packages="$packages debian-policy"
+# The package list is meant to be split into words.
+# shellcheck disable=SC2086
+tools/install_packages.sh $packages
+
+# What the programs read and write lies in a scratch folder; the game draws and plays nowhere.
+inputs=$folder/inputs
+mkdir -p "$inputs"
+export HOME="$inputs" SDL_VIDEODRIVER=dummy SDL_AUDIODRIVER=dummy
+
+sheet() { # NAME ROWS COLUMNS SEED
+    [ -e "$inputs/$1" ] || python3 tools/page_size_sheet.py "$2" "$3" "$4" >"$inputs/$1"
+}
+picture() { # NAME WIDTHxHEIGHT SEED
+    [ -e "$inputs/$1" ] || convert-im6.q16 -seed "$3" -size "$2" plasma: -quality 90 "$inputs/$1"
+}
+film() { # NAME PATTERN SECONDS
+    [ -e "$inputs/$1" ] || ffmpeg -loglevel error -f lavfi -i "$2" -t "$3" \
+        -c:v libx264 -preset fast -threads 1 "$inputs/$1"
+}
+sheet first.csv 12000 12 1
+sheet alike.csv 12000 12 2
+sheet unlike.csv 3000 40 3
+picture first.jpg 2400x1800 1
+picture alike.jpg 2400x1800 2
+picture unlike.jpg 1600x1200 3
+film first.mp4 mandelbrot=size=1280x720:rate=25 8
+film alike.mp4 testsrc2=size=1280x720:rate=25 8
+film unlike.mp4 testsrc2=size=854x480:rate=25 20
+[ -e "$inputs/policy.pdf" ] || zcat $policy >"$inputs/policy.pdf"
+
+trace() { # NAME REFERENCES_IF_SMALL COMMAND...
+    name=$1 references=$2
+    shift 2
+    [ "$size" = small ] || references=2000000000
+    [ -e "$folder/$name.pwf" ] && return
+    echo "capturing $name"
+    .venv/bin/pagewise capture --max-refs "$references" -o "$folder/$name.pwf" -- "$@"
+}
+game() { # NAME WAD DEMO
+    trace "$1" 60000000 chocolate-doom -nosound -iwad "$wads/$2" -timedemo "$3"
+}
+office() { trace "$1" 14000000 ssconvert "$inputs/$2" "$inputs/out.xlsx"; }
+photo() {
+    trace "$1" 70000000 convert-im6.q16 "$inputs/$2" -resize 50% -unsharp 0x1 \
+        -modulate 110,120 -quality 85 "$inputs/out.jpg"
+}
+pdf() { # NAME RESOLUTION PAGES
+    trace "$1" 20000000 mutool draw -q -F pnm -r "$2" -o /dev/null "$inputs/policy.pdf" "$3"
+}
+multimedia() {
+    trace "$1" 4500000 ffmpeg -loglevel error -threads 1 -i "$inputs/$2" -f null -
+}
+
+game game freedoom1.wad demo1
+game game-alike freedoom1.wad demo2
+game game-unlike freedoom2.wad demo1
+office office first.csv
+office office-alike alike.csv
+office office-unlike unlike.csv
+photo photo first.jpg
+photo photo-alike alike.jpg
+photo photo-unlike unlike.jpg
+pdf pdf 100 1-60
+pdf pdf-alike 100 61-120
+pdf pdf-unlike 72 1-12
+multimedia multimedia first.mp4
+multimedia multimedia-alike alike.mp4
+multimedia multimedia-unlike unlike.mp4
