@@ -173,6 +173,12 @@ def test_what_the_command_refuses(
     assert found == status and message in diagnostics
 
 
+def test_what_is_neither_trace_nor_program(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["advise", "pagesize", "absent.pwf", "--memory", "100%", "--storage", "optane-ssd"]
+    status, _, diagnostics = ran(*words, capsys=capsys)
+    assert status == 3 and "absent.pwf: neither a trace" in diagnostics
+
+
 def test_a_host_by_the_command(
     dense_trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

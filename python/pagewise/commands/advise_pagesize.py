@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated, Any
 
 import typer
 from rich.text import Text
 
 from pagewise.advice.page_size import TARGETS
+from pagewise.commands.captured import captured
 from pagewise.commands.options import Json
 from pagewise.commands.pagesize_verify import described as described_trial
 from pagewise.errors import UsageError
 from pagewise.models.page_size_curves import Curves
+from pagewise.references import is_references
 from pagewise.terminal import facts, show, show_json, watched
 from pagewise.units import PAGE_BYTES, format_percent, format_range, format_size
 
 EXAMPLES = (
     "pagewise advise pagesize examples/page-size/photo.pwf --memory 80% --storage optane-ssd",
-    "pagewise advise pagesize photo.pwf --memory 80% --storage ufs-3.1 --target arm64-16k",
+    "pagewise advise pagesize --memory 80% --storage ufs-3.1 --verify -- xz -k -c /bin/bash",
 )
 
 
@@ -25,8 +28,9 @@ def pagesize(
     words: Annotated[
         list[str],
         typer.Argument(
-            metavar="TRACE [-- COMMAND...]",
-            help="A trace of memory references (.pwf); for --verify also the program it is of.",
+            metavar="TRACE | -- COMMAND...",
+            help="A trace of memory references (.pwf), or a program to capture one of; for "
+            "--verify the program, after its trace where there is one.",
             show_default=False,
         ),
     ],
@@ -65,10 +69,14 @@ def pagesize(
     from pagewise.advice.page_size.advise import advise_page_size
     from pagewise.reference_curves import curves
 
-    trace, *command = words
+    has_trace = is_references(words[0])
+    command = words[1:] if has_trace else words
     if verify and not command:
         raise UsageError("--verify runs the program", hint="write it at the end: -- COMMAND")
-    with watched("reading") as progress:
+    with (
+        nullcontext(words[0]) if has_trace else captured(words) as trace,
+        watched("counting") as progress,
+    ):
         counts = curves(trace, progress=progress)
     advice = advise_page_size(counts, memory=memory, storage=storage, target=target)
     if verify:

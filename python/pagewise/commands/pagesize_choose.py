@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal
 
 import typer
 
 from pagewise.advice.page_size import TARGETS
 from pagewise.commands import advise_pagesize
+from pagewise.commands.captured import captured
 from pagewise.commands.options import Json
 from pagewise.errors import UsageError
 from pagewise.references import is_references
@@ -24,7 +21,6 @@ EXAMPLES = (
     "pagewise pagesize --memory 80% --storage ufs-3.1 -- xz -k -c /bin/bash",
     "pagewise pagesize --storage optane-ssd --report photo.html examples/page-size/photo.pwf",
 )
-INTERRUPTED = 130
 NAME = "choose"
 """The subcommand that `pagewise pagesize` is without the name of another."""
 
@@ -131,7 +127,7 @@ def choose(
         tlb_levels=1 if tlb_levels == 1 else 2,
         readahead_bytes=parse_size(readahead),
     )
-    with traced(words, is_trace, keep, max_refs) as trace:
+    with nullcontext(words[0]) if is_trace else captured(words, keep, max_refs) as trace:
         with watched("counting") as progress:
             counts = curves(trace, progress=progress)
         result = answer(
@@ -154,26 +150,6 @@ def choose(
         show_json(result)
     else:
         show(*described(result))
-
-
-@contextmanager
-def traced(
-    words: list[str], is_trace: bool, keep: Path | None, max_refs: int | None
-) -> Iterator[Path]:
-    """The trace that was named, or one captured of the command."""
-    if is_trace:
-        yield Path(words[0])
-        return
-    with TemporaryDirectory(prefix="pagewise-") as folder:
-        trace = keep or Path(folder) / f"{Path(words[0]).name}.pwf"
-        limit = [] if max_refs is None else ["--max-refs", str(max_refs)]
-        command = [sys.executable, "-m", "pagewise", "capture", *limit, "-o", str(trace)]
-        ended = subprocess.run([*command, "--", *words], check=False, stdout=sys.stderr)
-        if ended.returncode == INTERRUPTED:
-            raise KeyboardInterrupt
-        if ended.returncode != 0:
-            raise typer.Exit(ended.returncode)
-        yield trace
 
 
 def described(result: dict[str, Any]) -> list[Any]:
