@@ -76,6 +76,14 @@ def test_a_program_that_fails_leaves_nothing() -> None:
         verify(["sh", "-c", "kill -9 $$"], SIZE)
 
 
+def test_a_script_without_an_interpreter_is_told(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("true\n")
+    script.chmod(0o755)
+    with pytest.raises(ProgramFailed, match="cannot be started"):
+        verify([str(script)], SIZE)
+
+
 def started() -> subprocess.Popen[str]:
     """A verification in the middle of its first run."""
     command = [*PAGEWISE, "verify", "--page-size", "64KiB", "--", "sleep", "60"]

@@ -99,6 +99,8 @@ def refusal(machine: Machine) -> str | None:
         package(machine.kernel, machine.architecture, machine.suite)
     except subprocess.CalledProcessError as error:
         return f"{machine.kernel} cannot be fetched: {error.stderr.strip()[-200:]}"
+    except LookupError as error:
+        return f"{machine.kernel} cannot be fetched: {error}"
     return None
 
 
@@ -295,7 +297,10 @@ class Apt:
 
 
 def mirror() -> str:
-    """Where this machine has Debian from."""
+    """Where this machine has Debian from. Raises LookupError where it has none."""
     listed = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
     found = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
-    return next(address for address in found if address.rstrip("/").endswith("/debian"))
+    debian = [address for address in found if address.rstrip("/").endswith("/debian")]
+    if not debian:
+        raise LookupError("apt knows no mirror of Debian")
+    return debian[0]

@@ -127,8 +127,11 @@ def measure(command: Sequence[str], pages: str) -> dict[str, float]:
             figures = json.loads(report.read() or b"{}")
             launched.wait()
     status = figures.pop("status", None)
+    if status is None:
+        reason = "was ended" if launched.returncode < 0 else "cannot be started"
+    else:
+        reason = f"ended with status {status}"
     if status != 0:
-        reason = "was ended" if status is None else f"ended with status {status}"
         raise ProgramFailed(
             f"{command[0]} {reason}", hint="run it by itself first; it gets no input"
         )
