@@ -89,6 +89,16 @@ def test_nothing_is_to_be_set_for_pages_of_today() -> None:
     assert (advice["page_bytes"], advice["settings"]) == (4096, [])
 
 
+def test_transparent_pages_come_back_in_pieces() -> None:
+    asked = {"storage": "optane-ssd", "target": "x86-mthp"}
+    short = advise_page_size(dense(), memory="80%", **asked)
+    assert short["page_bytes"] > 4096 and "reads transparent huge pages back" in short["notes"][-1]
+    ample = advise_page_size(dense(), memory="16MiB", **asked)
+    assert ample["page_bytes"] > 4096 and "if every page grows" in ample["notes"][-1]
+    base = advise_page_size(dense(), memory="80%", storage="optane-ssd", target="arm64-16k")
+    assert not any("transparent" in note or "grows" in note for note in base["notes"])
+
+
 def test_memory_is_a_size_or_a_share_of_the_footprint() -> None:
     assert memory_of("80%", 1000) == 800
     assert memory_of("64MiB", 1000) == 64 * MIB

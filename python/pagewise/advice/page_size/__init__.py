@@ -25,6 +25,8 @@ class Target:
     sizes: Callable[[], list[int]]
     larger: Callable[[int], list[Setting]]
     """How to have a size other than the first."""
+    is_transparent: bool = False
+    """Its larger pages are split when they leave memory."""
 
     def settings(self, size_bytes: int) -> list[Setting]:
         """How to have this size; nothing for pages of today."""
@@ -47,18 +49,21 @@ TARGETS = [
         "x86-64 Linux 6.8 or newer: transparent huge pages of one size",
         lambda: mthp.sizes(_is_here(X86)),
         _all_mthp,
+        is_transparent=True,
     ),
     Target(
         "x86-thp",
         "x86-64 Linux of any age: transparent huge pages of 2 MiB",
         lambda: [PAGE_BYTES, mthp.PMD_BYTES],
         lambda _size: mthp.whole_thp(),
+        is_transparent=True,
     ),
     Target(
         "arm64-4k-mthp",
         "arm64 Linux 6.8 or newer with base pages of 4 KiB: transparent huge pages of one size",
         lambda: mthp.sizes(_is_here(ARM64)),
         _all_mthp,
+        is_transparent=True,
     ),
     Target(
         "arm64-16k",
@@ -77,12 +82,14 @@ TARGETS = [
         "one process with glibc's malloc, on a kernel as x86-mthp",
         lambda: mthp.sizes(is_here=mmap.PAGESIZE == PAGE_BYTES),
         lambda size: [mthp.for_process(size)],
+        is_transparent=True,
     ),
     Target(
         "boot-line",
         "arguments of a kernel as x86-mthp, from 6.12",
         lambda: mthp.sizes(is_here=mmap.PAGESIZE == PAGE_BYTES),
         lambda size: [mthp.at_boot(size)],
+        is_transparent=True,
     ),
     Target(
         "qemu",

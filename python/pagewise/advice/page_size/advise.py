@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pagewise import _core
+from pagewise.advice.page_size import Target
 from pagewise.advice.page_size import target as target_named
 from pagewise.huge_pages import settings
 from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, MARGIN, Choice, choose
@@ -60,7 +61,7 @@ def advise_page_size(
         "time_ns": {str(size): float(one.total_ns) for size, one in choice.times.items()},
         "unjudged_bytes": list(choice.unjudged),
         "settings": [each.to_json() for each in chosen_target.settings(choice.page_bytes)],
-        "notes": _notes(choice),
+        "notes": _notes(choice, chosen_target, memory_bytes < footprint_bytes(curves)),
     }
 
 
@@ -71,9 +72,10 @@ def memory_of(memory: str | int, footprint: int) -> int:
     return parse_size(memory)
 
 
-def _notes(choice: Choice) -> list[str]:
-    """What stands between the figures and the machine."""
+def _notes(choice: Choice, target: Target, is_short: bool) -> list[str]:
+    """What stands between the figures and the machine; ``is_short``: not all of it fits."""
     notes = []
+    is_larger = choice.page_bytes != BASE_BYTES
     if choice.unjudged:
         larger = ", ".join(map(format_size, choice.unjudged))
         notes.append(
@@ -85,13 +87,25 @@ def _notes(choice: Choice) -> list[str]:
             f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes; "
             "the regret says what it costs not to have it"
         )
-    if choice.page_bytes == BASE_BYTES and settings.present().get(settings.GENERAL) == "always":
+    if target.is_transparent and not is_larger and _gives_unasked():
         notes.append(
             "this machine gives programs 2 MiB unasked; for 4 KiB alone set "
             f"{settings.SWITCHES}/{settings.GENERAL} to madvise"
         )
-    if choice.page_bytes != BASE_BYTES:
+    if target.is_transparent and is_larger:
         notes.append(
-            "the footprint factor holds if every page grows; huge pages of the heap alone cost less"
+            "the memory it takes is that if every page grows; huge pages of the heap alone cost "
+            "less, and gain less"
+        )
+    if target.is_transparent and is_larger and is_short:
+        # mm/memory.c of Linux 6.12, alloc_swap_folio(): synchronous devices alone.
+        notes.append(
+            "this memory does not hold the whole program: Linux reads transparent huge pages back "
+            "by 4 KiB, from zram alone whole (6.12), so less is gained than with base pages"
         )
     return notes
+
+
+def _gives_unasked() -> bool:
+    """Whether programs here get large huge pages without asking."""
+    return settings.present().get(settings.GENERAL) == "always"
