@@ -13,15 +13,16 @@ from pagewise.advice.setting import Setting
 PAGE_BYTES = 2 << 20
 """Of the pages that the host sets aside."""
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+BEFORE = "~/huge-pages-pool.before"
 NOTE = (
     "On the host; MEMORY_MIB is the guest's memory, which the host then keeps set aside. "
     "The guest's own page size is another choice: take the advice for its target as well."
 )
 RESERVE = f"""\
 MEMORY_MIB=4096
-cat {POOL} > ~/huge-pages-pool.before
-echo $(( $(cat {POOL}) + MEMORY_MIB / 2 )) > {POOL}"""
-RELEASE = f"cat ~/huge-pages-pool.before > {POOL}"
+[ -e {BEFORE} ] || cat {POOL} > {BEFORE}
+echo $(( $(cat {BEFORE}) + MEMORY_MIB / 2 )) > {POOL}"""
+RELEASE = f"cat {BEFORE} > {POOL} && rm {BEFORE}"
 LIBVIRT = """\
 <memoryBacking>
   <hugepages>

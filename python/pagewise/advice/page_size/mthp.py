@@ -19,10 +19,14 @@ BEFORE = "~/huge-pages.before"
 TMPFILES = "/etc/tmpfiles.d/pagewise-page-size.conf"
 GRUB = "/etc/default/grub.d/pagewise-page-size.cfg"
 
-RECORD = f"grep -H . {SWITCHES}/enabled {SWITCHES}/hugepages-*/enabled > {BEFORE}"
+# Only once, so that lines pasted twice still know what was there first.
+RECORD = (
+    f"[ -e {BEFORE} ] || grep -H . {SWITCHES}/enabled {SWITCHES}/hugepages-*/enabled > {BEFORE}"
+)
 PUT_BACK = (
     f"sed 's/:.*\\[\\(.*\\)\\].*/ \\1/' {BEFORE} |\n"
-    'while read -r file word; do echo "$word" > "$file"; done'
+    'while read -r file word; do echo "$word" > "$file"; done\n'
+    f"rm {BEFORE}"
 )
 NONE_OTHER = f"for file in {SWITCHES}/hugepages-*/enabled; do echo never > $file; done"
 
