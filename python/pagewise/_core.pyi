@@ -80,6 +80,18 @@ def import_references(
     progress: _Progress | None = None,
 ) -> str: ...
 def references_info(path: _Path, *, progress: _Progress | None = None) -> str: ...
+def capture_references(
+    stream: int,
+    shared: int,
+    output: _Path,
+    command: Sequence[str],
+    architecture: str,
+    *,
+    follows_threads: bool = False,
+    force: bool = False,
+    progress: _Progress | None = None,
+) -> str: ...
+def capture_shared_bytes() -> int: ...
 def reference_formats() -> str: ...
 def analyze(
     path: _Path,

@@ -30,7 +30,10 @@ mod _core {
     #[pymodule_export]
     use super::reference_curves::reference_curves;
     #[pymodule_export]
-    use super::references::{import_references, reference_formats, references_info};
+    use super::references::{
+        capture_references, capture_shared_bytes, import_references, reference_formats,
+        references_info,
+    };
     #[pymodule_export]
     use super::simulations::{
         architectures, describe_request, device, devices, latency_ratios, simulate, simulate_many,

@@ -1,10 +1,10 @@
 //! Traces of memory references: import and info.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
 use serde_json::{Value, json};
-use trace::references::{self, Reader, ReferenceImportOptions, formats};
+use trace::references::{self, Origin, Places, Reader, ReferenceImportOptions, formats};
 
 use crate::errors::detached;
 
@@ -37,6 +37,42 @@ pub fn references_info(
     let info =
         detached(py, progress, |progress| references::info(&mut Reader::open(&path)?, progress))?;
     Ok(json!(info).to_string())
+}
+
+/// Writes what the capture plugin sends through the pipe `stream`, its chunk in the shared memory
+/// `shared`, both descriptors of this process, until the program is over; returns the report as JSON
+/// text.
+#[pyfunction]
+#[pyo3(signature = (stream, shared, output, command, architecture, *, follows_threads=false, force=false, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
+pub fn capture_references(
+    py: Python<'_>,
+    stream: u32,
+    shared: u32,
+    output: PathBuf,
+    command: Vec<String>,
+    architecture: String,
+    follows_threads: bool,
+    force: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let origin = Origin {
+        architecture: Some(architecture),
+        follows_threads: Some(follows_threads),
+        ..Origin::new("capture", command)
+    };
+    let opened = |number: u32| Path::new("/proc/self/fd").join(number.to_string());
+    let (stream, shared) = (opened(stream), opened(shared));
+    let places = Places { stream: &stream, shared: &shared, output: &output };
+    let report =
+        detached(py, progress, |progress| references::capture(places, &origin, force, progress))?;
+    Ok(json!(report).to_string())
+}
+
+/// Bytes of the memory that a capture shares with its plugin.
+#[pyfunction]
+pub fn capture_shared_bytes() -> usize {
+    references::CHUNK_BYTES
 }
 
 /// The foreign formats of references, as JSON text.

@@ -11,6 +11,7 @@ STOPS = {
     "end": "it came to its end",
     "limit": "stopped at the number of references asked for",
     "interrupt": "interrupted",
+    "closed": "the program closed the file that its references went to; what came later is missing",
     None: "the file was cut; what follows its last whole frame is missing",
 }
 

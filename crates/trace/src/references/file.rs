@@ -75,6 +75,8 @@ pub enum Stop {
     Limit,
     /// Whoever captured it stopped it.
     Interrupt,
+    /// The captured program closed what its references went through.
+    Closed,
 }
 
 /// What a captured program started.

@@ -5,6 +5,7 @@
 //! the [`Filter`], and become a trace of [`SlotStep`]s that [`Writer`] stores. [`Reader`] gives them
 //! out as [`ReferenceStep`](types::ReferenceStep)s. docs/formats.md describes the file.
 
+mod capture;
 mod file;
 mod filter;
 pub mod formats;
@@ -16,6 +17,7 @@ mod replay;
 mod slots;
 mod writer;
 
+pub use capture::{CHUNK_BYTES, CaptureReport, Places, capture};
 pub use file::{Ending, MAGIC, Origin, Processes, Stop};
 pub use filter::{Filter, Reference};
 pub use import::{ReferenceImportOptions, ReferenceImportReport, import};

@@ -1,0 +1,361 @@
+/* A QEMU user-mode plugin: the memory references of a program, filtered as they happen.
+ *
+ * -plugin qemu_capture.so,stream=FD,shared=FD[,max=REFERENCES][,threads=on]
+ *
+ * Instructions are counted and fetched by segments: instructions of one translation block that lie
+ * in the same 512-byte block of memory. One callback counts a segment. After each access to data,
+ * the block of the instruction is touched again where another instruction of its segment follows,
+ * so that blocks have the order of use that a callback for each instruction would give them.
+ *
+ * Without threads=on the first thread alone is recorded, and nothing is locked. A forked child
+ * records nothing; a program that takes the place of this one (execve) runs outside of QEMU.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "filter.h"
+#include "qemu_plugin.h"
+#include "stream.h"
+
+QEMU_EXPORT int qemu_plugin_version = 1;
+
+/* Instructions that are fetched from one block; the first may begin in the block before. */
+struct segment {
+    uint64_t block;
+    uint32_t instructions;
+    bool is_crossing;
+};
+
+/* The access that the callback before this one told of, should this one belong to it. */
+struct access {
+    /* The instruction: the tag that its callback carries; 0 for none. */
+    uintptr_t tag;
+    uint64_t start;
+    uint64_t end;
+    bool is_store;
+    /* The steps of the chunk that it made. */
+    uint64_t step_first;
+    uint64_t step_end;
+};
+
+static const unsigned NO_VCPU = UINT32_MAX;
+/* Descriptors of a program start at 3; the pipe is put where it will not get in their way. */
+static const int STREAM_FD_MIN = 900;
+
+static struct filter filter;
+static struct chunk *chunk;
+static struct access last;
+/* References at the last step. */
+static uint64_t references_told;
+static uint64_t references_max = UINT64_MAX;
+static int stream = -1;
+static struct stat stream_identity;
+/* The only thread recorded; with threads=on all are unless this is NO_VCPU. */
+static unsigned recorded_vcpu;
+static bool follows_threads;
+static pthread_spinlock_t lock;
+/* System calls of the target that replace the program. */
+static int64_t exec_calls[2] = {-1, -1};
+
+static void stop(enum state state)
+{
+    recorded_vcpu = NO_VCPU;
+    chunk->state = state;
+}
+
+/* The program may have closed the pipe, and opened a file under its number. */
+static bool is_stream_ours(void)
+{
+    struct stat now;
+    return fstat(stream, &now) == 0 && now.st_dev == stream_identity.st_dev &&
+           now.st_ino == stream_identity.st_ino;
+}
+
+static void send_chunk(void)
+{
+    const char *from = (const char *)chunk;
+    const char *end = (const char *)&chunk->step[chunk->steps];
+    while (from < end && is_stream_ours()) {
+        ssize_t written = write(stream, from, (size_t)(end - from));
+        if (written > 0)
+            from += written;
+        else if (errno != EINTR)
+            break;
+    }
+    if (from < end) {
+        stop(CUT_OFF);
+        return;
+    }
+    last.step_first = last.step_end = 0;
+    chunk->steps = 0;
+    chunk->sequence++;
+}
+
+static __attribute__((noinline)) void add_step(uint64_t block, enum kind kind,
+                                               struct touched touched)
+{
+    if (chunk->steps == CHUNK_STEPS)
+        send_chunk();
+    if (recorded_vcpu == NO_VCPU)
+        return;
+    chunk->step[chunk->steps] = (struct step){
+        .references = chunk->references - references_told,
+        .place = place_of(block, touched.slot, touched.is_left_written, kind),
+    };
+    references_told = chunk->references;
+    chunk->steps++;
+}
+
+static inline void touch(uint64_t block, enum kind kind)
+{
+    struct touched touched = filter_touch(&filter, block, kind == WRITE);
+    if (__builtin_expect(touched.is_entered, 0))
+        add_step(block, kind, touched);
+}
+
+static inline void fetch(const struct segment *segment)
+{
+    chunk->references += segment->instructions;
+    last.tag = 0;
+    if (segment->is_crossing)
+        touch(segment->block - 1, INSTRUCTION);
+    touch(segment->block, INSTRUCTION);
+    if (__builtin_expect(chunk->references >= references_max, 0)) {
+        stop(FULL);
+        _exit(0);
+    }
+}
+
+/* A load that is followed by a store to the same place was part of a modification, which is one
+ * reference, a write. */
+static void turn_into_write(void)
+{
+    chunk->writes++;
+    chunk->reads--;
+    for (uint64_t step = last.step_first; step < last.step_end; step++)
+        chunk->step[step].place = (chunk->step[step].place & ~UINT64_C(3)) | WRITE;
+}
+
+/* One instruction may be told in parts, as of 8 bytes. Parts that lie one behind the other make one
+ * reference. */
+static inline void access_data(uintptr_t tag, uint64_t start, unsigned bytes, bool is_store)
+{
+    uint64_t end = start + bytes;
+    bool is_same = last.tag == tag;
+    if (is_same && start == last.end && is_store == last.is_store) {
+        last.end = end;
+    } else if (is_same && start == last.start && is_store && !last.is_store) {
+        turn_into_write();
+        last.end = end;
+        last.is_store = true;
+    } else {
+        chunk->references++;
+        if (is_store)
+            chunk->writes++;
+        else
+            chunk->reads++;
+        last = (struct access){tag, start, end, is_store, chunk->steps, chunk->steps};
+    }
+    enum kind kind = is_store ? WRITE : READ;
+    touch(start >> BLOCK_SHIFT, kind);
+    if (__builtin_expect((end - 1) >> BLOCK_SHIFT != start >> BLOCK_SHIFT, 0))
+        touch((end - 1) >> BLOCK_SHIFT, kind);
+    last.step_end = chunk->steps;
+    /* See tag_of. */
+    if (tag & 1)
+        touch(tag >> 1 >> BLOCK_SHIFT, INSTRUCTION);
+}
+
+static void on_segment(unsigned vcpu, void *data)
+{
+    if (vcpu == recorded_vcpu)
+        fetch(data);
+}
+
+static void on_access(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address, void *data)
+{
+    if (vcpu == recorded_vcpu)
+        access_data((uintptr_t)data, address, 1u << qemu_plugin_mem_size_shift(info),
+                    qemu_plugin_mem_is_store(info));
+}
+
+static void on_segment_of_any(unsigned vcpu, void *data)
+{
+    pthread_spin_lock(&lock);
+    if (recorded_vcpu != NO_VCPU)
+        fetch(data);
+    pthread_spin_unlock(&lock);
+}
+
+static void on_access_of_any(unsigned vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+                             void *data)
+{
+    pthread_spin_lock(&lock);
+    if (recorded_vcpu != NO_VCPU)
+        access_data((uintptr_t)data, address, 1u << qemu_plugin_mem_size_shift(info),
+                    qemu_plugin_mem_is_store(info));
+    pthread_spin_unlock(&lock);
+}
+
+/* Tells an instruction by the address of its last byte, above one bit that says whether another
+ * instruction of its segment follows. User addresses leave the highest bit free. */
+static void *tag_of(uint64_t last_byte, bool is_followed)
+{
+    return (void *)(uintptr_t)(last_byte << 1 | is_followed);
+}
+
+static uint64_t last_byte_of(const struct qemu_plugin_insn *insn)
+{
+    return qemu_plugin_insn_vaddr(insn) + qemu_plugin_insn_size(insn) - 1;
+}
+
+/* Segments are never freed: QEMU does not tell when it drops a translation. */
+static void on_translation(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+    size_t count = qemu_plugin_tb_n_insns(tb);
+    struct segment *segment = NULL;
+    if (recorded_vcpu == NO_VCPU)
+        return;
+    for (size_t index = 0; index < count; index++) {
+        struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, index);
+        uint64_t first = qemu_plugin_insn_vaddr(insn) >> BLOCK_SHIFT;
+        uint64_t block = last_byte_of(insn) >> BLOCK_SHIFT;
+        if (!segment || segment->block != block) {
+            segment = malloc(sizeof *segment);
+            if (!segment)
+                abort();
+            *segment = (struct segment){.block = block, .is_crossing = first != block};
+            qemu_plugin_register_vcpu_insn_exec_cb(
+                insn, follows_threads ? on_segment_of_any : on_segment, QEMU_PLUGIN_CB_NO_REGS,
+                segment);
+        }
+        segment->instructions++;
+        bool is_followed =
+            index + 1 < count &&
+            last_byte_of(qemu_plugin_tb_get_insn(tb, index + 1)) >> BLOCK_SHIFT == block;
+        qemu_plugin_register_vcpu_mem_cb(insn, follows_threads ? on_access_of_any : on_access,
+                                         QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW,
+                                         tag_of(last_byte_of(insn), is_followed));
+    }
+}
+
+static void on_thread(qemu_plugin_id_t id, unsigned vcpu)
+{
+    if (recorded_vcpu != NO_VCPU)
+        __atomic_fetch_add(&chunk->threads, 1, __ATOMIC_RELAXED);
+}
+
+static bool is_exec(int64_t number)
+{
+    return recorded_vcpu != NO_VCPU && number >= 0 &&
+           (number == exec_calls[0] || number == exec_calls[1]);
+}
+
+static void on_call(qemu_plugin_id_t id, unsigned vcpu, int64_t number, uint64_t a1, uint64_t a2,
+                    uint64_t a3, uint64_t a4, uint64_t a5, uint64_t a6, uint64_t a7, uint64_t a8)
+{
+    if (is_exec(number))
+        __atomic_fetch_add(&chunk->programs, 1, __ATOMIC_RELAXED);
+}
+
+/* An execve that returns has failed. */
+static void on_return(qemu_plugin_id_t id, unsigned vcpu, int64_t number, int64_t result)
+{
+    if (is_exec(number))
+        __atomic_fetch_sub(&chunk->programs, 1, __ATOMIC_RELAXED);
+}
+
+static void before_fork(void)
+{
+    pthread_spin_lock(&lock);
+}
+
+static void in_parent(void)
+{
+    chunk->children += recorded_vcpu != NO_VCPU;
+    pthread_spin_unlock(&lock);
+}
+
+/* The chunk is shared with the parent: the child must not write to it. */
+static void in_child(void)
+{
+    recorded_vcpu = NO_VCPU;
+    if (is_stream_ours())
+        close(stream);
+    pthread_spin_unlock(&lock);
+}
+
+/* Numbers of execve and execveat. Source: Linux 6.1, the targets' syscall tables. */
+static void find_exec_calls(const char *target)
+{
+    static const struct {
+        const char *target;
+        int64_t calls[2];
+    } known[] = {
+        {"x86_64", {59, 322}},  {"i386", {11, 358}},     {"aarch64", {221, 281}},
+        {"arm", {11, 387}},     {"riscv64", {221, 281}}, {"ppc64le", {11, 362}},
+        {"s390x", {11, 354}},
+    };
+    for (size_t row = 0; row < sizeof known / sizeof *known; row++)
+        if (strcmp(known[row].target, target) == 0)
+            memcpy(exec_calls, known[row].calls, sizeof exec_calls);
+}
+
+/* QEMU reads the version as soon as it has loaded the plugin. Scoreboards came with version 2. */
+__attribute__((constructor)) static void choose_version(void)
+{
+    if (dlsym(RTLD_DEFAULT, "qemu_plugin_scoreboard_new"))
+        qemu_plugin_version = 2;
+}
+
+static bool attach(int stream_fd, int shared_fd)
+{
+    stream = fcntl(stream_fd, F_DUPFD_CLOEXEC, STREAM_FD_MIN);
+    if (stream < 0)
+        stream = fcntl(stream_fd, F_DUPFD_CLOEXEC, 3);
+    if (stream < 0 || fstat(stream, &stream_identity) != 0)
+        return false;
+    chunk = mmap(NULL, sizeof *chunk, PROT_READ | PROT_WRITE, MAP_SHARED, shared_fd, 0);
+    close(stream_fd);
+    close(shared_fd);
+    return chunk != MAP_FAILED;
+}
+
+QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+                                    char **argv)
+{
+    int stream_fd = -1, shared_fd = -1;
+    for (int argument = 0; argument < argc; argument++) {
+        const char *text = argv[argument];
+        if (strcmp(text, "threads=on") == 0)
+            follows_threads = true;
+        else if (sscanf(text, "stream=%d", &stream_fd) != 1 &&
+                 sscanf(text, "shared=%d", &shared_fd) != 1 &&
+                 sscanf(text, "max=%lu", &references_max) != 1) {
+            fprintf(stderr, "qemu_capture: unknown argument %s\n", text);
+            return 1;
+        }
+    }
+    if (!attach(stream_fd, shared_fd)) {
+        perror("qemu_capture: cannot attach to pagewise");
+        return 1;
+    }
+    filter_init(&filter);
+    find_exec_calls(info->target_name);
+    if (pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE) != 0 ||
+        pthread_atfork(before_fork, in_parent, in_child) != 0)
+        return 1;
+    qemu_plugin_register_vcpu_init_cb(id, on_thread);
+    qemu_plugin_register_vcpu_tb_trans_cb(id, on_translation);
+    qemu_plugin_register_vcpu_syscall_cb(id, on_call);
+    qemu_plugin_register_vcpu_syscall_ret_cb(id, on_return);
+    return 0;
+}

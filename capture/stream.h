@@ -1,0 +1,50 @@
+/* What the capture hands to pagewise: chunks through a pipe, and the chunk that is being filled in
+ * shared memory, so that nothing is lost however the program ends. crates/trace/src/references/
+ * capture.rs reads it. */
+#ifndef PAGEWISE_STREAM_H
+#define PAGEWISE_STREAM_H
+
+#include <stdint.h>
+
+enum { CHUNK_STEPS = 8192 };
+
+enum kind { INSTRUCTION, READ, WRITE };
+
+enum state {
+    RUNNING,
+    /* As many references as asked for. */
+    FULL,
+    /* The program closed the pipe, or nobody reads it. */
+    CUT_OFF,
+};
+
+/* A reference to a block that the filter did not hold. */
+struct step {
+    /* References since the step before. */
+    uint64_t references;
+    /* From the highest bit: 55 of the block, 6 of its slot, 1 whether the block that left the slot
+     * was written, 2 of the kind. */
+    uint64_t place;
+};
+
+/* Totals count from the beginning of the program; instructions are the references that are neither
+ * reads nor writes. `sequence` grows by one when a chunk has been sent. */
+struct chunk {
+    uint64_t sequence;
+    uint64_t references;
+    uint64_t reads;
+    uint64_t writes;
+    uint32_t threads;
+    uint32_t children;
+    uint32_t programs;
+    uint32_t state;
+    uint64_t steps;
+    struct step step[CHUNK_STEPS];
+};
+
+static inline uint64_t place_of(uint64_t block, unsigned slot, int is_left_written, enum kind kind)
+{
+    return block << 9 | (uint64_t)slot << 3 | (uint64_t)is_left_written << 2 | kind;
+}
+
+#endif

@@ -1,0 +1,311 @@
+//! A running program's references, as capture/plugin.c hands them over, into a trace.
+//!
+//! Chunks come through a pipe, which ends when the program does. The chunk that is being filled lies
+//! in shared memory: it tells how far the capture is, and when the pipe has ended it holds the rest,
+//! even of a program that was killed. capture/stream.h declares the layout.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, ErrorKind as IoKind, Read};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use serde::Serialize;
+use types::{Progress, ReferenceKind, ReferenceTotals};
+
+use super::slots::SlotStep;
+use super::{Ending, Origin, Processes, Stop, Writer};
+use crate::store::refuse_existing;
+use crate::{Error, ErrorKind, Position};
+
+/// Steps of a chunk at most.
+const CHUNK_STEPS: usize = 8192;
+
+/// Bytes of a chunk before its steps.
+const HEAD_BYTES: usize = 56;
+
+/// Bytes of a step.
+const STEP_BYTES: usize = 16;
+
+/// Bytes of the shared memory that holds one chunk.
+pub const CHUNK_BYTES: usize = HEAD_BYTES + CHUNK_STEPS * STEP_BYTES;
+
+/// How often progress is told while no chunk comes.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// Chunks that wait while others are compressed.
+const CHUNKS_WAITING: usize = 16;
+
+/// What the plugin says of the whole capture so far, and how many steps follow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Head {
+    sequence: u64,
+    totals: ReferenceTotals,
+    processes: Processes,
+    state: u32,
+    steps: usize,
+}
+
+impl Head {
+    /// None where no plugin writes such a head.
+    fn decode(bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
+        let (words, _) = bytes.as_chunks::<8>();
+        let word = |place: usize| words.get(place).map_or(0, |&word| u64::from_le_bytes(word));
+        let halves = |place: usize| (word(place) as u32, (word(place) >> 32) as u32);
+        let (reads, writes) = (word(2), word(3));
+        let instructions = word(1).checked_sub(reads)?.checked_sub(writes)?;
+        let (threads, children) = halves(4);
+        let (programs, state) = halves(5);
+        let steps = usize::try_from(word(6)).ok().filter(|&steps| steps <= CHUNK_STEPS)?;
+        Some(Head {
+            sequence: word(0),
+            totals: ReferenceTotals { instructions, reads, writes },
+            processes: Processes { threads, children, programs },
+            state,
+            steps,
+        })
+    }
+
+    /// Why a program that is over stopped being captured.
+    fn stop(self) -> Stop {
+        match self.state {
+            1 => Stop::Limit,
+            2 => Stop::Closed,
+            _ => Stop::End,
+        }
+    }
+}
+
+/// A chunk: its head, and its steps as bytes.
+struct Chunk {
+    head: Head,
+    bytes: Vec<u8>,
+}
+
+impl Chunk {
+    /// Appends the steps; none where no plugin writes such a step.
+    fn decode(&self, steps: &mut Vec<SlotStep>) -> Option<()> {
+        let (records, _) = self.bytes.as_chunks::<STEP_BYTES>();
+        for record in records {
+            let [r0, r1, r2, r3, r4, r5, r6, r7, place @ ..] = *record;
+            let place = u64::from_le_bytes(place);
+            steps.push(SlotStep {
+                references: u64::from_le_bytes([r0, r1, r2, r3, r4, r5, r6, r7]),
+                kind: *ReferenceKind::ALL.get((place & 3) as usize)?,
+                block: place >> 9,
+                slot: (place >> 3 & 63) as u8,
+                is_left_written: place >> 2 & 1 == 1,
+            });
+        }
+        Some(())
+    }
+}
+
+/// Where a capture comes from and goes to.
+#[derive(Clone, Copy, Debug)]
+pub struct Places<'a> {
+    /// The pipe.
+    pub stream: &'a Path,
+    /// The shared memory, of [`CHUNK_BYTES`].
+    pub shared: &'a Path,
+    /// The trace to write.
+    pub output: &'a Path,
+}
+
+/// What a capture kept.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CaptureReport {
+    /// All references.
+    pub references: u64,
+    /// References that the filter did not absorb.
+    pub steps: u64,
+    /// Bytes of the trace.
+    pub file_bytes: u64,
+    /// How it ended, and the references by kind.
+    #[serde(flatten)]
+    pub ending: Ending,
+}
+
+/// Writes what a program refers to until it is over. Progress is told as (references, 0); where it
+/// asks to stop, whoever does ends the program, and what was captured is kept.
+///
+/// # Errors
+/// What cannot be read or written; the trace then ends with the last whole frame.
+pub fn capture(
+    places: Places<'_>,
+    origin: &Origin,
+    is_replaced: bool,
+    progress: &dyn Progress,
+) -> Result<CaptureReport, Error> {
+    let Places { stream, shared, output } = places;
+    let written = |error: std::io::Error| Error::new(ErrorKind::Io, output, error.to_string());
+    let opened = |path: &Path| {
+        File::open(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))
+    };
+    refuse_existing(output, is_replaced)?;
+    let (pipe, memory) = (opened(stream)?, opened(shared)?);
+    let mut options = OpenOptions::new();
+    options.write(true).truncate(true).create(true).create_new(!is_replaced);
+    let mut writer = Writer::new(BufWriter::new(options.open(output).map_err(written)?), origin)
+        .map_err(written)?;
+
+    let mut sink = Sink { stream, steps: Vec::new(), count: 0 };
+    let (sender, chunks) = sync_channel(CHUNKS_WAITING);
+    // It ends with the pipe, which the program's end closes.
+    std::thread::spawn(move || {
+        let mut pipe = pipe;
+        while let Some(chunk) = next_chunk(&mut pipe) {
+            if sender.send(chunk).is_err() {
+                break;
+            }
+        }
+    });
+    let mut sequence = None;
+    let mut is_interrupted = false;
+    while let Some(chunk) = wait(&chunks, || {
+        let told = head_of(&memory).map_or(0, |head| head.totals.all().unwrap_or(0));
+        is_interrupted |= progress.advance(told, 0).is_err();
+    }) {
+        sequence = Some(chunk.head.sequence);
+        sink.take(&chunk)?;
+        writer.write(&sink.steps, chunk.head.totals).map_err(written)?;
+    }
+
+    let rest = last_chunk(&memory).ok_or_else(|| sink.corrupt())?;
+    // A chunk that was sent but not yet begun anew has come already.
+    if sequence != Some(rest.head.sequence) {
+        sink.take(&rest)?;
+        writer.write(&sink.steps, rest.head.totals).map_err(written)?;
+    }
+    let stop = if is_interrupted { Stop::Interrupt } else { rest.head.stop() };
+    let ending = Ending::new(rest.head.totals, stop, Some(rest.head.processes));
+    let buffer = writer.finish(&ending).map_err(written)?;
+    let file_bytes = buffer.get_ref().metadata().map_err(written)?.len();
+    let references = rest.head.totals.all().ok_or_else(|| sink.corrupt())?;
+    Ok(CaptureReport { references, steps: sink.count, file_bytes, ending })
+}
+
+/// Steps on their way from chunks to the trace.
+struct Sink<'a> {
+    stream: &'a Path,
+    /// Those of the last chunk.
+    steps: Vec<SlotStep>,
+    count: u64,
+}
+
+impl Sink<'_> {
+    fn take(&mut self, chunk: &Chunk) -> Result<(), Error> {
+        self.steps.clear();
+        chunk.decode(&mut self.steps).ok_or_else(|| self.corrupt())?;
+        self.count += self.steps.len() as u64;
+        Ok(())
+    }
+
+    fn corrupt(&self) -> Error {
+        Error::new(ErrorKind::Corrupt, self.stream, "is not what the capture plugin writes")
+            .at(Position::Byte(0))
+    }
+}
+
+/// The next chunk, `tell` called now and then meanwhile; none at the end.
+fn wait(chunks: &Receiver<Chunk>, mut tell: impl FnMut()) -> Option<Chunk> {
+    loop {
+        tell();
+        match chunks.recv_timeout(TELL_EVERY) {
+            Ok(chunk) => return Some(chunk),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+}
+
+/// The next chunk of the pipe. One that breaks off is still whole in shared memory.
+fn next_chunk(pipe: &mut File) -> Option<Chunk> {
+    let mut head = [0; HEAD_BYTES];
+    read_whole(pipe, &mut head)?;
+    let head = Head::decode(&head)?;
+    let mut bytes = vec![0; head.steps * STEP_BYTES];
+    read_whole(pipe, &mut bytes)?;
+    Some(Chunk { head, bytes })
+}
+
+fn read_whole(pipe: &mut File, buffer: &mut [u8]) -> Option<()> {
+    let mut count = 0;
+    while count < buffer.len() {
+        match pipe.read(&mut buffer[count..]) {
+            Ok(0) => return None,
+            Ok(more) => count += more,
+            Err(error) if error.kind() == IoKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
+    Some(())
+}
+
+fn head_of(memory: &File) -> Option<Head> {
+    let mut head = [0; HEAD_BYTES];
+    memory.read_exact_at(&mut head, 0).ok()?;
+    Head::decode(&head)
+}
+
+fn last_chunk(memory: &File) -> Option<Chunk> {
+    let head = head_of(memory)?;
+    let mut bytes = vec![0; head.steps * STEP_BYTES];
+    memory.read_exact_at(&mut bytes, HEAD_BYTES as u64).ok()?;
+    Some(Chunk { head, bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::references::{Reader, info};
+    use types::NoProgress;
+
+    /// A chunk as the plugin lays it out: `references` so far, one step for each of `blocks`.
+    fn chunk(sequence: u64, references: u64, blocks: std::ops::Range<u64>) -> Vec<u8> {
+        let steps = blocks.end - blocks.start;
+        let words = [sequence, references, 1, 2, 3 | 4 << 32, 5 | 1 << 32, steps];
+        let head = words.iter().flat_map(|word| word.to_le_bytes());
+        let step = |block: u64| [1, block << 9 | block << 3].map(u64::to_le_bytes).concat();
+        head.chain(blocks.flat_map(step)).collect()
+    }
+
+    fn captured(stream: &[u8], shared: &[u8]) -> Result<CaptureReport, Error> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("stream"), stream).unwrap();
+        std::fs::write(path("shared"), shared).unwrap();
+        let (stream, shared, output) = (path("stream"), path("shared"), path("out"));
+        let places = Places { stream: &stream, shared: &shared, output: &output };
+        let origin = Origin::new("capture", vec!["true".to_owned()]);
+        let report = capture(places, &origin, false, &NoProgress)?;
+        let told = info(&mut Reader::open(&output).unwrap(), &NoProgress).unwrap();
+        assert_eq!((told.references, told.steps), (report.references, report.steps));
+        Ok(report)
+    }
+
+    #[test]
+    fn the_rest_lies_in_shared_memory() {
+        let sent = chunk(0, 50, 0..4);
+        let report = captured(&sent, &chunk(1, 90, 4..7)).unwrap();
+        assert_eq!((report.references, report.steps), (90, 7));
+        assert_eq!(report.ending.instructions, 87);
+        let expected = Processes { threads: 3, children: 4, programs: 5 };
+        assert_eq!((report.ending.stop, report.ending.processes), (Stop::Limit, Some(expected)));
+        // Killed before it began the next chunk, within sending one, and before the first.
+        assert_eq!(captured(&sent, &chunk(0, 50, 0..4)).unwrap().steps, 4);
+        let torn = [sent, chunk(1, 80, 4..9)[..70].to_vec()].concat();
+        assert_eq!(captured(&torn, &chunk(1, 80, 4..9)).unwrap().steps, 9);
+        assert_eq!(captured(b"", &chunk(0, 50, 0..4)).unwrap().steps, 4);
+    }
+
+    #[test]
+    fn what_no_plugin_writes_is_refused() {
+        let mut kind = chunk(0, 50, 0..4);
+        kind[HEAD_BYTES + 8] |= 3;
+        for shared in [chunk(0, 2, 0..0), kind, vec![0; 10]] {
+            assert_eq!(captured(b"", &shared).unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The filter of the capture plugin and the one in Rust make the same steps of the same references.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use testkit::references::program;
+use trace::references::{Filter, Reference};
+
+#[test]
+fn the_filter_in_c_makes_the_same_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../capture/filter_stdin.c");
+    let compiled = folder.path().join("filter");
+    let built = Command::new("cc").arg("-O2").arg(&source).arg("-o").arg(&compiled).status();
+    match built {
+        Ok(status) => assert!(status.success(), "capture/filter_stdin.c compiles"),
+        Err(error) => return testkit::skipped(&format!("no C compiler (cc): {error}")),
+    }
+    for seed in 0..8 {
+        let references = program(seed, 50_000);
+        let (mut filter, mut steps) = (Filter::new(), Vec::new());
+        let mut bytes = Vec::new();
+        for one in &references {
+            bytes.extend(one.address.to_le_bytes());
+            bytes.extend((one.bytes as u32).to_le_bytes());
+            bytes.extend((one.kind as u32).to_le_bytes());
+            let (kind, address, bytes) = (one.kind, one.address, one.bytes as u32);
+            filter.refer(Reference { kind, address, bytes }, &mut steps);
+        }
+        let expected: Vec<u8> = steps
+            .iter()
+            .flat_map(|step| {
+                let left = u64::from(step.is_left_written) << 2;
+                let place = step.block << 9 | u64::from(step.slot) << 3 | left | step.kind as u64;
+                [step.references, place].map(u64::to_le_bytes).concat()
+            })
+            .collect();
+        assert!(run(&compiled, bytes) == expected, "seed {seed}: the steps differ");
+    }
+}
+
+/// What the program prints when it is given `input`.
+fn run(program: &Path, input: Vec<u8>) -> Vec<u8> {
+    let mut child =
+        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let feeder = std::thread::spawn(move || stdin.write_all(&input).unwrap());
+    let output = child.wait_with_output().unwrap();
+    feeder.join().unwrap();
+    output.stdout
+}
