@@ -10,6 +10,9 @@ SECONDS ?= 600
 SOURCES := $(shell find crates python/pagewise devices -type f \
              -not -path '*/__pycache__/*' -not -name '*.so') Cargo.toml Cargo.lock pyproject.toml
 
+# The plugin that `pagewise capture` loads into QEMU; built without it, run with it.
+PLUGIN := python/pagewise/capture/qemu_capture.so
+
 demo: build
 	.venv/bin/pagewise demo --report report.html
 
@@ -34,7 +37,7 @@ check: .venv/.test-extras build
 	$(PYTHON) -m pytest -m "not slow" -q
 	@tools/skipped.sh $(SKIPPED)
 
-build: .venv/.built .venv/.agent
+build: .venv/.built .venv/.agent $(PLUGIN)
 
 lab-setup:
 	tools/lab_setup.sh
@@ -74,6 +77,10 @@ AGENT_FEATURES = $(shell tools/agent_features.sh)
 	cargo build --release --quiet -p agent $(AGENT_FEATURES)
 	install -m 755 target/release/pagewise-agent .venv/bin/
 	@touch $@
+
+$(PLUGIN): $(wildcard capture/*.c capture/*.h)
+	$(CC) -std=c17 -O3 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter \
+	    capture/plugin.c -o $@
 
 .venv/.test-extras: .venv/bin/maturin
 	tools/prerequisites.sh test

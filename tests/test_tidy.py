@@ -30,7 +30,7 @@ MAY_DEPEND_ON = {
 }
 
 LINES_MAX = 800
-CODE_SUFFIXES = (".rs", ".py", ".js", ".css", ".html", ".sh", ".toml")
+CODE_SUFFIXES = (".rs", ".c", ".h", ".py", ".js", ".css", ".html", ".sh", ".toml")
 UNSAFE_ALLOWED = ("crates/types/src/prefetch.rs", "crates/trace/src/renumber", "crates/linux/")
 
 
@@ -128,7 +128,9 @@ def test_only_trace_knows_foreign_formats() -> None:
 
 def test_paths_named_in_documents_exist() -> None:
     missing = []
-    ours = re.compile(r"(crates|python|devices|examples|tests|fuzz|bench|docs|tools|lab|plans)/")
+    ours = re.compile(
+        r"(capture|crates|python|devices|examples|tests|fuzz|bench|docs|tools|lab|plans)/"
+    )
     for document in files(".md"):
         for quoted, linked in re.findall(r"`([^`\s]+)`|\]\(([^)#\s]+)", document.read_text()):
             path = quoted or linked

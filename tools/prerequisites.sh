@@ -21,6 +21,8 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     # Guests with kernels of other kinds, for tests/vm.
     command -v qemu-system-x86_64 >/dev/null 2>&1 || need qemu-system-x86
     command -v qemu-system-aarch64 >/dev/null 2>&1 || need qemu-system-arm
+    command -v qemu-x86_64 >/dev/null 2>&1 || need qemu-user
+    command -v valgrind >/dev/null 2>&1 || need valgrind
     command -v aarch64-linux-gnu-gcc >/dev/null 2>&1 || need gcc-aarch64-linux-gnu
     [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || need libc6-dev-arm64-cross
     command -v cpio >/dev/null 2>&1 || need cpio

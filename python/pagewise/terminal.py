@@ -64,6 +64,12 @@ def say(message: str) -> None:
     console(stderr=True).print(Text(printable(message)), soft_wrap=True)
 
 
+def show_aside(*renderables: RenderableType) -> None:
+    """Prints each to standard error, where standard output is somebody else's."""
+    for renderable in renderables:
+        console(stderr=True).print(renderable)
+
+
 def show_json(result: Mapping[str, Any]) -> None:
     """Prints one object to standard output and nothing else."""
     json.dump(result, sys.stdout, indent=2, ensure_ascii=True)
@@ -128,7 +134,8 @@ def watched(label: str, *, counted: str = "", parts: int = 1) -> Iterator[Progre
         task = bars.add_task(printable(label), total=None, counted="")
 
         def advance(done: int, total: int) -> None:
-            told = f"{done // parts} of {total // parts} {counted}"
+            of_all = f" of {total // parts}" if total else ""
+            told = f"{done // parts:,}{of_all} {counted}"
             bars.update(task, completed=done, total=total or None, counted=told)
 
         yield advance

@@ -1,4 +1,4 @@
-"""What the loader reads of an ELF file: its machine and its LOAD segments.
+"""What the loader reads of an ELF file: machine, interpreter and LOAD segments.
 
 Source: elf(5); the limits are those of fs/binfmt_elf.c of Linux 6.18. Sections are not read, since
 a stripped or damaged section table does not keep a program from running.
@@ -6,6 +6,7 @@ a stripped or damaged section table does not keep a program from running.
 
 from __future__ import annotations
 
+import os
 import struct
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -15,15 +16,18 @@ LOADED_TYPES = (2, 3)
 """e_type of programs and of shared objects; relocatable files and core dumps are not mapped."""
 MACHINES = {3: "x86", 40: "arm", 62: "x86-64", 183: "arm64", 243: "riscv", 258: "loongarch"}
 PT_LOAD = 1
+PT_INTERP = 3
+PATH_BYTES_MAX = 4096
+"""PATH_MAX: no interpreter has a longer name."""
 HEADERS_BYTES_MAX = 65536
 """Linux runs no program whose program headers take more."""
 IDENTITY_BYTES = 16
 
-# By EI_CLASS: bits, the header after e_ident, one program header, and where in that offset,
-# address and alignment stand.
+# By EI_CLASS: bits, the header after e_ident, one program header, where in that offset, address and
+# alignment stand, and where the bytes in the file.
 CLASSES = {
-    1: (32, "HHIIIIIHHHHHH", "8I", (1, 2, 7)),
-    2: (64, "HHIQQQIHHHHHH", "2I6Q", (2, 3, 7)),
+    1: (32, "HHIIIIIHHHHHH", "8I", (1, 2, 7), 4),
+    2: (64, "HHIQQQIHHHHHH", "2I6Q", (2, 3, 7), 5),
 }
 BYTE_ORDERS = {1: "<", 2: ">"}
 
@@ -43,11 +47,15 @@ class Segment:
 
 @dataclass(frozen=True)
 class Image:
-    """A program or shared object; ``machine`` as `MACHINES` names it."""
+    """A program or shared object; ``machine`` as `MACHINES` names it.
+
+    ``interpreter`` is the path of what loads it, none of what is linked statically.
+    """
 
     machine: str
     bits: int
     segments: tuple[Segment, ...]
+    interpreter: str | None = None
 
 
 def read_image(file: BinaryIO, size_bytes: int) -> Image | None:
@@ -62,7 +70,7 @@ def read_image(file: BinaryIO, size_bytes: int) -> Image | None:
         raise Damaged("the file ends within the ELF header")
     if identity[4] not in CLASSES or identity[5] not in BYTE_ORDERS:
         raise Damaged(f"byte 4: unknown ELF class {identity[4]} or byte order {identity[5]}")
-    bits, header, entry, places = CLASSES[identity[4]]
+    bits, header, entry, places, length = CLASSES[identity[4]]
     order = BYTE_ORDERS[identity[5]]
     kind, machine, _, _, start, _, _, _, entry_bytes, entries, *_ = _unpacked(
         order + header, file, "ELF header"
@@ -81,11 +89,24 @@ def read_image(file: BinaryIO, size_bytes: int) -> Image | None:
     if len(table) < entries * form.size:
         raise Damaged(f"byte {start}: the file ends within the program headers")
     found = (fields for fields in form.iter_unpack(table) if fields[0] == PT_LOAD)
+    named = (fields for fields in form.iter_unpack(table) if fields[0] == PT_INTERP)
+    interpreter = next(
+        (_text(file, fields[places[0]], fields[length], size_bytes) for fields in named), None
+    )
     return Image(
         MACHINES.get(machine, f"machine {machine}"),
         bits,
         tuple(Segment(*(fields[place] for place in places)) for fields in found),
+        interpreter,
     )
+
+
+def _text(file: BinaryIO, offset: int, length: int, size_bytes: int) -> str:
+    """The path that stands at ``offset``."""
+    if not 0 < length <= PATH_BYTES_MAX or offset + length > size_bytes:
+        raise Damaged(f"byte {offset}: no interpreter's path stands there")
+    file.seek(offset)
+    return os.fsdecode(file.read(length).split(b"\0")[0])
 
 
 def _unpacked(form: str, file: BinaryIO, what: str) -> tuple[int, ...]:

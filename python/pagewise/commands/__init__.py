@@ -10,6 +10,7 @@ import typer
 from pagewise.commands import (
     advise,
     analyze,
+    capture,
     curves,
     demo,
     devices,
@@ -48,6 +49,7 @@ class Command:
 COMMANDS = [
     Command("demo", demo.run, ANSWERS, demo.EXAMPLES),
     Command("import", import_.run, RECORDINGS, import_.EXAMPLES),
+    Command("capture", capture.run, RECORDINGS, capture.EXAMPLES),
     Command("info", info.run, RECORDINGS, info.EXAMPLES),
     Command("slice", slice_.run, RECORDINGS, slice_.EXAMPLES),
     Command("analyze", analyze.run, QUESTIONS, analyze.EXAMPLES),

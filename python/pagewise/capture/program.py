@@ -1,0 +1,155 @@
+"""From a command to what QEMU runs: scripts, other processors, and what cannot be run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pagewise.binaries.elf import Damaged, Image, read_image
+from pagewise.errors import Missing, UnreadableInput, UsageError
+
+SCRIPTS_MAX = 5
+"""Interpreters that are scripts themselves; Linux gives up after as many (fs/exec.c)."""
+FIRST_LINE_BYTES = 256
+"""What Linux reads of a script's first line (BINPRM_BUF_SIZE)."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of processor: QEMU's name, and Debian's libraries for it on other machines."""
+
+    architecture: str
+    root: str
+    package: str
+
+
+TARGETS = {
+    ("x86-64", 64): Target("x86_64", "/usr/x86_64-linux-gnu", "libc6-amd64-cross"),
+    ("x86", 32): Target("i386", "/usr/i686-linux-gnu", "libc6-i386-cross"),
+    ("arm64", 64): Target("aarch64", "/usr/aarch64-linux-gnu", "libc6-arm64-cross"),
+    ("arm", 32): Target("arm", "/usr/arm-linux-gnueabihf", "libc6-armhf-cross"),
+    ("riscv", 64): Target("riscv64", "/usr/riscv64-linux-gnu", "libc6-riscv64-cross"),
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """What QEMU is told to run; ``name`` is what the program sees as its own (argv[0])."""
+
+    path: str
+    name: str
+    arguments: tuple[str, ...]
+    architecture: str
+    library_root: str | None
+    notes: tuple[str, ...]
+
+    def qemu(self) -> list[str]:
+        """The emulator and what it needs to know, without the program. Raises Missing."""
+        emulator = shutil.which(f"qemu-{self.architecture}")
+        if emulator is None:
+            raise Missing(
+                f"qemu-{self.architecture} is not installed", hint="apt-get install -y qemu-user"
+            )
+        root = ["-L", self.library_root] if self.library_root else []
+        return [emulator, *root, "-0", self.name]
+
+
+def find(command: Sequence[str]) -> Program:
+    """The program of a command as a shell would find it, and how it is emulated.
+
+    Raises UsageError for what cannot be run, Missing for what is not installed.
+    """
+    path, arguments = located(command[0]), tuple(command[1:])
+    name = command[0]
+    notes = []
+    for _ in range(SCRIPTS_MAX):
+        if is_setuid(path):
+            notes.append(f"{path} changes its user; under QEMU it runs with your own rights")
+        interpreter = interpreter_of(path)
+        if interpreter is None:
+            target, root = emulated(path)
+            return Program(path, name, arguments, target.architecture, root, tuple(notes))
+        arguments = (*interpreter[1:], path, *arguments)
+        path = name = located(interpreter[0])
+    raise UsageError(f"{command[0]}: its interpreters are scripts of scripts without end")
+
+
+def located(name: str) -> str:
+    """The path of a program. Raises UsageError where there is none that may be run."""
+    if "/" not in name:
+        found = shutil.which(name)
+        if found is None:
+            raise UsageError(f"no program is called {name!r}", hint="give its path, or install it")
+        return found
+    path = Path(name)
+    if not path.exists():
+        raise UsageError(f"{name} does not exist", hint="the command comes after --", path=name)
+    if not path.is_file():
+        raise UsageError(f"{name} is not a program", path=name)
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"{name} is not executable", hint=f"chmod +x {name}", path=name)
+    return name
+
+
+def is_setuid(path: str) -> bool:
+    """Whether a program runs as its owner or group rather than as who starts it."""
+    found = os.stat(path)
+    as_owner = found.st_mode & stat.S_ISUID and found.st_uid != os.geteuid()
+    as_group = found.st_mode & stat.S_ISGID and found.st_gid != os.getegid()
+    return bool(as_owner or as_group)
+
+
+def interpreter_of(path: str) -> list[str] | None:
+    """The interpreter of a script and its one argument, if any; none of what is no script."""
+    try:
+        with open(path, "rb") as file:
+            line = file.read(FIRST_LINE_BYTES).split(b"\n")[0]
+    except OSError as error:
+        raise UnreadableInput(f"{path}: {error.strerror}", path=path) from None
+    if not line.startswith(b"#!"):
+        return None
+    words = os.fsdecode(line[2:]).strip(" \t\r").split(maxsplit=1)
+    if not words:
+        raise UsageError(f"{path} is a script without an interpreter", path=path)
+    return words
+
+
+def emulated(path: str) -> tuple[Target, str | None]:
+    """The processor a program is made for, and where its libraries are if not in their place."""
+    image = image_of(path)
+    target = TARGETS.get((image.machine, image.bits))
+    if target is None:
+        raise UsageError(
+            f"{path} is made for {image.machine} with {image.bits} bits",
+            hint=f"what can be captured: {', '.join(row.architecture for row in TARGETS.values())}",
+            path=path,
+        )
+    if image.interpreter is None or os.path.exists(image.interpreter):
+        return target, None
+    if os.path.exists(target.root + image.interpreter):
+        return target, target.root
+    raise Missing(
+        f"{path} needs {image.interpreter}, which is not installed",
+        hint=f"apt-get install -y {target.package}, or link the program statically",
+        path=path,
+    )
+
+
+def image_of(path: str) -> Image:
+    """What the program's file says of itself."""
+    try:
+        with open(path, "rb") as file:
+            image = read_image(file, os.fstat(file.fileno()).st_size)
+    except Damaged as error:
+        raise UnreadableInput(f"{path}: {error}", path=path) from None
+    if image is None:
+        raise UsageError(
+            f"{path} is neither a program nor a script with an interpreter",
+            hint="a script begins with #! and the path of what runs it",
+            path=path,
+        )
+    return image

@@ -1,0 +1,162 @@
+"""Runs a program under QEMU with the capture plugin, and keeps its references as they come."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from pagewise import _core
+from pagewise.capture.program import Program, find
+from pagewise.errors import Missing, UnreadableInput, UsageError
+from pagewise.recording import PathLike, Progress
+
+PLUGIN = Path(__file__).parent / "qemu_capture.so"
+SCHEMA = "pagewise.capture/1"
+
+
+def capture(
+    command: Sequence[str],
+    output: PathLike,
+    *,
+    max_references: int | None = None,
+    threads: bool = False,
+    force: bool = False,
+    stdout: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Runs ``command`` and writes its memory references to the trace ``output``.
+
+    ``max_references``: end the program after so many. ``threads``: keep the references of all
+    threads, in the order in which they came, instead of the first thread's. ``force``: overwrite
+    ``output``. ``stdout``: descriptor for the program's standard output. ``progress`` is called
+    as ``(references, 0)``.
+
+    Returns ``references``, ``instructions``, ``reads``, ``writes``, ``steps`` (references that the
+    filter let through), ``file_bytes``, ``stop`` (``end``, ``limit``, ``interrupt``, ``closed``),
+    ``processes`` {threads, children, programs}, ``exit_status`` or ``signal`` of the program, and
+    ``notes``. Ctrl-C ends the program and keeps what was captured: ``stop`` is ``interrupt`` then.
+
+    Raises UsageError and UnreadableInput for a program that cannot be run, Missing where QEMU, the
+    plugin or a library is not there.
+    """
+    if not command:
+        raise UsageError("no command was given", hint="it comes after --")
+    if os.path.exists(output) and not force:
+        raise UsageError(f"{os.fspath(output)} exists already", hint="--force replaces it")
+    program = find(command)
+    qemu = program.qemu()
+    if not PLUGIN.exists():
+        raise Missing("the capture plugin is not built", hint="run make build; it takes gcc")
+    with ExitStack() as stack:
+        read, write = pipe(stack)
+        shared = memory(stack)
+        settings = [f"stream={write}", f"shared={shared}"]
+        settings += [f"max={max_references}"] if max_references else []
+        settings += ["threads=on"] if threads else []
+        plugin = ",".join([str(PLUGIN).replace(",", ",,"), *settings])
+        process = subprocess.Popen(
+            [*qemu, "-plugin", plugin, program.path, *program.arguments],
+            pass_fds=(write, shared),
+            stdout=stdout,
+        )
+        os.close(write)
+        with ended(process):
+            report = json.loads(
+                _core.capture_references(
+                    read,
+                    shared,
+                    os.fspath(output),
+                    list(command),
+                    program.architecture,
+                    follows_threads=threads,
+                    force=force,
+                    progress=progress,
+                )
+            )
+    if report["references"] == 0:
+        os.unlink(output)
+        raise UnreadableInput(
+            f"QEMU could not run {program.path} with the plugin",
+            hint=f"what it said stands above; does `{Path(qemu[0]).name} {program.path}` work?",
+            path=program.path,
+        )
+    return {
+        "schema": SCHEMA,
+        "trace": os.fspath(output),
+        "command": list(command),
+        "architecture": program.architecture,
+        **report,
+        **outcome(process.returncode, report["stop"]),
+        "notes": notes(program, report, threads),
+    }
+
+
+def pipe(stack: ExitStack) -> tuple[int, int]:
+    """A pipe whose reading end is closed with the stack; the other is the caller's to close."""
+    read, write = os.pipe()
+    stack.callback(os.close, read)
+    return read, write
+
+
+def memory(stack: ExitStack) -> int:
+    """Memory without a name for the chunk that the plugin fills; gone with the stack."""
+    shared = os.memfd_create("pagewise-capture")
+    stack.callback(os.close, shared)
+    os.ftruncate(shared, _core.capture_shared_bytes())
+    return shared
+
+
+@contextmanager
+def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Ends the program with the block, or when the user interrupts; the capture goes on to its end.
+
+    The terminal sends Ctrl-C to the program as well, which may outlive it: it is killed.
+    """
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        process.kill()
+        raise KeyboardInterrupt
+
+    is_main = threading.current_thread() is threading.main_thread()
+    former = signal.signal(signal.SIGINT, interrupted) if is_main else None
+    try:
+        yield
+    except BaseException:
+        process.kill()
+        raise
+    finally:
+        process.wait()
+        if former is not None:
+            signal.signal(signal.SIGINT, former)
+
+
+def outcome(status: int, stop: str) -> dict[str, Any]:
+    """How the program ended, unless the capture ended it."""
+    if stop != "end":
+        return {"exit_status": None, "signal": None}
+    if status < 0:
+        return {"exit_status": None, "signal": signal.Signals(-status).name}
+    return {"exit_status": status, "signal": None}
+
+
+def notes(program: Program, report: dict[str, Any], threads: bool) -> list[str]:
+    """What the user should know of what the trace has not."""
+    started = report["processes"]
+    told = list(program.notes)
+    if started["threads"] > 1 and not threads:
+        told.append(
+            f"of {started['threads']} threads the first alone was captured; --threads keeps all"
+        )
+    if started["children"]:
+        told.append(f"{started['children']} child processes were not followed")
+    if started["programs"]:
+        told.append("it became another program (execve), which was not followed")
+    return told

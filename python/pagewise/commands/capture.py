@@ -1,0 +1,97 @@
+"""`pagewise capture`: a program's memory references, as it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from pagewise.__main__ import INTERRUPTED
+from pagewise.commands.options import Force, Json
+from pagewise.commands.references import STOPS, bits_per_reference, counts
+from pagewise.terminal import facts, say, show_aside, show_json, watched
+
+EXAMPLES = (
+    "pagewise capture -o xz.pwf -- xz -k -c /bin/bash > /dev/null",
+    "pagewise capture --max-refs 100000000 -o play.pwf -- ./game-arm64 --demo",
+)
+
+
+def run(
+    command: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="-- COMMAND...",
+            help="The program and its arguments: of this processor, or of another that QEMU knows "
+            "(i386, x86_64, arm, aarch64, riscv64); of a script, its interpreter is captured.",
+            show_default=False,
+        ),
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="TRACE.pwf", help="The trace file to write.")
+    ],
+    max_refs: Annotated[
+        int | None,
+        typer.Option(
+            "--max-refs", metavar="N", min=1, help="End the program after so many references."
+        ),
+    ] = None,
+    threads: Annotated[
+        bool,
+        typer.Option(
+            "--threads",
+            help="Keep the references of all threads, in the order in which they came, as of one "
+            "core that runs them all. Default: the first thread's; others are counted.",
+        ),
+    ] = False,
+    force: Force = False,
+    json: Json = False,
+) -> int | None:
+    """Run a program and record what it does to its memory: instructions, reads and writes.
+
+    It runs under QEMU, many times slower than without. Forked children and programs that take its
+    place are counted and not followed. Ctrl-C ends it and keeps what was captured (status 130).
+    The program's own exit status is told. With --json its output goes to standard error.
+    """
+    from pagewise.capture.run import capture
+
+    with watched("capturing", counted="references") as progress:
+        result = capture(
+            command,
+            output,
+            max_references=max_refs,
+            threads=threads,
+            force=force,
+            stdout=sys.stderr.fileno() if json else None,
+            progress=progress,
+        )
+    for note in result["notes"]:
+        say(f"note: {note}")
+    if json:
+        show_json(result)
+    else:
+        # Standard output is the program's.
+        show_aside(facts(summary(result)))
+    return INTERRUPTED if result["stop"] == "interrupt" else None
+
+
+def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What was captured, in a few lines."""
+    return [
+        ("written", result["trace"]),
+        ("architecture", result["architecture"]),
+        *counts(result),
+        ("bits per reference", bits_per_reference(result)),
+        ("ending", ending(result)),
+    ]
+
+
+def ending(result: Mapping[str, Any]) -> str:
+    """How the program or its capture ended."""
+    if result["signal"]:
+        return f"the program was ended by {result['signal']}"
+    if result["exit_status"] is not None:
+        return f"the program ended with status {result['exit_status']}"
+    return STOPS[result["stop"]]

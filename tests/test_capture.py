@@ -1,0 +1,204 @@
+"""`pagewise capture` on real programs, of this processor and of arm64."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pagewise import cli
+from pagewise.capture.run import PLUGIN
+from pagewise.references import import_references, references_info
+
+PAGEWISE = [sys.executable, "-m", "pagewise"]
+NEEDED = [name for name in ("qemu-x86_64", "qemu-aarch64", "cc") if shutil.which(name) is None]
+pytestmark = pytest.mark.skipif(
+    bool(NEEDED) or not PLUGIN.exists() or os.uname().machine != "x86_64",
+    reason=f"needs x86-64, qemu-user, cc and the capture plugin; missing: {NEEDED or PLUGIN.name}",
+)
+
+# Loops over 64 KiB without a library, so that any tool sees the same instructions.
+BARE = """
+static volatile unsigned long cells[8192];
+static void leave(void) { EXIT; }
+void _start(void)
+{
+    for (int round = 0; round < 3; round++)
+        for (int cell = 0; cell < 8192; cell += 3)
+            cells[cell] += cells[8191 - cell];
+    leave();
+    __builtin_unreachable();
+}
+"""
+EXITS = {
+    "cc": '__asm__ volatile("syscall" : : "a"(231), "D"(7))',
+    "aarch64-linux-gnu-gcc": '__asm__ volatile("mov x8, 94\\n mov x0, 7\\n svc 0")',
+}
+ROUNDS = 3 * 2731
+FAMILY = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static char scanned[1 << 20];
+static void *scan(void *argument)
+{
+    for (int round = 0; round < 4; round++)
+        for (size_t byte = 0; byte < sizeof scanned; byte += 64)
+            ((volatile char *)scanned)[byte]++;
+    return argument;
+}
+int main(int count, char **words)
+{
+    pthread_t thread;
+    if (count > 1 && strcmp(words[1], "crash") == 0)
+        abort();
+    pthread_create(&thread, NULL, scan, NULL);
+    pthread_join(thread, NULL);
+    if (fork() == 0)
+        _exit(scan(NULL) != NULL);
+    wait(NULL);
+    execl("/nonexistent", "nonexistent", NULL);
+    execl("/bin/true", "true", NULL);
+    return 1;
+}
+"""
+
+
+def built(folder: Path, source: str, *options: str, compiler: str = "cc") -> Path:
+    """A program compiled from C."""
+    program = folder / "program"
+    (folder / "program.c").write_text(source)
+    subprocess.run(
+        [compiler, "-O1", *options, str(folder / "program.c"), "-o", str(program)], check=True
+    )
+    return program
+
+
+def bare(folder: Path, compiler: str) -> Path:
+    options = ["-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector"]
+    return built(folder, BARE.replace("EXIT", EXITS[compiler]), *options, compiler=compiler)
+
+
+def captured(*arguments: object) -> dict[str, Any]:
+    """What the command says of a capture that works."""
+    command = [*PAGEWISE, "capture", "--json", *map(str, arguments)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    result: dict[str, Any] = json.loads(run.stdout)
+    return result
+
+
+@pytest.mark.parametrize("compiler", EXITS)
+def test_a_bare_program_is_captured_to_the_last_reference(tmp_path: Path, compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"no {compiler}")
+    trace = tmp_path / "trace.pwf"
+    result = captured("-o", trace, "--", bare(tmp_path, compiler))
+    assert (result["exit_status"], result["stop"], result["notes"]) == (7, "end", [])
+    assert ROUNDS <= result["writes"] < ROUNDS + 20
+    assert ROUNDS <= result["reads"] + result["writes"] - ROUNDS < 2 * ROUNDS + 20
+    # 128 blocks of cells, three times through a filter of 64.
+    assert 3 * 128 - 64 <= result["steps"] < 3 * 2 * 128 + 20
+    told = references_info(trace)
+    assert told["origin"]["architecture"] == ("x86_64" if compiler == "cc" else "aarch64")
+    for field in ("references", "instructions", "reads", "writes", "steps", "file_bytes"):
+        assert told[field] == result[field]
+
+
+def test_lackey_sees_the_same(tmp_path: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("no valgrind")
+    program, text = bare(tmp_path, "cc"), tmp_path / "lackey.txt"
+    lackey = ["valgrind", "--tool=lackey", "--trace-mem=yes", f"--log-file={text}", str(program)]
+    assert subprocess.run(lackey, timeout=120).returncode == 7
+    theirs = import_references(text, tmp_path / "lackey.pwf")
+    ours = captured("-o", tmp_path / "trace.pwf", "--", program)
+    for field in ("references", "instructions", "reads", "writes", "steps"):
+        assert ours[field] == theirs[field], field
+
+
+def test_threads_children_and_other_programs_are_told(tmp_path: Path) -> None:
+    program = built(tmp_path, FAMILY, "-pthread")
+    trace = tmp_path / "trace.pwf"
+    first = captured("-o", trace, "--", program)
+    expected = {"threads": 2, "children": 1, "programs": 1}
+    assert first["processes"] == expected
+    assert any("--threads" in note for note in first["notes"])
+    assert len(first["notes"]) == 3
+    every = captured("--threads", "--force", "-o", trace, "--", program)
+    assert every["processes"] == expected and len(every["notes"]) == 2
+    # Every 64th byte of a megabyte, four times, by the other thread.
+    assert every["writes"] - first["writes"] >= 4 * 2**20 / 64
+    ending = references_info(trace)["ending"]
+    assert ending["processes"] == expected
+
+
+def test_a_crash_keeps_everything(tmp_path: Path) -> None:
+    result = captured("-o", tmp_path / "t.pwf", "--", built(tmp_path, FAMILY, "-pthread"), "crash")
+    assert (result["signal"], result["exit_status"]) == ("SIGABRT", None)
+    assert result["references"] > 1000
+
+
+def test_a_script_and_a_limit(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/bin/sh -e\necho $0 $1\nwhile :; do :; done\n")
+    script.chmod(0o755)
+    command = [*PAGEWISE, "capture", "--max-refs", "2000000", "-o", str(tmp_path / "t.pwf")]
+    run = subprocess.run(
+        [*command, "--", str(script), "word"], capture_output=True, text=True, timeout=120
+    )
+    assert (run.returncode, run.stdout) == (0, f"{script} word\n"), run.stderr
+    assert "number of references asked for" in run.stderr
+    told = references_info(tmp_path / "t.pwf")
+    assert 2_000_000 <= told["references"] < 2_001_000 and told["ending"]["stop"] == "limit"
+
+
+def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
+    trace = tmp_path / "t.pwf"
+    endless = [sys.executable, "-c", "print('begun', flush=True)\nwhile True: pass"]
+    command = [*PAGEWISE, "capture", "-o", str(trace), "--", *endless]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout and process.stdout.readline() == b"begun\n"
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"interrupted" in said
+    told = references_info(trace)
+    assert told["ending"]["stop"] == "interrupt" and told["references"] > 1_000_000
+
+
+def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, folder = tmp_path / "text", tmp_path / "folder"
+    text.write_text("no program\n")
+    folder.mkdir()
+    looping = tmp_path / "looping"
+    looping.write_text(f"#!{looping}\n")
+    foreign = tmp_path / "foreign"
+    header = bytearray(Path("/bin/true").read_bytes())
+    header[18] = 8  # e_machine: MIPS
+    foreign.write_bytes(header)
+    for path in (looping, foreign):
+        path.chmod(0o755)
+
+    def refused(*command: object) -> str:
+        status = cli.run(["capture", "-o", str(tmp_path / "t.pwf"), "--", *map(str, command)])
+        assert status == 2 and not (tmp_path / "t.pwf").exists()
+        return capsys.readouterr().err
+
+    assert "no program is called" in refused("no-such-program")
+    assert "does not exist" in refused(tmp_path / "none")
+    assert "chmod +x" in refused(text)
+    assert "is not a program" in refused(folder)
+    assert "without end" in refused(looping)
+    assert "is made for machine 8" in refused(foreign)
+    text.chmod(0o755)
+    assert "neither a program nor a script" in refused(text)
+    (tmp_path / "t.pwf").write_bytes(b"mine")
+    assert cli.run(["capture", "-o", str(tmp_path / "t.pwf"), "--", "/bin/true"]) == 2
+    assert (tmp_path / "t.pwf").read_bytes() == b"mine"
