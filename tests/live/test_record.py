@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from agent import AGENT, refusal
+from touches import TOUCH, counters, swap_file
 
 import pagewise as pw
 from pagewise import _core
@@ -27,23 +28,6 @@ from pagewise.recording import CLASSES
 PAGEWISE = AGENT.with_name("pagewise")
 MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
 MIB = 1 << 20
-
-# Touches pages of a region at random, three of eight times with a write.
-TOUCH = """
-import mmap, random
-random.seed(42)
-pages = {mib} * 256
-region = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-for page in range(pages):
-    region[page * 4096] = 1
-for _ in range({touches}):
-    page = random.randrange(pages)
-    if random.random() < 0.375:
-        region[page * 4096 + 1] = 1
-    else:
-        region[page * 4096]
-"""
-
 
 REFUSAL = refusal("swapon", "record --swap", "record --faults")
 if REFUSAL is None and not (MEMORY_GROUPS / "memory.limit_in_bytes").exists():
@@ -55,21 +39,14 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 def budget(tmp_path: Path) -> Iterator[Path]:
     """A memory cgroup of 48 MiB with a swap file, both gone afterwards."""
     group = MEMORY_GROUPS / f"pagewise-test-{os.getpid()}"
-    swap_file = tmp_path / "swap"
-    with swap_file.open("wb") as file:
-        os.posix_fallocate(file.fileno(), 0, 256 * MIB)
-    swap_file.chmod(0o600)
-    subprocess.run(["mkswap", "-q", swap_file], check=True, capture_output=True)
-    subprocess.run(["swapon", "-p", "32000", swap_file], check=True, capture_output=True)
-    try:
+    with swap_file(tmp_path, 256):
         group.mkdir()
-        (group / "memory.limit_in_bytes").write_text(str(48 * MIB))
-        yield group
-    finally:
-        subprocess.run(["swapoff", swap_file], check=True)
-        if group.exists():
-            group.rmdir()
-    assert str(swap_file) not in Path("/proc/swaps").read_text()
+        try:
+            (group / "memory.limit_in_bytes").write_text(str(48 * MIB))
+            yield group
+        finally:
+            if group.exists():
+                group.rmdir()
 
 
 @pytest.fixture
@@ -78,11 +55,6 @@ def alone(budget: Path) -> Path:
     if len(Path("/proc/swaps").read_text().splitlines()) > 2:
         pytest.skip("another swap area is in use: the kernel's counters would count its pages")
     return budget
-
-
-def counters() -> dict[str, int]:
-    lines = Path("/proc/vmstat").read_text().splitlines()
-    return {name: int(value) for name, value in (line.split() for line in lines)}
 
 
 def record(

@@ -44,7 +44,6 @@ enum kind {
 enum {
 	NO_OWNER = 1,   /* PAGE_OUT: the owner was not found */
 	SHARED = 2,     /* PAGE_OUT: more than one mapping; the first stands for all */
-	MARKED_SWAP = 1, /* SWAP_WRITE: the kernel marked it as swap */
 	IN_FAULT = 4,   /* SWAP_READ: issued in a page fault of process */
 	IN_KERNEL = 1,  /* SWAP_IN: the fault happened in kernel mode */
 	MAJOR = 2,      /* SWAP_IN: it read the device */

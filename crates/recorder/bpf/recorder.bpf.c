@@ -21,6 +21,15 @@ const volatile u32 cgroup_level = 0; // its depth below the root
 const volatile bool uses_memory_controller = false; // version 1 has a hierarchy per controller
 const volatile u32 only_process = 0; // a thread group; 0 = every process
 
+// A field of a kernel object: a plain load where the kernel takes our word for its type (Linux 6.2), else
+// a call, ten times as long.
+#define READ(object, field)                                                                \
+	({                                                                                 \
+		typeof(object) of = (object);                                              \
+		bpf_ksym_exists(bpf_rdonly_cast) ? bpf_core_cast(of, typeof(*of))->field : \
+						   BPF_CORE_READ(of, field);               \
+	})
+
 #define PAGE_SHIFT 12
 #define MAPPING_FLAGS 3UL
 #define MAPPING_ANON 1UL
@@ -28,7 +37,6 @@ const volatile u32 only_process = 0; // a thread group; 0 = every process
 #define CHARGE_FLAGS 7UL // in folio->memcg_data
 #define REQ_OP_MASK 0xff
 #define REQ_OP_WRITE 1
-#define REQ_SWAP_6_12 24
 #define SIGNAL_KILL 9
 #define DEPTH_MAX 48 // of an interval tree: more than log2 of all mappings that fit in memory
 #define FAULTS_MAX 65536
@@ -118,11 +126,11 @@ static __always_inline bool is_wanted_group(struct cgroup *group)
 {
 	struct cgroup *ancestor;
 
-	if ((u32)BPF_CORE_READ(group, level) < cgroup_level)
+	if ((u32)READ(group, level) < cgroup_level)
 		return false;
 	if (bpf_core_field_exists(group->ancestors)) {
 		bpf_core_read(&ancestor, sizeof(ancestor), &group->ancestors[cgroup_level & 63]);
-		return BPF_CORE_READ(ancestor, kn, id) == only_cgroup;
+		return READ(READ(ancestor, kn), id) == only_cgroup;
 	}
 	struct cgroup___ids *older = (void *)group;
 	u64 id = 0;
@@ -134,18 +142,18 @@ static __always_inline bool is_wanted_group(struct cgroup *group)
 static __always_inline bool is_in_cgroup(struct task_struct *task)
 {
 	if (!uses_memory_controller)
-		return is_wanted_group(BPF_CORE_READ(task, cgroups, dfl_cgrp));
+		return is_wanted_group(READ(READ(task, cgroups), dfl_cgrp));
 	u32 memory = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	struct cgroup_subsys_state *state = 0;
-	struct css_set *set = BPF_CORE_READ(task, cgroups);
+	struct css_set *set = READ(task, cgroups);
 
 	bpf_core_read(&state, sizeof(state), &set->subsys[memory & 15]);
-	return is_wanted_group(BPF_CORE_READ(state, cgroup));
+	return is_wanted_group(READ(state, cgroup));
 }
 
 static __always_inline bool is_wanted(struct task_struct *task)
 {
-	if (only_process && BPF_CORE_READ(task, tgid) != only_process)
+	if (only_process && READ(task, tgid) != only_process)
 		return false;
 	return !only_cgroup || is_in_cgroup(task);
 }
@@ -165,31 +173,33 @@ static __always_inline bool is_folio_wanted(struct folio *folio)
 		return is_current_wanted();
 	if (!bpf_core_field_exists(folio->memcg_data))
 		return false;
-	struct mem_cgroup *group = (void *)(BPF_CORE_READ(folio, memcg_data) & ~CHARGE_FLAGS);
+	struct mem_cgroup *group = (void *)(READ(folio, memcg_data) & ~CHARGE_FLAGS);
 
-	return group && is_wanted_group(BPF_CORE_READ(group, css.cgroup));
+	return group && is_wanted_group(READ(group, css.cgroup));
 }
 
 static __always_inline u64 swap_entry(struct folio *folio)
 {
-	u64 entry = 0;
+	struct folio___private *older = (void *)folio;
 
-	if (bpf_core_field_exists(folio->swap)) {
-		bpf_core_read(&entry, sizeof(entry), &folio->swap);
-	} else {
-		struct folio___private *older = (void *)folio;
+	return bpf_core_field_exists(folio->swap) ? READ(folio, swap.val) : (u64)READ(older, private);
+}
 
-		bpf_core_read(&entry, sizeof(entry), &older->private);
-	}
-	return entry;
+// A pointer with flags in its low bits, which a plain load would not let us look at.
+static __always_inline unsigned long mapping_word(struct folio *folio)
+{
+	unsigned long mapping = 0;
+
+	bpf_core_read(&mapping, sizeof(mapping), &folio->mapping);
+	return mapping;
 }
 
 static __always_inline unsigned long flags_of(struct folio *folio)
 {
 	struct folio___memory_flags *newer = (void *)folio;
 
-	return bpf_core_field_exists(newer->flags.f) ? BPF_CORE_READ(newer, flags.f) :
-						       BPF_CORE_READ(folio, flags);
+	return bpf_core_field_exists(newer->flags.f) ? READ(newer, flags.f) :
+						       READ(folio, flags);
 }
 
 static __always_inline bool is_swap_backed(struct folio *folio)
@@ -199,7 +209,10 @@ static __always_inline bool is_swap_backed(struct folio *folio)
 
 static __always_inline struct folio *folio_of(struct page *page)
 {
-	unsigned long head = BPF_CORE_READ(page, compound_head);
+	unsigned long head = 0;
+
+	// Like mapping_word, since it shares its place with a list.
+	bpf_core_read(&head, sizeof(head), &page->compound_head);
 
 	return head & 1 ? (void *)(head - 1) : (void *)page;
 }
@@ -210,7 +223,7 @@ static __always_inline u16 pages_of(struct folio *folio)
 	if (!(flags_of(folio) >> bpf_core_enum_value(enum pageflags, PG_head) & 1) ||
 	    !bpf_core_field_exists(folio->_flags_1))
 		return 1;
-	return 1 << (BPF_CORE_READ(folio, _flags_1) & 15);
+	return 1 << (READ(folio, _flags_1) & 15);
 }
 
 #define chain_of(node) \
@@ -219,25 +232,25 @@ static __always_inline u16 pages_of(struct folio *folio)
 // The mapping that covers page `index` of an anonymous object: the interval tree's leftmost.
 static __always_inline struct vm_area_struct *mapping_of(struct anon_vma *object, u64 index)
 {
-	struct rb_node *node = BPF_CORE_READ(object, rb_root.rb_root.rb_node);
+	struct rb_node *node = READ(object, rb_root.rb_root.rb_node);
 
 	for (int depth = 0; depth < DEPTH_MAX && node; depth++) {
-		struct rb_node *left = BPF_CORE_READ(node, rb_left);
+		struct rb_node *left = READ(node, rb_left);
 
-		if (left && BPF_CORE_READ(chain_of(left), rb_subtree_last) >= index) {
+		if (left && READ(chain_of(left), rb_subtree_last) >= index) {
 			node = left;
 			continue;
 		}
-		struct vm_area_struct *area = BPF_CORE_READ(chain_of(node), vma);
-		u64 first = BPF_CORE_READ(area, vm_pgoff);
+		struct vm_area_struct *area = READ(chain_of(node), vma);
+		u64 first = READ(area, vm_pgoff);
 
 		if (first > index)
 			return 0;
-		u64 pages = (BPF_CORE_READ(area, vm_end) - BPF_CORE_READ(area, vm_start)) >> PAGE_SHIFT;
+		u64 pages = (READ(area, vm_end) - READ(area, vm_start)) >> PAGE_SHIFT;
 
 		if (index < first + pages)
 			return area;
-		node = BPF_CORE_READ(node, rb_right);
+		node = READ(node, rb_right);
 	}
 	return 0;
 }
@@ -245,31 +258,30 @@ static __always_inline struct vm_area_struct *mapping_of(struct anon_vma *object
 static __always_inline bool is_mapped_twice(struct anon_vma *object)
 {
 	if (bpf_core_field_exists(object->num_active_vmas))
-		return BPF_CORE_READ(object, num_active_vmas) > 1;
-	return BPF_CORE_READ((struct anon_vma___degree *)(void *)object, degree) > 1;
+		return READ(object, num_active_vmas) > 1;
+	return READ((struct anon_vma___degree *)(void *)object, degree) > 1;
 }
 
 SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(page_out, struct folio *folio)
 {
-	unsigned long mapping = 0;
+	unsigned long mapping = mapping_word(folio);
 	u64 index = folio->index;
 	u32 process = 0;
 	u64 page = 0;
 	u8 flags = 0;
 
-	bpf_core_read(&mapping, sizeof(mapping), &folio->mapping);
 	if ((mapping & MAPPING_FLAGS) != MAPPING_ANON)
 		return 0;
 	struct anon_vma *object = (void *)(mapping & ~MAPPING_FLAGS);
 	struct vm_area_struct *area = mapping_of(object, index);
-	struct task_struct *owner = area ? BPF_CORE_READ(area, vm_mm, owner) : 0;
+	struct task_struct *owner = area ? READ(READ(area, vm_mm), owner) : 0;
 
 	if (owner) {
 		if (!is_wanted(owner))
 			return 0;
-		process = BPF_CORE_READ(owner, tgid);
-		page = (BPF_CORE_READ(area, vm_start) >> PAGE_SHIFT) + index - BPF_CORE_READ(area, vm_pgoff);
+		process = READ(owner, tgid);
+		page = (READ(area, vm_start) >> PAGE_SHIFT) + index - READ(area, vm_pgoff);
 	} else {
 		flags |= NO_OWNER;
 	}
@@ -401,7 +413,7 @@ int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
 		return 0;
 	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
 
-	if (BPF_CORE_READ(task, mm) != memory || !is_current_wanted())
+	if (READ(task, mm) != memory || !is_current_wanted())
 		return 0;
 	return end_fault(fault);
 }
@@ -411,7 +423,7 @@ static __always_inline int swapped_by_task(void)
 {
 	struct task_struct___counting *task = (void *)bpf_get_current_task();
 
-	return BPF_CORE_READ(task, rss_stat.count[MM_SWAPENTS]);
+	return READ(task, rss_stat.count[MM_SWAPENTS]);
 }
 
 SEC("fentry/do_swap_page")
@@ -460,8 +472,6 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 	record->object = swap_entry(folio);
 	record->device = bio->bi_bdev->bd_dev;
 	record->pages = bio->bi_iter.bi_size >> PAGE_SHIFT;
-	if (operation >> REQ_SWAP_6_12 & 1)
-		record->flags |= MARKED_SWAP;
 	if (fault) {
 		record->address = fault->address >> PAGE_SHIFT;
 		record->flags |= IN_FAULT;
@@ -477,12 +487,12 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 static __always_inline void name_file(struct inode *inode, u64 number, u32 device)
 {
 	struct file_key key = { .inode = number, .device = device };
-	u32 generation = BPF_CORE_READ(inode, i_generation);
+	u32 generation = READ(inode, i_generation);
 	u32 *known = bpf_map_lookup_elem(&named_files, &key);
 
 	if (known && *known == generation)
 		return;
-	struct hlist_node *alias = BPF_CORE_READ(inode, i_dentry.first);
+	struct hlist_node *alias = READ(inode, i_dentry.first);
 
 	if (!alias)
 		return;
@@ -494,11 +504,11 @@ static __always_inline void name_file(struct inode *inode, u64 number, u32 devic
 	u32 parts = 0;
 
 	for (; parts < PARTS_MAX; parts++) {
-		struct dentry *parent = BPF_CORE_READ(entry, d_parent);
+		struct dentry *parent = READ(entry, d_parent);
 
 		if (!parent || parent == entry)
 			break;
-		bpf_probe_read_kernel_str(name->path[parts], PART_BYTES, BPF_CORE_READ(entry, d_name.name));
+		bpf_probe_read_kernel_str(name->path[parts], PART_BYTES, READ(entry, d_name.name));
 		entry = parent;
 	}
 	name->inode = number;
@@ -512,14 +522,13 @@ static __always_inline int file_page(struct folio *folio, u8 kind)
 {
 	if (!is_folio_wanted(folio))
 		return 0;
-	unsigned long mapping = 0;
+	unsigned long mapping = mapping_word(folio);
 
-	bpf_core_read(&mapping, sizeof(mapping), &folio->mapping);
 	if (!mapping || mapping & MAPPING_FLAGS)
 		return 0;
-	struct inode *inode = BPF_CORE_READ((struct address_space *)mapping, host);
-	u64 number = BPF_CORE_READ(inode, i_ino);
-	u32 device = BPF_CORE_READ(inode, i_sb, s_dev);
+	struct inode *inode = READ((struct address_space *)mapping, host);
+	u64 number = READ(inode, i_ino);
+	u32 device = READ(READ(inode, i_sb), s_dev);
 
 	name_file(inode, number, device);
 
@@ -527,7 +536,7 @@ static __always_inline int file_page(struct folio *folio, u8 kind)
 
 	if (!record)
 		return 0;
-	record->address = BPF_CORE_READ(folio, index);
+	record->address = READ(folio, index);
 	record->object = number;
 	record->device = device;
 	record->pages = pages_of(folio);
@@ -551,7 +560,7 @@ int BPF_PROG(file_page_dropped, struct folio *folio)
 // without pages to who issues it.
 static __always_inline bool is_request_wanted(struct request *request)
 {
-	struct page *page = BPF_CORE_READ(request, bio, bi_io_vec, bv_page);
+	struct page *page = READ(READ(READ(request, bio), bi_io_vec), bv_page);
 
 	return page && only_cgroup ? is_folio_wanted(folio_of(page)) : is_current_wanted();
 }
@@ -559,8 +568,8 @@ static __always_inline bool is_request_wanted(struct request *request)
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(block_request, struct request *request)
 {
-	u32 operation = BPF_CORE_READ(request, cmd_flags) & REQ_OP_MASK;
-	struct gendisk *disk = BPF_CORE_READ(request, q, disk);
+	u32 operation = READ(request, cmd_flags) & REQ_OP_MASK;
+	struct gendisk *disk = READ(READ(request, q), disk);
 
 	if (!is_request_wanted(request))
 		return 0;
@@ -568,9 +577,9 @@ int BPF_PROG(block_request, struct request *request)
 
 	if (!record)
 		return 0;
-	record->address = BPF_CORE_READ(request, __sector);
-	record->object = BPF_CORE_READ(request, __data_len);
-	record->device = (u32)BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+	record->address = READ(request, __sector);
+	record->object = READ(request, __data_len);
+	record->device = (u32)READ(disk, major) << 20 | READ(disk, first_minor);
 	record->flags = operation == REQ_OP_WRITE ? WRITES : operation ? IS_OTHER : 0;
 	end(record);
 	return 0;
@@ -581,7 +590,7 @@ int BPF_PROG(kill, int signal, void *information, struct task_struct *task)
 {
 	if (signal != SIGNAL_KILL || !is_wanted(task))
 		return 0;
-	struct record *record = begin(KILL, BPF_CORE_READ(task, tgid));
+	struct record *record = begin(KILL, READ(task, tgid));
 
 	if (!record)
 		return 0;
@@ -600,7 +609,7 @@ int BPF_PROG(oom_kill, u64 victim)
 	// Of a number alone the group is not known, but that of the one who wants memory.
 	if (is_task ? !is_wanted(task) : !is_current_wanted())
 		return 0;
-	struct record *record = begin(KILL, is_task ? BPF_CORE_READ(task, tgid) : (u32)victim);
+	struct record *record = begin(KILL, is_task ? READ(task, tgid) : (u32)victim);
 
 	if (!record)
 		return 0;
@@ -615,7 +624,7 @@ int BPF_PROG(process_exec, struct task_struct *task)
 {
 	if (!is_wanted(task))
 		return 0;
-	struct record *record = begin(EXEC, BPF_CORE_READ(task, tgid));
+	struct record *record = begin(EXEC, READ(task, tgid));
 
 	if (!record)
 		return 0;
@@ -631,15 +640,15 @@ int BPF_PROG(process_exec, struct task_struct *task)
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	u32 process = BPF_CORE_READ(child, tgid);
+	u32 process = READ(child, tgid);
 
-	if (BPF_CORE_READ(child, pid) != process || !is_wanted(child))
+	if (READ(child, pid) != process || !is_wanted(child))
 		return 0;
 	struct record *record = begin(FORK, process);
 
 	if (!record)
 		return 0;
-	record->auxiliary = BPF_CORE_READ(parent, tgid);
+	record->auxiliary = READ(parent, tgid);
 	end(record);
 	return 0;
 }
@@ -647,9 +656,9 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(process_exit, struct task_struct *task)
 {
-	u32 process = BPF_CORE_READ(task, tgid);
+	u32 process = READ(task, tgid);
 
-	if (BPF_CORE_READ(task, pid) != process || !is_wanted(task))
+	if (READ(task, pid) != process || !is_wanted(task))
 		return 0;
 	struct record *record = begin(EXIT, process);
 

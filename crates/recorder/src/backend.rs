@@ -82,7 +82,7 @@ impl<'object> Backend<'object> {
     ///
     /// # Errors
     /// What the kernel refuses, or `take`.
-    pub fn drain(&mut self, take: impl FnOnce(&Batch) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn drain(&mut self, take: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
         match self {
             Backend::Bpf(programs) => programs.drain(take),
             Backend::Text(text) => text.drain(take),

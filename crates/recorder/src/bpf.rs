@@ -31,9 +31,17 @@ mod skeleton {
 pub struct Programs<'object> {
     skeleton: RecorderSkel<'object>,
     buffer: RingBuffer<'static>,
+    /// Batches that a full buffer makes.
+    batches_max: u32,
     /// What the buffer held when it was last looked at.
     drained: Rc<RefCell<Batch>>,
 }
+
+/// So few records that a batch stays in the processor's cache.
+const BATCH_RECORDS: usize = 4096;
+
+/// Bytes of a record in the buffer, its head included.
+const RECORD_BYTES: usize = 48;
 
 /// Where the programs live; made before them and dropped after them.
 pub type Object = MaybeUninit<libbpf_rs::OpenObject>;
@@ -87,19 +95,30 @@ impl<'object> Programs<'object> {
         let mounts = linux::mounts::by_device(&root)?;
         let buffer = ring(&skeleton, mounts, Rc::clone(&drained)).map_err(refused)?;
         skeleton.attach().map_err(refused)?;
-        Ok(Programs { skeleton, buffer, drained })
+        let batches_max = buffer_bytes / (BATCH_RECORDS * RECORD_BYTES) as u32 + 1;
+        Ok(Programs { skeleton, buffer, batches_max, drained })
     }
 
-    /// Hands what the buffer holds to `take` and empties it.
+    /// Hands what the buffer holds to `take`, a batch at a time, and empties it; what comes
+    /// meanwhile may wait for the next time.
     ///
     /// # Errors
     /// What the kernel refuses, or `take`.
-    pub fn drain(&self, take: impl FnOnce(&Batch) -> Result<(), Error>) -> Result<(), Error> {
-        self.buffer.consume().map_err(refused)?;
-        let mut batch = self.drained.borrow_mut();
-        let taken = take(&batch);
-        batch.clear();
-        taken
+    pub fn drain(&self, mut take: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
+        for _ in 0..self.batches_max {
+            let count = self.buffer.consume_raw_n(BATCH_RECORDS);
+            if count < 0 {
+                return Err(refused(libbpf_rs::Error::from_raw_os_error(-count)));
+            }
+            let mut batch = self.drained.borrow_mut();
+            let taken = take(&batch);
+            batch.clear();
+            taken?;
+            if (count as usize) < BATCH_RECORDS {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Records that found the buffer full so far.

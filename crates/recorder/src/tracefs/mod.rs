@@ -69,7 +69,10 @@ impl Text {
     ///
     /// # Errors
     /// What the kernel refuses, or `take`.
-    pub fn drain(&mut self, take: impl FnOnce(&Batch) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn drain(
+        &mut self,
+        mut take: impl FnMut(&Batch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let refused = |error: std::io::Error| Error::Tracefs(format!("trace_pipe: {error}"));
         self.instance.read(&mut self.pending).map_err(refused)?;
         let end = self.pending.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);

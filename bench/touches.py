@@ -1,0 +1,47 @@
+"""Memory touched at random, a file to swap to, the kernel's counters: for benches and tests."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+# Touches pages of a region at random, three of eight times with a write: every access that misses
+# is an event or four.
+TOUCH = """
+import mmap, random
+random.seed(42)
+pages = {mib} * 256
+region = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+for page in range(pages):
+    region[page * 4096] = 1
+for _ in range({touches}):
+    page = random.randrange(pages)
+    if random.random() < 0.375:
+        region[page * 4096 + 1] = 1
+    else:
+        region[page * 4096]
+"""
+
+
+def counters() -> dict[str, int]:
+    """``/proc/vmstat``: pages unless the name says otherwise."""
+    lines = Path("/proc/vmstat").read_text().splitlines()
+    return {name: int(value) for name, value in (line.split() for line in lines)}
+
+
+@contextmanager
+def swap_file(folder: Path, mib: int) -> Iterator[Path]:
+    """A swap area in a file, used before others; it is given back and removed."""
+    path = folder / "swap"
+    with path.open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, mib << 20)
+    path.chmod(0o600)
+    subprocess.run(["mkswap", "-q", path], check=True, capture_output=True)
+    subprocess.run(["swapon", "-p", "32000", path], check=True, capture_output=True)
+    try:
+        yield path
+    finally:
+        subprocess.run(["swapoff", path], check=True)
+        path.unlink()
+    assert str(path) not in Path("/proc/swaps").read_text()
