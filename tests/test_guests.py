@@ -149,3 +149,12 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
     path.write_text("vms = 1\n")
     with pytest.raises(UsageError, match=r"bad\.toml: the file has unknown entries: vms"):
         load(path)
+
+
+def test_the_scenarios_of_the_paper_are_files() -> None:
+    folder = Path(__file__).parents[1] / "examples" / "page-size"
+    hosts = [load(folder / f"vms-{number}.toml") for number in range(1, 6)]
+    assert [len(host) for host in hosts] == [3, 3, 2, 2, 2]
+    guests = [guest for host in hosts for guest in host]
+    assert [guest.name for guest in guests] == [f"vm-{number}" for number in range(1, 13)]
+    assert {guest.name for guest in guests if guest.storage == "hdd"} == {"vm-6", "vm-12"}
