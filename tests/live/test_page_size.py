@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from pagewise.advice.page_size import machines, mthp
+from pagewise.capture.run import PLUGIN
 from pagewise.huge_pages import settings
 from pagewise.huge_pages.verify import ProgramFailed, measure, verify
-from pagewise.references import import_references
 
 SIZE = 65536
 PAGEWISE = [sys.executable, "-m", "pagewise", "pagesize"]
@@ -238,17 +238,15 @@ int main(void)
 """
 
 
-@pytest.mark.skipif(shutil.which("valgrind") is None, reason="no valgrind")
-@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.skipif(
+    not PLUGIN.exists() or not shutil.which("qemu-x86_64") or not shutil.which("cc"),
+    reason="needs the capture plugin, qemu-x86_64 and cc",
+)
 def test_what_was_foretold_comes_true(tmp_path: Path) -> None:
     (tmp_path / "heap.c").write_text(HEAP)
     subprocess.run(["cc", "-O1", "-o", "heap", "heap.c"], cwd=tmp_path, check=True)
-    lackey = ["valgrind", "--tool=lackey", "--trace-mem=yes", "--log-file=heap.txt", "./heap"]
-    subprocess.run(lackey, cwd=tmp_path, check=True)
-    trace = tmp_path / "heap.pwf"
-    import_references(tmp_path / "heap.txt", trace)
     asked = ["--memory", "100%", "--storage", "optane-ssd", "--verify", "--rounds", "2", "--json"]
-    command = [*PAGEWISE[:-1], "advise", "pagesize", trace, *asked, "--", tmp_path / "heap"]
+    command = [*PAGEWISE[:-1], "advise", "pagesize", *asked, "--", tmp_path / "heap"]
     trial = json.loads(subprocess.check_output(command))["verification"]
     foretold = trial["forecast"]["minor_faults"]
     base, chosen = (trial[name]["minor_faults"]["typical"] for name in ("base", "chosen"))
