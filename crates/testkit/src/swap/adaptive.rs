@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-const BINS: usize = 100;
+const BINS: usize = 45;
 const PASTS: usize = 5;
 const CLASSES: usize = 4 * PASTS;
 
@@ -30,8 +30,6 @@ struct Story {
     /// 0 never written, 1 written once, 2, 3, 4: came back 0, 1, more times between two page-outs.
     past: usize,
     last_event: u64,
-    /// Bins of the present class that the page was counted in.
-    bins_counted: usize,
 }
 
 impl Story {
@@ -83,9 +81,9 @@ pub(super) struct Adaptive {
     capacity: usize,
     latencies: Latencies,
     drops: bool,
+    /// Events per epoch.
+    epoch_events: u64,
     now: u64,
-    last_ageing: u64,
-    ageings: u64,
     stories: BTreeMap<u32, Story>,
     /// Residents, and whether the slow tier has their copy too.
     residents: BTreeMap<u32, bool>,
@@ -109,19 +107,19 @@ impl Adaptive {
     pub fn new(capacity: usize, latencies: Latencies, drops: bool) -> Adaptive {
         let values =
             || Values { by_bin: [[Value::default(); BINS]; CLASSES], free: [0.0; CLASSES] };
+        let epoch_events = (capacity as u64 / 16).clamp(512, 4096);
         let mut adaptive = Adaptive {
             capacity,
             latencies,
             drops,
+            epoch_events,
             now: 0,
-            last_ageing: 0,
-            ageings: 0,
             stories: BTreeMap::new(),
             residents: BTreeMap::new(),
             seen: [[Seen::default(); BINS]; CLASSES],
             keep: values(),
             enter: values(),
-            price: 0.5 * latencies.slow_read / capacity.max(1) as f64,
+            price: 0.5 * latencies.slow_read * epoch_events as f64 / capacity.max(1) as f64,
             contested: 0,
             idle: 0,
             victim: None,
@@ -232,7 +230,7 @@ impl Adaptive {
         }
         let candidates = self.residents.iter().map(|(page, is_clean)| {
             let story = &self.stories[page];
-            let bin = bin(self.last_ageing.saturating_sub(story.last_event));
+            let bin = bin(self.age(story));
             let value = &self.keep.by_bin[story.class()][bin];
             let worth = if *is_clean { value.clean } else { value.dirty - value.given_up };
             (worth, (story.class(), *is_clean, bin, story.last_event), *page)
@@ -263,15 +261,16 @@ impl Adaptive {
 
     fn tick(&mut self) {
         self.now += 1;
-        let between = (self.capacity as u64 / 16).max(1024) / 4;
-        if self.now - self.last_ageing == between {
-            self.last_ageing = self.now;
-            self.ageings += 1;
-            if self.ageings.is_multiple_of(4) {
-                self.revalue(self.has_room());
-            }
+        if self.now.is_multiple_of(self.epoch_events) {
+            self.count_waiting();
             self.ask();
+            self.revalue(self.has_room());
         }
+    }
+
+    /// Epochs since the page's last event.
+    fn age(&self, story: &Story) -> u64 {
+        self.now / self.epoch_events - story.last_event / self.epoch_events
     }
 
     /// The nearer the own cost, from 3 % below that of `priority` on, comes to the credit, the more must be
@@ -289,53 +288,57 @@ impl Adaptive {
 
     /// A page begins a new wait.
     fn begin(&mut self, page: u32, reads: usize, past: usize) {
-        let story = Story { reads, past, last_event: self.now, bins_counted: 0 };
+        let story = Story { reads, past, last_event: self.now };
+        if is_sampled(page) {
+            self.seen[story.class()][0].entered += 1.0;
+        }
         self.stories.insert(page, story);
-        self.count_bins(page);
     }
 
-    /// Counts a sampled page in the bins it has reached.
-    fn count_bins(&mut self, page: u32) {
-        if !is_sampled(page) {
-            return;
-        }
-        if let Some(story) = self.stories.get_mut(&page) {
-            let reached = bin(self.now - story.last_event) + 1;
-            for bin in story.bins_counted..reached {
-                self.seen[story.class()][bin].entered += 1.0;
+    /// Counts the sampled pages that reach a bin in this epoch.
+    fn count_waiting(&mut self) {
+        let mut reached = [[0; BINS]; CLASSES];
+        for (_, story) in self.stories.iter().filter(|(page, _)| is_sampled(**page)) {
+            let age = self.age(story);
+            if bin(age) != bin(age - 1) {
+                reached[story.class()][bin(age)] += 1;
             }
-            story.bins_counted = reached;
+        }
+        for (seen, reached) in self.seen.iter_mut().flatten().zip(reached.iter().flatten()) {
+            seen.entered += f64::from(*reached);
         }
     }
 
     /// Counts what ends the wait of a sampled page.
     fn count(&mut self, page: u32, field: impl Fn(&mut Seen) -> &mut f64) {
-        self.count_bins(page);
         if let Some(story) = self.stories.get(&page).filter(|_| is_sampled(page)) {
-            let bin = bin(self.now - story.last_event);
+            let bin = bin(self.age(story));
             *field(&mut self.seen[story.class()][bin]) += 1.0;
         }
     }
 
     fn revalue(&mut self, has_room: bool) {
-        let pages: Vec<u32> = self.stories.keys().copied().collect();
-        pages.into_iter().for_each(|page| self.count_bins(page));
+        let epochs_per_tier = self.epoch_events as f64 * 16.0 / self.capacity.max(1) as f64;
+        let pace = epochs_per_tier.min(1.0);
+        let step = 1.0 + 0.25 * pace;
         if self.contested > self.idle {
-            self.price *= 1.25;
+            self.price *= step;
         } else if self.idle > 0 || has_room {
-            self.price /= 1.25;
+            self.price /= step;
         }
         (self.contested, self.idle) = (0, 0);
-        let unit = self.latencies.slow_read / self.capacity.max(1) as f64;
+        let unit =
+            self.latencies.slow_read * self.epoch_events as f64 / self.capacity.max(1) as f64;
         self.price = self.price.clamp(unit / 1e3, unit * 1e3);
         let terms = Terms { latencies: self.latencies, drops: self.drops, price: self.price };
         value(&mut self.enter, &self.seen, &terms, 0.022);
         value(&mut self.keep, &self.seen, &terms, 1.0 / 32.0);
+        let remaining = 1.0 - 0.02 * pace;
         for seen in self.seen.iter_mut().flatten() {
-            seen.entered *= 0.98;
-            seen.read *= 0.98;
-            seen.written *= 0.98;
-            seen.dropped *= 0.98;
+            seen.entered *= remaining;
+            seen.read *= remaining;
+            seen.written *= remaining;
+            seen.dropped *= remaining;
         }
     }
 }
@@ -409,7 +412,7 @@ fn chance_of_read(seen: &Seen, prior: f64) -> f64 {
     ((seen.read + 4.0 * prior) / (seen.entered + 4.0)).min(1.0)
 }
 
-/// Bins are one event wide up to age 8, then four to a doubling.
+/// Bins are one epoch wide up to age 8, then four to a doubling.
 fn width(bin: usize) -> u64 {
     if bin < 8 { 1 } else { 1 << (bin / 4 - 1) }
 }

@@ -10,16 +10,22 @@
 //! Nothing here is tuned to a trace: with a large fast tier the price falls and everything enters;
 //! with a small one only pages with evidence of a return do.
 
+mod age_log;
 mod ages;
+mod class;
 mod history;
+mod page;
 mod regret;
 mod residents;
 mod valuation;
 
 use super::{PageIn, PageOut, Placement, Tier};
-use history::{Class, History};
+use ages::Clock;
+use class::Class;
+use history::History;
+use page::{Copy, Page};
 use regret::Regret;
-use residents::{Copy, Residents};
+use residents::Residents;
 use types::PageId;
 use valuation::{Latencies, Terms, Valuation};
 
@@ -29,16 +35,12 @@ pub use valuation::Latencies as AdaptiveLatencies;
 const PRIOR_READ_KEEP: f64 = 1.0 / 32.0;
 /// The same for a page that wants to enter: entering needs more evidence than staying.
 const PRIOR_READ_ENTER: f64 = 0.022;
-/// Factor on the price of a frame at each revaluation.
-const PRICE_STEP: f64 = 1.25;
+/// By how much the price of a frame rises or falls in an epoch, at full pace.
+const PRICE_STEP: f64 = 0.25;
+/// How much of the frequencies is forgotten in an epoch, at full pace.
+const FADING: f64 = 0.02;
 /// The price of a frame stays within this factor of a slow read per fast tier of events.
 const PRICE_RANGE: f64 = 1e3;
-/// Values are computed anew once per this share of a fast tier of events ...
-const REVALUATIONS_PER_TIER: u64 = 16;
-/// ... but not more often than this many events.
-const EVENTS_BETWEEN_REVALUATIONS_MIN: u64 = 1024;
-/// Residents are aged this often from one revaluation to the next.
-const AGEINGS_PER_REVALUATION: u64 = 4;
 
 /// How the last admissions since the price was set went.
 #[derive(Clone, Copy, Debug, Default)]
@@ -67,6 +69,8 @@ pub struct Adaptive {
     capacity: u64,
     latencies: Latencies,
     drops_in_memory: bool,
+    clock: Clock,
+    pages: Vec<Page>,
     history: History,
     residents: Residents,
     /// Values of pages that are in the fast tier.
@@ -76,76 +80,61 @@ pub struct Adaptive {
     price: f64,
     demand: Demand,
     regret: Regret,
-    /// Events until the next ageing.
-    events_left: u64,
-    /// Ageings until the next revaluation.
-    ageings_left: u64,
     /// The page whose frame the last admission took, until the driver asks for it.
     chosen: Option<PageId>,
-    /// What the page being admitted is.
-    admitted: (Class, Copy),
+    /// What the copy of the page being admitted is.
+    admitted: Copy,
 }
 
 impl Adaptive {
     /// An empty fast tier.
     pub fn new(options: AdaptiveOptions) -> Adaptive {
         let AdaptiveOptions { capacity, latencies, drops_in_memory } = options;
+        let clock = Clock::new(capacity);
         let mut adaptive = Adaptive {
             capacity,
             latencies,
             drops_in_memory,
-            history: History::default(),
+            clock,
+            pages: Vec::new(),
+            history: History::new(1.0 - FADING * clock.pace(capacity)),
             residents: Residents::default(),
             keep: Valuation::default(),
             enter: Valuation::default(),
-            price: 0.5 * latencies.slow_read / capacity.max(1) as f64,
+            price: 0.5 * latencies.slow_read * f64::from(clock.epoch_events())
+                / capacity.max(1) as f64,
             demand: Demand::default(),
             regret: Regret::new(capacity, latencies),
-            events_left: 0,
-            ageings_left: 0,
             chosen: None,
-            admitted: (Class::of(0), Copy::Clean),
+            admitted: Copy::Clean,
         };
-        adaptive.age(true);
+        adaptive.begin_epoch(true);
         adaptive
     }
 
     /// Time passes by one event, before which a frame was free or not.
     #[inline(always)]
     fn tick(&mut self, has_room: bool) {
-        self.history.tick();
-        self.events_left -= 1;
-        if self.events_left == 0 {
-            self.age(has_room);
+        if self.clock.tick() {
+            self.begin_epoch(has_room);
         }
     }
 
-    /// Brings the residents' ages up to date, and now and then their values.
+    /// Sets the price of a frame by the demand in the last epoch, and all values by the price.
     #[cold]
     #[inline(never)]
-    fn age(&mut self, has_room: bool) {
-        let between_revaluations =
-            (self.capacity / REVALUATIONS_PER_TIER).max(EVENTS_BETWEEN_REVALUATIONS_MIN);
-        self.events_left = between_revaluations / AGEINGS_PER_REVALUATION;
-        if self.ageings_left == 0 {
-            self.ageings_left = AGEINGS_PER_REVALUATION;
-            self.revalue(has_room);
-        }
-        self.ageings_left -= 1;
+    fn begin_epoch(&mut self, has_room: bool) {
+        self.history.begin_epoch(&self.clock);
         self.regret.settle();
-        self.residents.age(self.history.now());
-    }
-
-    /// Sets the price of a frame by the demand since the last time, and all values by the price.
-    fn revalue(&mut self, has_room: bool) {
-        self.history.settle();
+        let step = 1.0 + PRICE_STEP * self.clock.pace(self.capacity);
         if self.demand.contested > self.demand.idle {
-            self.price *= PRICE_STEP;
+            self.price *= step;
         } else if self.demand.idle > 0 || has_room {
-            self.price /= PRICE_STEP;
+            self.price /= step;
         }
         self.demand = Demand::default();
-        let unit = self.latencies.slow_read / self.capacity.max(1) as f64;
+        let unit = self.latencies.slow_read * f64::from(self.clock.epoch_events())
+            / self.capacity.max(1) as f64;
         self.price = self.price.clamp(unit / PRICE_RANGE, unit * PRICE_RANGE);
         let terms = |prior_read| Terms {
             latencies: self.latencies,
@@ -157,6 +146,7 @@ impl Adaptive {
         self.keep.compute(&self.history, terms(PRIOR_READ_KEEP));
         let keep = &self.keep;
         self.residents.set_worths(|class, copy, bin| keep.worth(class, copy, bin));
+        self.residents.begin_epoch();
         self.history.fade();
     }
 
@@ -168,13 +158,13 @@ impl Adaptive {
             self.demand.idle += 1;
             return false;
         }
-        let Some(cheapest) = self.residents.cheapest() else { return false };
+        let Some(cheapest) = self.residents.cheapest(&self.pages) else { return false };
         if cheapest.worth <= 0.0 {
             self.demand.idle += 1;
         } else if gain > cheapest.worth {
             self.demand.contested += 1;
         }
-        let is_only_copy = self.residents.copy(cheapest.page) == Copy::Dirty;
+        let is_only_copy = self.pages[cheapest.page.index()].copy == Some(Copy::Dirty);
         let spending = spending + if is_only_copy { self.latencies.slow_write } else { 0.0 };
         let profit = gain - cheapest.worth;
         if profit <= 0.0 || profit < self.regret.asked_return() * spending {
@@ -185,19 +175,18 @@ impl Adaptive {
     }
 
     /// The tier that a page which must be written goes to.
-    fn place_written(&mut self, out: PageOut) -> Tier {
-        let class = self.history.written(out.page);
+    fn place_written(&mut self, out: PageOut, class: Class) -> Tier {
         // What writing to the fast tier saves against writing to the slow one.
         let saved = self.latencies.slow_write - self.latencies.fast_write;
         if out.is_resident {
             if out.has_room || self.keep.of_young(class, Copy::Dirty) + saved >= 0.0 {
-                self.residents.put(out.page, class, Copy::Dirty, self.history.now());
+                self.residents.put(out.page, Copy::Dirty, &mut self.pages);
                 return Tier::Fast;
             }
-            self.residents.remove(out.page);
+            self.pages[out.page.index()].copy = None;
             return Tier::Slow;
         }
-        self.admitted = (class, Copy::Dirty);
+        self.admitted = Copy::Dirty;
         let gain = self.enter.of_young(class, Copy::Dirty) + saved;
         if out.has_room || self.takes_frame(gain, -saved) { Tier::Fast } else { Tier::Slow }
     }
@@ -217,39 +206,45 @@ impl Adaptive {
 
 impl Placement for Adaptive {
     fn grow(&mut self, pages: usize) {
-        self.history.grow(pages);
-        self.residents.grow(pages);
-        self.regret.grow(pages);
+        if self.pages.len() < pages {
+            self.pages.resize(pages, Page::UNKNOWN);
+        }
     }
 
     #[inline(always)]
     fn read_ahead(&self, pages: &[PageId]) {
-        self.history.read_ahead(pages);
-        self.residents.read_ahead(pages);
+        let read = pages.iter().fold(0, |read, page| read | self.pages[page.index()].last_event);
+        std::hint::black_box(read);
     }
 
     /// A clean page-out moves nothing and says nothing about the page's return, so it passes unseen.
     /// Until its next event such a page is taken for being in memory.
+    #[inline(always)]
     fn place_out(&mut self, out: PageOut) -> Tier {
         if !out.must_write {
             return if out.is_resident { Tier::Fast } else { Tier::Slow };
         }
         self.tick(out.has_room);
-        let tier = self.place_written(out);
-        self.regret.written(out.page, tier);
+        let page = &mut self.pages[out.page.index()];
+        self.history.written(out.page, page, &self.clock);
+        let class = page.class;
+        let tier = self.place_written(out, class);
+        self.regret.written(&mut self.pages[out.page.index()].shadow, tier);
         tier
     }
 
+    #[inline(always)]
     fn place_in(&mut self, read: PageIn) -> Tier {
         self.tick(read.has_room);
-        self.regret.read(read.page, read.from);
-        let class = self.history.read(read.page);
-        if read.from == Tier::Fast {
-            let copy = self.residents.copy(read.page);
-            self.residents.put(read.page, class, copy, self.history.now());
+        let page = &mut self.pages[read.page.index()];
+        self.regret.read(&mut page.shadow, read.from);
+        self.history.read(read.page, page, &self.clock);
+        if let Some(copy) = page.copy {
+            self.residents.put(read.page, copy, &mut self.pages);
             return Tier::Fast;
         }
-        self.admitted = (class, Copy::Clean);
+        self.admitted = Copy::Clean;
+        let class = page.class;
         if !self.fills(class, read.has_room) {
             return Tier::Slow;
         }
@@ -259,22 +254,21 @@ impl Placement for Adaptive {
 
     fn victim(&mut self) -> PageId {
         let victim = self.chosen.take().expect("an admission into a full tier chose a victim");
-        if self.residents.copy(victim) == Copy::Dirty {
-            let is_in_memory = self.residents.class(victim).is_in_memory();
-            self.regret.given_up(victim, self.drops_in_memory && is_in_memory);
+        let page = &mut self.pages[victim.index()];
+        if page.copy.take() == Some(Copy::Dirty) {
+            let is_dropped = self.drops_in_memory && page.class.is_in_memory();
+            self.regret.given_up(&mut page.shadow, is_dropped);
         }
-        self.residents.remove(victim);
         victim
     }
 
     fn insert(&mut self, page: PageId) {
-        let (class, copy) = self.admitted;
-        self.residents.put(page, class, copy, self.history.now());
+        self.residents.put(page, self.admitted, &mut self.pages);
     }
 
     fn forget(&mut self, page: PageId) {
-        self.history.dropped(page);
-        self.regret.dropped(page);
-        self.residents.remove(page);
+        let known = std::mem::replace(&mut self.pages[page.index()], Page::UNKNOWN);
+        self.history.dropped(page, &known, &self.clock);
+        self.regret.dropped(&known.shadow);
     }
 }

@@ -8,9 +8,7 @@
 //! predictions", ICML 2020; the credit and the return are ours.
 
 use super::valuation::Latencies;
-use crate::page_set::PageSet;
 use crate::placement::Tier;
-use types::PageId;
 
 /// Regret is counted from this share below the shadow's cost, and may reach the same share above it, as
 /// far as it has to do with that cost; the rest of the credit is what filling the tier once takes.
@@ -50,19 +48,25 @@ impl Operations {
     }
 }
 
+/// What the shadow, and the count of late writes, know of a page.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Shadow {
+    /// The shadow holds it in its fast tier.
+    pub is_fast: bool,
+    /// Its only copy was dropped while it was in memory: it counts as written to the slow tier until a
+    /// page-out takes that back.
+    pub is_owed: bool,
+}
+
 /// What the placement did so far, and what the shadow would have done.
 ///
-/// Invariant: the shadow's tier holds `capacity - shadow_free` pages, those of `shadow_fast`.
+/// Invariant: `capacity - shadow_free` pages are in the shadow's fast tier.
 #[derive(Clone, Debug)]
 pub(super) struct Regret {
     capacity: u64,
     latencies: Latencies,
     own: Operations,
-    /// Pages whose only copy was dropped while they were in memory. Each counts as written to the slow
-    /// tier until a page-out takes that back.
-    owed: PageSet,
     shadow: Operations,
-    shadow_fast: PageSet,
     shadow_free: u64,
     asked_return: f64,
 }
@@ -73,17 +77,10 @@ impl Regret {
             capacity,
             latencies,
             own: Operations::default(),
-            owed: PageSet::default(),
             shadow: Operations::default(),
-            shadow_fast: PageSet::default(),
             shadow_free: capacity,
             asked_return: 0.0,
         }
-    }
-
-    pub fn grow(&mut self, pages: usize) {
-        self.owed.grow(pages);
-        self.shadow_fast.grow(pages);
     }
 
     /// What must be expected, beyond the spending itself, per nanosecond spent.
@@ -108,29 +105,24 @@ impl Regret {
     }
 
     /// A modified page leaves memory and is written to `tier`.
-    #[inline]
-    pub fn written(&mut self, page: PageId, tier: Tier) {
+    #[inline(always)]
+    pub fn written(&mut self, page: &mut Shadow, tier: Tier) {
         self.own.written(tier);
-        self.own.slow_writes -= u64::from(self.owed.remove(page));
-        let mut shadow_tier = Tier::Fast;
-        if !self.shadow_fast.contains(page) {
-            if self.shadow_free > 0 {
-                self.shadow_free -= 1;
-                self.shadow_fast.insert(page);
-            } else {
-                shadow_tier = Tier::Slow;
-            }
+        self.own.slow_writes -= u64::from(page.is_owed);
+        page.is_owed = false;
+        if !page.is_fast && self.shadow_free > 0 {
+            self.shadow_free -= 1;
+            page.is_fast = true;
         }
-        self.shadow.written(shadow_tier);
+        self.shadow.written(if page.is_fast { Tier::Fast } else { Tier::Slow });
     }
 
     /// A page is read from `tier`.
-    #[inline]
-    pub fn read(&mut self, page: PageId, tier: Tier) {
+    #[inline(always)]
+    pub fn read(&mut self, page: &mut Shadow, tier: Tier) {
         self.own.read(tier);
-        self.owed.remove(page);
-        let is_fast = self.shadow_fast.contains(page);
-        self.shadow.read(if is_fast { Tier::Fast } else { Tier::Slow });
+        page.is_owed = false;
+        self.shadow.read(if page.is_fast { Tier::Fast } else { Tier::Slow });
     }
 
     /// A page that was just read from the slow tier is copied to the fast one.
@@ -139,17 +131,14 @@ impl Regret {
     }
 
     /// A page's only copy leaves the fast tier: for the slow one, or for nowhere.
-    pub fn given_up(&mut self, page: PageId, is_dropped: bool) {
+    pub fn given_up(&mut self, page: &mut Shadow, is_dropped: bool) {
         self.own.slow_writes += 1;
-        if is_dropped {
-            self.owed.insert(page);
-        }
+        page.is_owed |= is_dropped;
     }
 
     /// A page ceases to exist.
-    pub fn dropped(&mut self, page: PageId) {
-        self.owed.remove(page);
-        self.shadow_free += u64::from(self.shadow_fast.remove(page));
+    pub fn dropped(&mut self, page: &Shadow) {
+        self.shadow_free += u64::from(page.is_fast);
     }
 }
 
@@ -161,18 +150,19 @@ mod tests {
         Latencies { slow_read: 90.0, slow_write: 40.0, fast_read: 4.0, fast_write: 5.0 };
     const FRAMES: u64 = 10;
 
-    fn after_page_outs(count: u32, tier: Tier) -> Regret {
+    /// The regret after one page-out each to `tier` of `count` pages, and those pages.
+    fn after_page_outs(count: usize, tier: Tier) -> (Regret, Vec<Shadow>) {
         let mut regret = Regret::new(FRAMES, LATENCIES);
-        regret.grow(count as usize);
-        (0..count).for_each(|page| regret.written(PageId(page), tier));
+        let mut pages = vec![Shadow::default(); count];
+        pages.iter_mut().for_each(|page| regret.written(page, tier));
         regret.settle();
-        regret
+        (regret, pages)
     }
 
     #[test]
     fn who_does_what_the_shadow_does_is_asked_for_little() {
         // Neither is ahead: the regret is the margin, of a credit of a tier's filling more.
-        let regret = after_page_outs(FRAMES as u32, Tier::Fast);
+        let (regret, _) = after_page_outs(FRAMES as usize, Tier::Fast);
         assert_eq!(regret.shadow.fast_writes, FRAMES);
         let (margin, filling) = (0.03 * 50.0, 50.0);
         assert!((regret.asked_return() - margin / filling).abs() < 1e-9);
@@ -180,33 +170,31 @@ mod tests {
 
     #[test]
     fn who_is_ahead_may_spend_and_who_is_behind_is_asked_for_the_most() {
-        let mut ahead = after_page_outs(FRAMES as u32 + 10, Tier::Fast);
-        ahead.settle();
+        let (ahead, _) = after_page_outs(FRAMES as usize + 10, Tier::Fast);
         assert_eq!(ahead.shadow.slow_writes, 10);
         assert_eq!(ahead.asked_return(), 0.0);
-        let behind = after_page_outs(FRAMES as u32, Tier::Slow);
+        let (behind, _) = after_page_outs(FRAMES as usize, Tier::Slow);
         assert_eq!(behind.asked_return(), RETURN_MAX);
     }
 
     #[test]
     fn a_late_write_is_owed_until_a_page_out() {
-        let mut regret = after_page_outs(2, Tier::Fast);
-        regret.given_up(PageId(0), true);
-        regret.given_up(PageId(1), true);
+        let (mut regret, mut pages) = after_page_outs(2, Tier::Fast);
+        regret.given_up(&mut pages[0], true);
+        regret.given_up(&mut pages[1], true);
         assert_eq!(regret.own.slow_writes, 2);
-        regret.written(PageId(0), Tier::Fast);
-        regret.read(PageId(1), Tier::Slow);
-        regret.written(PageId(1), Tier::Fast);
+        regret.written(&mut pages[0], Tier::Fast);
+        regret.read(&mut pages[1], Tier::Slow);
+        regret.written(&mut pages[1], Tier::Fast);
         assert_eq!(regret.own.slow_writes, 1);
     }
 
     #[test]
     fn pages_that_end_leave_their_frames_to_others() {
-        let mut regret = after_page_outs(FRAMES as u32, Tier::Fast);
-        regret.grow(FRAMES as usize + 2);
-        regret.dropped(PageId(3));
-        regret.written(PageId(FRAMES as u32), Tier::Fast);
-        regret.written(PageId(FRAMES as u32 + 1), Tier::Fast);
+        let (mut regret, pages) = after_page_outs(FRAMES as usize, Tier::Fast);
+        regret.dropped(&pages[3]);
+        regret.written(&mut Shadow::default(), Tier::Fast);
+        regret.written(&mut Shadow::default(), Tier::Fast);
         assert_eq!((regret.shadow.fast_writes, regret.shadow.slow_writes), (FRAMES + 1, 1));
     }
 }

@@ -2,25 +2,16 @@
 //!
 //! What a page is worth depends on its class, its age bin and whether its copy is clean, so pages that
 //! agree in those are worth the same, and the cheapest is found among some thousand cells rather than
-//! among all pages. Worths and ages change at revaluations only; in between pages leave and join.
+//! among all pages. Worths and ages change between epochs only; within one pages leave and join.
 
-use super::ages::{AgeLog, BINS, Entry, EventNumber};
-use super::history::{CLASSES, Class};
+use super::age_log::{AgeLog, Entry};
+use super::ages::BINS;
+use super::class::{CLASSES, Class};
+use super::page::{Copy, Page};
 use types::PageId;
 
 /// Logs of residents: dirty and clean ones of each class.
 const LOGS: usize = 2 * CLASSES;
-/// Birth of pages that are not resident.
-const OUTSIDE: EventNumber = 0;
-
-/// What the copy in the fast tier is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Copy {
-    /// The fast tier holds the only copy.
-    Dirty,
-    /// Both tiers hold one.
-    Clean,
-}
 
 /// A page and what giving it up would lose, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,112 +31,77 @@ const NOWHERE: Cell = Cell { worth: f64::INFINITY, bin: 0 };
 
 /// The residents.
 ///
-/// Invariant: `cheapest[log]` is the cheapest of the bins that the log calls occupied.
+/// Invariant: `cheapest[log]` is the cheapest of the bins that the log calls occupied, and `least` the
+/// first log whose cheapest is the cheapest of all.
 #[derive(Clone, Debug)]
 pub(super) struct Residents {
-    births: Vec<EventNumber>,
-    /// Log of each resident.
-    log_of: Vec<u8>,
     logs: Vec<AgeLog>,
-    worths: Vec<f64>,
+    worths: Vec<[f64; BINS]>,
     cheapest: [Cell; LOGS],
+    least: usize,
 }
 
 impl Default for Residents {
     fn default() -> Residents {
         Residents {
-            births: Vec::new(),
-            log_of: Vec::new(),
             logs: vec![AgeLog::default(); LOGS],
-            worths: vec![0.0; LOGS * BINS],
+            worths: vec![[0.0; BINS]; LOGS],
             cheapest: [NOWHERE; LOGS],
+            least: 0,
         }
     }
 }
 
 impl Residents {
-    pub fn grow(&mut self, pages: usize) {
-        if self.births.len() < pages {
-            self.births.resize(pages, OUTSIDE);
-            self.log_of.resize(pages, 0);
-        }
-    }
-
-    /// Reads what is kept about pages that are about to be named.
-    #[inline(always)]
-    pub fn read_ahead(&self, pages: &[PageId]) {
-        let read = pages.iter().fold(0, |read, page| {
-            read | self.births[page.index()] | u32::from(self.log_of[page.index()])
-        });
-        std::hint::black_box(read);
-    }
-
-    /// How valid the copies of `page`, a resident, are.
-    #[inline(always)]
-    pub fn copy(&self, page: PageId) -> Copy {
-        copy_of_log(usize::from(self.log_of[page.index()]))
-    }
-
-    /// The class of `page`, a resident.
-    pub fn class(&self, page: PageId) -> Class {
-        Class::of(usize::from(self.log_of[page.index()]) / 2)
-    }
-
-    /// `page` becomes a resident, or changes as one: its age starts again.
+    /// `page`, whose class was just decided, becomes a resident, or changes as one.
     #[inline]
-    pub fn put(&mut self, page: PageId, class: Class, copy: Copy, now: EventNumber) {
-        let log = 2 * class.index() + usize::from(copy == Copy::Clean);
-        self.births[page.index()] = now;
-        self.log_of[page.index()] = log as u8;
-        let births = &self.births;
-        self.logs[log].push(Entry { page, born: now }, |entry| is_live(births, entry));
-        let worth = self.worths[log * BINS];
+    pub fn put(&mut self, id: PageId, copy: Copy, pages: &mut [Page]) {
+        let page = &mut pages[id.index()];
+        page.copy = Some(copy);
+        let log = log_of(page.class, copy);
+        let entry = Entry { page: id, born: page.last_event };
+        self.logs[log].push(entry, |entry| is_live(pages, log, entry));
+        let worth = self.worths[log][0];
         if worth <= self.cheapest[log].worth {
             self.cheapest[log] = Cell { worth, bin: 0 };
-        }
-    }
-
-    /// `page` is no resident any more, if it was one.
-    #[inline]
-    pub fn remove(&mut self, page: PageId) {
-        self.births[page.index()] = OUTSIDE;
-    }
-
-    /// Sets what residents are worth by class, copy and age bin. `age` must follow.
-    pub fn set_worths(&mut self, worth: impl Fn(Class, Copy, usize) -> f64) {
-        for log in 0..LOGS {
-            let copy = copy_of_log(log);
-            for bin in 0..BINS {
-                self.worths[log * BINS + bin] = worth(Class::of(log / 2), copy, bin);
+            let least = self.cheapest[self.least].worth;
+            if worth < least || worth == least && log < self.least {
+                self.least = log;
             }
         }
     }
 
-    /// All residents are as old as they are `now`.
-    pub fn age(&mut self, now: EventNumber) {
+    /// Sets what residents are worth by class, copy and age bin. `begin_epoch` must follow.
+    pub fn set_worths(&mut self, worth: impl Fn(Class, Copy, usize) -> f64) {
+        for (log, worths) in self.worths.iter_mut().enumerate() {
+            let copy = copy_of_log(log);
+            *worths = std::array::from_fn(|bin| worth(Class::of(log / 2), copy, bin));
+        }
+    }
+
+    /// An epoch begins: all residents are an epoch older.
+    pub fn begin_epoch(&mut self) {
         for log in 0..LOGS {
-            self.logs[log].age(now, |_, _| ());
+            self.logs[log].begin_epoch();
             self.find_cheapest(log);
         }
+        self.find_least();
     }
 
     /// The resident that is worth least; of several the one of the lowest class, the dirty one, the one
     /// of the youngest bin, and the oldest in that.
-    pub fn cheapest(&mut self) -> Option<Candidate> {
+    pub fn cheapest(&mut self, pages: &[Page]) -> Option<Candidate> {
         loop {
-            let first = (0, self.cheapest[0]);
-            let (log, Cell { worth, bin }) =
-                (1..LOGS).map(|log| (log, self.cheapest[log])).fold(first, |least, other| {
-                    if other.1.worth < least.1.worth { other } else { least }
-                });
+            let log = self.least;
+            let Cell { worth, bin } = self.cheapest[log];
             if worth == f64::INFINITY {
                 return None;
             }
-            let births = &self.births;
-            if let Some(page) = self.logs[log].oldest(bin, |entry| is_live(births, entry)) {
+            if let Some(page) = self.logs[log].oldest(bin, |entry| is_live(pages, log, entry)) {
                 return Some(Candidate { page, worth });
             }
             self.find_cheapest(log);
+            self.find_least();
         }
     }
 
@@ -154,7 +110,7 @@ impl Residents {
         let mut cheapest = NOWHERE;
         while bits != 0 {
             let bin = bits.trailing_zeros() as usize;
-            let worth = self.worths[log * BINS + bin];
+            let worth = self.worths[log][bin];
             if worth < cheapest.worth {
                 cheapest = Cell { worth, bin };
             }
@@ -162,63 +118,80 @@ impl Residents {
         }
         self.cheapest[log] = cheapest;
     }
+
+    fn find_least(&mut self) {
+        let mut least = 0;
+        for log in 1..LOGS {
+            if self.cheapest[log].worth < self.cheapest[least].worth {
+                least = log;
+            }
+        }
+        self.least = least;
+    }
+}
+
+#[inline(always)]
+fn log_of(class: Class, copy: Copy) -> usize {
+    2 * class.index() + usize::from(copy == Copy::Clean)
 }
 
 fn copy_of_log(log: usize) -> Copy {
     if log.is_multiple_of(2) { Copy::Dirty } else { Copy::Clean }
 }
 
+/// Whether the page is still what it was when the entry joined the log.
 #[inline(always)]
-fn is_live(births: &[EventNumber], entry: Entry) -> bool {
-    births[entry.page.index()] == entry.born
+fn is_live(pages: &[Page], log: usize, entry: Entry) -> bool {
+    let page = &pages[entry.page.index()];
+    page.last_event == entry.born && page.copy.is_some_and(|copy| log_of(page.class, copy) == log)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ages::bin;
+    use super::super::ages::{Clock, bin};
     use super::*;
 
     #[test]
     fn the_cheapest_is_what_a_search_through_all_finds() {
         const PAGES: usize = 200;
+        let mut clock = Clock::new(0);
         let mut residents = Residents::default();
-        residents.grow(PAGES);
-        let mut expected: Vec<Option<(usize, EventNumber)>> = vec![None; PAGES];
+        let mut pages = [Page::UNKNOWN; PAGES];
         let mut factor = 1;
-        let mut aged = 0;
         let worth = |factor: usize, log: usize, bin: usize| ((log * 7 + bin) * factor % 31) as f64;
         let mut state = 3u64;
-        for now in 1..40_000u32 {
+        for _ in 0..40_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-            let page = (state >> 33) as usize % PAGES;
+            let id = (state >> 33) as usize % PAGES;
+            // One event, or as many as make an epoch.
+            for _ in 0..if state.is_multiple_of(50) { clock.epoch_events() } else { 1 } {
+                if clock.tick() {
+                    factor = 1 + (state >> 40) as usize % 30;
+                    residents
+                        .set_worths(|class, copy, bin| worth(factor, log_of(class, copy), bin));
+                    residents.begin_epoch();
+                }
+            }
             if state >> 61 == 0 {
-                residents.remove(PageId(page as u32));
-                expected[page] = None;
+                pages[id].copy = None;
             } else {
                 let log = (state >> 20) as usize % LOGS;
-                let copy = copy_of_log(log);
-                residents.put(PageId(page as u32), Class::of(log / 2), copy, now);
-                assert_eq!(residents.copy(PageId(page as u32)), copy);
-                expected[page] = Some((log, now));
+                pages[id].class = Class::of(log / 2);
+                pages[id].last_event = clock.now();
+                residents.put(PageId(id as u32), copy_of_log(log), &mut pages);
             }
-            if state.is_multiple_of(50) {
-                (factor, aged) = (1 + (state >> 40) as usize % 30, now);
-                residents.set_worths(|class, copy, bin| {
-                    worth(factor, 2 * class.index() + usize::from(copy == Copy::Clean), bin)
+            if clock.epoch() > 0 {
+                let search = (0..PAGES).filter_map(|id| {
+                    let page = &pages[id];
+                    let (log, bin) =
+                        (log_of(page.class, page.copy?), bin(clock.age(page.last_event)));
+                    Some((worth(factor, log, bin) as usize, log, bin, page.last_event, id))
                 });
-                residents.age(now);
-            }
-            if aged > 0 {
-                let search = (0..PAGES).filter_map(|page| {
-                    let (log, born) = expected[page]?;
-                    let bin = bin(aged.saturating_sub(born));
-                    Some((worth(factor, log, bin) as usize, log, bin, born, page))
-                });
-                let least = search.min().map(|(worth, _, _, _, page)| Candidate {
-                    page: PageId(page as u32),
+                let least = search.min().map(|(worth, _, _, _, id)| Candidate {
+                    page: PageId(id as u32),
                     worth: worth as f64,
                 });
-                assert_eq!(residents.cheapest(), least, "event {now}");
+                assert_eq!(residents.cheapest(&pages), least, "event {}", clock.now());
             }
         }
     }

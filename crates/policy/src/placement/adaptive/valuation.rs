@@ -1,8 +1,9 @@
 //! What holding a page's copy in the fast tier is worth, by class and age.
 
 use super::ages::{BINS, bin_width};
-use super::history::{CLASSES, Class, Frequencies, History};
-use super::residents::Copy;
+use super::class::{CLASSES, Class};
+use super::history::{Frequencies, History};
+use super::page::Copy;
 
 /// Weight of the prior, in sampled pages per age bin.
 const PRIOR_WEIGHT: f64 = 4.0;
@@ -36,13 +37,14 @@ pub(super) struct Terms {
     /// A page in memory gives up its frame unwritten, and is written late unless a page-out overwrites
     /// its copy first.
     pub drops_in_memory: bool,
-    /// Nanoseconds per frame and event.
+    /// Nanoseconds per frame and epoch.
     pub price: f64,
     /// Chance of a read per age bin where nothing was seen yet.
     pub prior_read: f64,
 }
 
 /// Chances of what matters to a page within one age bin; the rest of the pages end there.
+#[derive(Clone, Copy)]
 struct Chances {
     read: f64,
     dropped: f64,
@@ -118,17 +120,21 @@ impl Valuation {
     /// Values under these terms.
     pub fn compute(&mut self, history: &History, terms: Terms) {
         let priors = prior_reads(history, terms.prior_read);
+        let chances = |class| {
+            let seen = history.frequencies(Class::of(class));
+            std::array::from_fn(|bin| Chances::new(&seen[bin], priors[class * BINS + bin]))
+        };
+        let chances: Vec<[Chances; BINS]> = (0..CLASSES).map(chances).collect();
         for _ in 0..ROUNDS {
-            for class in (0..CLASSES).rev().map(Class::of) {
-                let priors = &priors[class.index() * BINS..(class.index() + 1) * BINS];
-                self.compute_class(class, history.frequencies(class), priors, terms);
+            for class in (0..CLASSES).rev() {
+                self.compute_class(Class::of(class), &chances[class], terms);
             }
         }
     }
 
     /// Backward over the ages: a page is read, or ends, or lives on to the next bin, where its copy
     /// is kept if that is worth more than giving it up.
-    fn compute_class(&mut self, class: Class, seen: &[Frequencies], priors: &[f64], terms: Terms) {
+    fn compute_class(&mut self, class: Class, chances: &[Chances; BINS], terms: Terms) {
         let Latencies { slow_read, slow_write, fast_read, fast_write } = terms.latencies;
         let next = self.values[class.after_read().index() * BINS];
         let next_free = self.clean_in_free_frame[class.after_read().index()];
@@ -144,7 +150,7 @@ impl Valuation {
         let mut free = 0.0;
         let values = &mut self.values[class.index() * BINS..(class.index() + 1) * BINS];
         for bin in (0..BINS).rev() {
-            let Chances { read, dropped, stays } = Chances::new(&seen[bin], priors[bin]);
+            let Chances { read, dropped, stays } = chances[bin];
             // A page that leaves the bin does so half-way through on average.
             let rent = terms.price * f64::from(bin_width(bin)) * (0.5 + 0.5 * stays);
             if drops {
@@ -192,31 +198,36 @@ fn chance_of_read(seen: &Frequencies, prior: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ages::bin;
+    use super::super::ages::{Clock, bin};
+    use super::super::page::Page;
     use super::*;
     use types::PageId;
 
     #[test]
     fn what_pages_read_once_did_is_expected_of_those_read_twice() {
-        const PAGES: u32 = 40;
-        let mut history = History::default();
-        history.grow(PAGES as usize);
-        let mut round = |event: fn(&mut History, PageId) -> Class| {
-            let classes = (0..PAGES).map(|page| {
-                history.tick();
-                event(&mut history, PageId(page))
-            });
-            classes.last().expect("there are pages")
+        const PAGES: usize = 40;
+        const ROUND: u32 = 20;
+        let (mut clock, mut history) = (Clock::new(0), History::new(1.0));
+        let mut pages = [Page::UNKNOWN; PAGES];
+        let mut round = |event: fn(&mut History, PageId, &mut Page, &Clock)| {
+            for (id, page) in pages.iter_mut().enumerate() {
+                event(&mut history, PageId(id as u32), page, &clock);
+            }
+            for _ in 0..ROUND * clock.epoch_events() {
+                if clock.tick() {
+                    history.begin_epoch(&clock);
+                }
+            }
+            pages[0].class
         };
         round(History::written);
         let once = round(History::read);
         let twice = round(History::read);
-        history.settle();
         let priors = prior_reads(&history, 0.02);
         let prior = |class: Class, age| priors[class.index() * BINS + bin(age)];
-        let sampled = f64::from(PAGES / 4);
-        assert_eq!(prior(once, PAGES), 0.02);
-        assert_eq!(prior(twice, PAGES), (sampled + 4.0 * 0.02) / (sampled + 4.0));
-        assert_eq!(prior(twice, 4 * PAGES), 0.02, "nobody was seen to wait as long");
+        let sampled = PAGES as f64 / 4.0;
+        assert_eq!(prior(once, ROUND), 0.02);
+        assert_eq!(prior(twice, ROUND), (sampled + 4.0 * 0.02) / (sampled + 4.0));
+        assert_eq!(prior(twice, 4 * ROUND), 0.02, "nobody was seen to wait as long");
     }
 }
