@@ -2,21 +2,24 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 from hand_curves import HandCurve, HandCurves, dense, scattered
 
+from pagewise.errors import UsageError
 from pagewise.models.page_size_time import PAPER
 from pagewise.studies import page_size
 from pagewise.studies.page_size_cells import Cell, Program, best_of, kept, machine_of
 from pagewise.studies.page_size_vms import VMS, chosen
 
+EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 MIB = 2**20
 SIZES = tuple(512 << step for step in range(13))
 
 
 def program(name: str, curves: HandCurves) -> Program:
-    return Program(name, curves, curves, curves)
+    return Program(name, curves, {"alike": curves, "unlike": curves})
 
 
 def cliff() -> HandCurves:
@@ -37,6 +40,25 @@ def result(tmp_path_factory) -> tuple[dict, object]:
     shapes = (dense(2048), scattered(2048), cliff(), dense(4096), dense(8192))
     programs = [program(*pair) for pair in zip(page_size.PROGRAMS, shapes, strict=True)]
     return page_size.assembled(programs, output, {}, output), output
+
+
+@pytest.mark.slow
+def test_it_runs_on_the_traces_that_ship(tmp_path: Path):
+    study = page_size.study(EXAMPLES, tmp_path, seeds=1, progress=None)
+    assert set(study["inputs"]) == {f"{name}.pwf" for name in page_size.PROGRAMS}
+    assert (tmp_path / "page-size.json").is_file()
+    # With one input of each there is nothing to carry over to.
+    assert "carry-over" not in {one["name"] for one in study["tables"]}
+    footprints = {row["program"]: row["footprint"] for row in table(study, "programs")}
+    assert footprints["photo"] == "9.9 MiB"
+    exact = [row for row in table(study, "fits") if row["model"] == "exact"]
+    assert all(row["right"] == row["cells"] > 0 for row in exact)
+
+
+def test_a_folder_without_traces_says_how_to_make_them(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"game\.pwf") as refused:
+        page_size.study(tmp_path, tmp_path, seeds=1, progress=None)
+    assert "make traces" in str(refused.value.hint)
 
 
 def table(result: dict, name: str) -> list[dict]:

@@ -2,7 +2,8 @@
 # Captures what `pagewise study page-size` runs on: five Debian programs, each on a first input, one
 # alike (same kind and size) and one unlike (another size). Traces that are there already stay.
 # Usage: tools/page_size_traces.sh FOLDER [full|small]
-# full: at most 2,000,000,000 references of each. small: the first of them, about 400 KB a trace.
+# full: at most 2,000,000,000 references of each. small: the first 20 to 70 million of the first
+# input alone, about 1 MB a trace, as in examples/page-size.
 set -eu
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 size=${2:-full}
@@ -25,19 +26,21 @@ policy=/usr/share/doc/debian-policy/policy.pdf.gz
 tools/install_packages.sh $packages
 
 # What the programs read and write lies in a scratch folder; the game draws and plays nowhere.
-inputs=$folder/inputs
-mkdir -p "$inputs"
-export HOME="$inputs" SDL_VIDEODRIVER=dummy SDL_AUDIODRIVER=dummy
+pagewise=$PWD/.venv/bin/pagewise
+make_sheet=$PWD/tools/page_size_sheet.py
+mkdir -p "$folder/inputs"
+cd "$folder/inputs"
+export HOME="$PWD" SDL_VIDEODRIVER=dummy SDL_AUDIODRIVER=dummy
 
 sheet() { # NAME ROWS COLUMNS SEED
-    [ -e "$inputs/$1" ] || python3 tools/page_size_sheet.py "$2" "$3" "$4" >"$inputs/$1"
+    [ -e "$1" ] || python3 "$make_sheet" "$2" "$3" "$4" >"$1"
 }
 picture() { # NAME WIDTHxHEIGHT SEED
-    [ -e "$inputs/$1" ] || convert-im6.q16 -seed "$3" -size "$2" plasma: -quality 90 "$inputs/$1"
+    [ -e "$1" ] || convert-im6.q16 -seed "$3" -size "$2" plasma: -quality 90 "$1"
 }
 film() { # NAME PATTERN SECONDS
-    [ -e "$inputs/$1" ] || ffmpeg -loglevel error -f lavfi -i "$2" -t "$3" \
-        -c:v libx264 -preset fast -threads 1 "$inputs/$1"
+    [ -e "$1" ] || ffmpeg -loglevel error -f lavfi -i "$2" -t "$3" \
+        -c:v libx264 -preset fast -threads 1 "$1"
 }
 sheet first.csv 12000 12 1
 sheet alike.csv 12000 12 2
@@ -48,29 +51,30 @@ picture unlike.jpg 1600x1200 3
 film first.mp4 mandelbrot=size=1280x720:rate=25 8
 film alike.mp4 testsrc2=size=1280x720:rate=25 8
 film unlike.mp4 testsrc2=size=854x480:rate=25 20
-[ -e "$inputs/policy.pdf" ] || zcat $policy >"$inputs/policy.pdf"
+[ -e policy.pdf ] || zcat $policy >policy.pdf
 
 trace() { # NAME REFERENCES_IF_SMALL COMMAND...
     name=$1 references=$2
     shift 2
     [ "$size" = small ] || references=2000000000
+    case $size-$name in small-*-*like) return ;; esac
     [ -e "$folder/$name.pwf" ] && return
     echo "capturing $name"
-    .venv/bin/pagewise capture --max-refs "$references" -o "$folder/$name.pwf" -- "$@"
+    "$pagewise" capture --max-refs "$references" -o "$folder/$name.pwf" -- "$@"
 }
 game() { # NAME WAD DEMO
-    trace "$1" 60000000 chocolate-doom -nosound -iwad "$wads/$2" -timedemo "$3"
+    trace "$1" 20000000 chocolate-doom -nosound -iwad "$wads/$2" -timedemo "$3"
 }
-office() { trace "$1" 14000000 ssconvert "$inputs/$2" "$inputs/out.xlsx"; }
+office() { trace "$1" 20000000 ssconvert "$2" out.xlsx; }
 photo() {
-    trace "$1" 70000000 convert-im6.q16 "$inputs/$2" -resize 50% -unsharp 0x1 \
-        -modulate 110,120 -quality 85 "$inputs/out.jpg"
+    trace "$1" 70000000 convert-im6.q16 "$2" -resize 50% -unsharp 0x1 \
+        -modulate 110,120 -quality 85 out.jpg
 }
 pdf() { # NAME RESOLUTION PAGES
-    trace "$1" 20000000 mutool draw -q -F pnm -r "$2" -o /dev/null "$inputs/policy.pdf" "$3"
+    trace "$1" 40000000 mutool draw -q -F pnm -r "$2" -o /dev/null policy.pdf "$3"
 }
 multimedia() {
-    trace "$1" 4500000 ffmpeg -loglevel error -threads 1 -i "$inputs/$2" -f null -
+    trace "$1" 24000000 ffmpeg -loglevel error -threads 1 -i "$2" -f null -
 }
 
 game game freedoom1.wad demo1

@@ -1,7 +1,8 @@
 """S4: the page size of a virtual machine from its workload, memory and storage.
 
-On traces of five real programs in place of the paper's five, each on three inputs: PROGRAM.pwf,
-PROGRAM-alike.pwf, PROGRAM-unlike.pwf. tools/page_size_traces.sh makes them. Tables and checks are
+On traces of five real programs in place of the paper's five, PROGRAM.pwf, and for what carries over
+on two more inputs, PROGRAM-alike.pwf and PROGRAM-unlike.pwf; tools/page_size_traces.sh makes them.
+Tables and checks are
 in the modules beside this one.
 """
 
@@ -18,13 +19,12 @@ from pagewise.studies import page_size_checks as checks
 from pagewise.studies import page_size_fits as fits
 from pagewise.studies import page_size_tables as tables
 from pagewise.studies import page_size_vms as vms
-from pagewise.studies.page_size_cells import Program
+from pagewise.studies.page_size_cells import OTHERS, Program
 
 NAME = "page-size"
 FOLDER = "page-size"
 """Of the shipped traces, in examples/."""
 PROGRAMS = ("game", "office", "photo", "pdf", "multimedia")
-INPUTS = ("", "-alike", "-unlike")
 
 
 def study(
@@ -37,13 +37,20 @@ def study(
     """
     from pagewise.reference_curves import curves
 
-    paths = {name: path for name in PROGRAMS for name, path in _paths(recordings, name)}
+    paths = {name: path for program in PROGRAMS for name, path in _paths(recordings, program)}
     counted = {}
     for done, (name, path) in enumerate(paths.items()):
         counted[name] = curves(path)
         if progress is not None:
             progress(done + 1, len(paths))
-    programs = [Program(name, *(counted[name + of] for of in INPUTS)) for name in PROGRAMS]
+    programs = [
+        Program(
+            name,
+            counted[name],
+            {of: counted[f"{name}-{of}"] for of in OTHERS if f"{name}-{of}" in counted},
+        )
+        for name in PROGRAMS
+    ]
     return assembled(programs, output, paths, recordings)
 
 
@@ -55,6 +62,7 @@ def assembled(
 
     by_name = {program.name: program for program in programs}
     fitted = fits.fitted(programs, PAPER)
+    other_inputs = fits.carried(programs, PAPER)
     return outcome.assemble(
         NAME,
         output,
@@ -65,7 +73,7 @@ def assembled(
             vms.table(by_name, PAPER),
             tables.readings_table(by_name, PAPER),
             fits.fits_table(fitted),
-            fits.carried_table(fits.carried(programs, PAPER)),
+            *([fits.carried_table(other_inputs)] if other_inputs else []),
             tables.best_table(programs, PAPER),
             tables.fixed_table(programs, PAPER),
             tables.programs_table(programs),
@@ -81,12 +89,12 @@ def _paths(folder: Path, program: str) -> list[tuple[str, Path]]:
     """The traces of a program by name."""
     if not (folder / f"{program}.pwf").is_file():
         folder = folder / FOLDER
-    found = [(program + of, folder / f"{program}{of}.pwf") for of in INPUTS]
-    for _, path in found:
-        if not path.is_file():
-            raise UsageError(
-                f"{path}: this study needs the trace",
-                path=str(path),
-                hint="make traces makes them in build/page-size; give --recordings build/page-size",
-            )
-    return found
+    first = folder / f"{program}.pwf"
+    if not first.is_file():
+        raise UsageError(
+            f"{first}: this study needs the trace",
+            path=str(first),
+            hint="make traces makes them in build/page-size; give --recordings build/page-size",
+        )
+    others = [(f"{program}-{of}", folder / f"{program}-{of}.pwf") for of in OTHERS]
+    return [(program, first), *(pair for pair in others if pair[1].is_file())]

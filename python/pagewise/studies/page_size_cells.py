@@ -27,20 +27,20 @@ TARGET_BYTES = (4096, 16384, 65536)
 """Base pages and folios that processors and kernels have."""
 LEAST_GAIN = 0.03
 """A size that gains less is not taken (S4.2)."""
+OTHERS = ("alike", "unlike")
 SHARES = tuple(tenth / 10 for tenth in range(1, 10))
 
 
 @dataclass(frozen=True)
 class Program:
-    """One of the five workloads: the counts of three runs.
+    """One of the five workloads: the counts of a run, and of runs on other inputs where there are.
 
-    ``alike`` had another input of the same kind and size, ``unlike`` one of another size.
+    ``others``: ``alike`` is an input of the same kind and size, ``unlike`` one of another size.
     """
 
     name: str
     curves: Curves
-    alike: Curves
-    unlike: Curves
+    others: Mapping[str, Curves]
 
 
 @dataclass(frozen=True)

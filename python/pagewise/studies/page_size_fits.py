@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pagewise.studies.page_size_cells import (
     FITTED_BYTES,
+    OTHERS,
     SHARES,
     STORAGES,
     Cell,
@@ -166,8 +167,10 @@ def carried(programs: Sequence[Program], terms: Terms) -> list[Carried]:
     from pagewise.models.page_size import MARGIN, WIDE_MARGIN
 
     found = []
-    for other in ("alike", "unlike"):
-        pairs = [(program.curves, getattr(program, other)) for program in programs]
+    for other in OTHERS:
+        pairs = [(one.curves, one.others[other]) for one in programs if other in one.others]
+        if not pairs:
+            continue
         pairs += [(there, here) for here, there in pairs]
         found += [
             Carried(storage, other, margin, list(_carry(pairs, machine_of(storage, terms), margin)))

@@ -59,11 +59,7 @@ def programs_table(programs: Sequence[Program]) -> Table:
                 },
             }
             for program in programs
-            for name, curves in (
-                ("first", program.curves),
-                ("alike", program.alike),
-                ("unlike", program.unlike),
-            )
+            for name, curves in (("first", program.curves), *program.others.items())
         ],
     )
 
