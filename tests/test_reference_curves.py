@@ -162,3 +162,41 @@ def test_what_is_no_trace_of_references_is_refused(tmp_path: Path) -> None:
     text.write_text("I  400000,4\n")
     with pytest.raises(UnreadableInput, match="import --as refs"):
         pagewise.curves(text)
+
+
+def test_policies_and_read_ahead_are_of_the_memories_asked_for(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = ["--page-sizes", "512,4KiB", "--frames", "32,64,1MiB"]
+    options = [*sizes, "--policy", "clock,two-list", "--read-ahead", "1,8"]
+    assert cli.run(["curves", str(path), *options, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    curves = pagewise.curves(path, page_sizes="512,4KiB")
+    for size, memories in {"512": ["64", "2048"], "4096": ["64", "256"]}.items():
+        curve = curves.sizes[int(size)]
+        assert list(told["policy_faults"][size]) == ["clock", "two-list"]
+        for counts in told["policy_faults"][size].values():
+            assert list(counts) == memories
+            assert all(faults >= curve.cold for faults in counts.values())
+        for frames in memories:
+            plain = told["read_ahead"][size]["1"][frames]
+            assert plain == {
+                "faults": curve.faults(int(frames)),
+                "cold": curve.cold,
+                "brought": 0,
+                "unused": 0,
+            }
+            eight = told["read_ahead"][size]["8"][frames]
+            assert eight["cold"] < curve.cold and eight["unused"] <= eight["brought"]
+    assert cli.run(["curves", str(path), *options]) == 0
+    output, diagnostics = capsys.readouterr()
+    assert "8 pages at a time" in output and "close, not exact" in diagnostics
+
+
+def test_policies_and_read_ahead_need_memories(path: Path) -> None:
+    with pytest.raises(UsageError, match="need memories"):
+        pagewise.curves(path, policy="clock")
+    with pytest.raises(UsageError, match="lru"):
+        pagewise.curves(path, policy="lru", frames=64)
+    with pytest.raises(UsageError, match="window"):
+        pagewise.curves(path, read_ahead=6, frames=64)

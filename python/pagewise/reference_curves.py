@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,20 @@ Sizes = int | str | Iterable[int | str]
 
 
 @dataclass(frozen=True)
+class ReadAheadCounts:
+    """What an LRU memory did that reads a whole window of pages on a fault."""
+
+    faults: int
+    """Each reads from storage once."""
+    cold: int
+    """Those of them at pages that were never used before."""
+    brought: int
+    """Pages that came along."""
+    unused: int
+    """Those of them that were evicted before any use."""
+
+
+@dataclass(frozen=True)
 class PageSizeCurve:
     """Counts for pages of one size, LRU throughout; cold misses are part of every count."""
 
@@ -49,6 +63,10 @@ class PageSizeCurve:
     """A row for each of ``KINDS``: misses with 0, 1, 2, ... frames; the last value holds beyond."""
     write_backs_by_frames: Counts = field(repr=False)
     """Dirty pages evicted with 0, 1, 2, ... frames; the last value, 0, holds beyond."""
+    policy_faults: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Page faults under policies other than LRU, by name and frames: close, not exact."""
+    read_ahead: Mapping[int, Mapping[int, ReadAheadCounts]] = field(default_factory=dict)
+    """LRU memories that read ahead, by pages of the window and frames."""
 
     @property
     def pages(self) -> int:
@@ -126,9 +144,11 @@ class Curves:
         where none does. ``tlb``: entries. Fields: ``references`` and its three parts, ``steps``,
         ``exact_from``; by page size ``pages``, ``cold``, ``faults`` and ``write_backs`` {frames:
         count}, ``tlb_misses`` {entries: count}, ``second_tlb_misses`` {shape: count}; and
-        ``by_kind`` of reference ``cold``, ``faults`` and ``tlb_misses`` again.
+        ``by_kind`` of reference ``cold``, ``faults`` and ``tlb_misses`` again. ``policy_faults``
+        {policy: {frames: count}} and ``read_ahead`` {window: {frames: counts}} by page size are of
+        the memories that `curves` was asked about.
         """
-        entries = entries_of(tlb)
+        entries = whole_numbers(tlb)
         memories = {size: [*filter(None, frames_of(frames, size))] for size in self.sizes}
         return {
             "schema": "pagewise.curves/1",
@@ -147,6 +167,20 @@ class Curves:
             },
             "second_tlb_misses": {
                 str(size): dict(curve.second_tlb_misses) for size, curve in self.sizes.items()
+            },
+            "policy_faults": {
+                str(size): {
+                    policy: {str(frames): faults for frames, faults in counts.items()}
+                    for policy, counts in curve.policy_faults.items()
+                }
+                for size, curve in self.sizes.items()
+            },
+            "read_ahead": {
+                str(size): {
+                    str(window): {str(frames): asdict(did) for frames, did in counts.items()}
+                    for window, counts in curve.read_ahead.items()
+                }
+                for size, curve in self.sizes.items()
             },
             "by_kind": {kind: self.misses(memories, entries, kind) for kind in KINDS},
         }
@@ -176,43 +210,84 @@ def curves(
     *,
     page_sizes: Sizes = PAGE_SIZES,
     second_tlb: str | Sequence[str] = (),
+    policy: str | Sequence[str] = (),
+    read_ahead: Sizes = (),
+    frames: Sizes = (),
     progress: Progress | None = None,
 ) -> Curves:
     """TLB misses and page faults of a program over page sizes, from one reading of its trace.
 
     ``trace``: a trace of references (``.pwf``). ``page_sizes``: bytes or sizes (``"4KiB"``), powers
     of two from 512 bytes to 2 MiB. ``second_tlb``: ``"1536x12"`` is a TLB of 1536 entries in sets
-    of 12 behind the first one of 64. Memory: some hundred bytes per distinct page. Raises
-    UnreadableInput for what is no such trace, UsageError for sizes that there are not.
+    of 12 behind the first one of 64. ``policy``: names of ``pagewise list policies``, which see
+    only the steps of the filter, so that their faults are close and not exact. ``read_ahead``:
+    pages of a window, powers of two up to 1024. These two need ``frames``: numbers, or sizes with a
+    unit, passed over where they are fewer than 64 frames.
+
+    Memory: some hundred bytes per distinct page. Raises UnreadableInput for what is no such trace,
+    UsageError for what does not exist.
     """
     sizes = sizes_of(page_sizes)
-    shapes = [second_tlb] if isinstance(second_tlb, str) else list(second_tlb)
-    question = {"page_bytes": sizes, "second_tlbs": [shape_of(shape) for shape in shapes]}
+    shapes, policies, windows = texts(second_tlb), texts(policy), whole_numbers(read_ahead)
+    memories = {size: judged(frames_of(frames, size)) for size in sizes}
+    if (policies or windows) and not listed(frames):
+        raise UsageError("policies and read-ahead need memories", hint="say how many frames")
+    question = {
+        "page_bytes": sizes,
+        "second_tlbs": [shape_of(shape) for shape in shapes],
+        "policies": policies,
+        "memories": list(memories.items()),
+        "read_aheads": [
+            {"page_bytes": size, "frames": count, "window": window}
+            for size, counts in memories.items()
+            for count in counts
+            for window in windows
+        ],
+    }
     path = os.fspath(trace)
     text, columns = _core.reference_curves(path, json.dumps(question), progress=progress)
     answer = json.loads(text)
-    width = len(columns) // max(len(sizes), 1)
-    found = {}
-    for rank, told in enumerate(answer["sizes"]):
-        *misses, write_backs = (
-            numpy.frombuffer(column, dtype="<i8")
-            for column in columns[rank * width : (rank + 1) * width]
-        )
-        second = [sum(counts.values()) for counts in told["second_tlb_misses"]]
-        found[told["page_bytes"]] = PageSizeCurve(
-            page_bytes=told["page_bytes"],
-            cold_by_kind=told["cold"],
-            second_tlb_misses=dict(zip(shapes, second, strict=True)),
-            misses_by_kind=numpy.stack(misses),
-            write_backs_by_frames=write_backs,
-        )
+    width = len(columns) // len(sizes)
     return Curves(
         trace=str(path),
         instructions=answer["instructions"],
         reads=answer["reads"],
         writes=answer["writes"],
         steps_by_kind=answer["steps"],
-        sizes=found,
+        sizes={
+            told["page_bytes"]: curve_of(
+                told, columns[rank * width : (rank + 1) * width], shapes, answer["read_aheads"]
+            )
+            for rank, told in enumerate(answer["sizes"])
+        },
+    )
+
+
+def curve_of(
+    told: Mapping[str, Any],
+    columns: Sequence[bytes],
+    shapes: Sequence[str],
+    read_aheads: Sequence[Mapping[str, int]],
+) -> PageSizeCurve:
+    """The curve of one page size from what the core tells of it, and of all that reads ahead."""
+    *misses, write_backs = (numpy.frombuffer(column, dtype="<i8") for column in columns)
+    second = (sum(counts.values()) for counts in told["second_tlb_misses"])
+    policy_faults: dict[str, dict[int, int]] = {}
+    for row in told["policy_faults"]:
+        policy_faults.setdefault(row["policy"], {})[row["frames"]] = row["faults"]
+    read_ahead: dict[int, dict[int, ReadAheadCounts]] = {}
+    for did in read_aheads:
+        if did["page_bytes"] == told["page_bytes"]:
+            counts = {field.name: did[field.name] for field in fields(ReadAheadCounts)}
+            read_ahead.setdefault(did["window"], {})[did["frames"]] = ReadAheadCounts(**counts)
+    return PageSizeCurve(
+        page_bytes=told["page_bytes"],
+        cold_by_kind=told["cold"],
+        second_tlb_misses=dict(zip(shapes, second, strict=True)),
+        misses_by_kind=numpy.stack(misses),
+        write_backs_by_frames=write_backs,
+        policy_faults=policy_faults,
+        read_ahead=read_ahead,
     )
 
 
@@ -240,6 +315,8 @@ def listed(sizes: Sizes) -> list[int | str]:
 def sizes_of(page_sizes: Sizes) -> list[int]:
     """Page sizes in bytes, ascending; raises UsageError for one there is no curve of."""
     sizes = sorted({parse_size(size) for size in listed(page_sizes)})
+    if not sizes:
+        raise UsageError("curves need at least one page size")
     for size in sizes:
         if size not in PAGE_SIZES:
             raise UsageError(
@@ -260,12 +337,22 @@ def frames_of(memories: Sizes, page_bytes: int) -> list[int]:
     return frames
 
 
-def entries_of(tlbs: Sizes) -> list[int]:
-    """Numbers of TLB entries."""
-    entries = [parse_size(tlb) for tlb in listed(tlbs)]
-    if 0 in entries:
-        raise UsageError("a TLB needs at least one entry")
-    return entries
+def judged(frames: Iterable[int]) -> list[int]:
+    """Those of which a filtered trace tells enough, once each."""
+    return sorted({count for count in frames if count >= EXACT_FROM})
+
+
+def whole_numbers(counts: Sizes) -> list[int]:
+    """Numbers of TLB entries or of pages: at least one."""
+    numbers = [parse_size(count) for count in listed(counts)]
+    if 0 in numbers:
+        raise UsageError("at least 1, not 0")
+    return numbers
+
+
+def texts(names: str | Sequence[str]) -> list[str]:
+    """``"clock,two-list"`` as a list."""
+    return names.split(",") if isinstance(names, str) else list(names)
 
 
 def shape_of(text: str) -> tuple[int, int]:

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use sim::refs::{self, Answers, ByKind, Questions, SizeAnswer, TlbShape};
+use sim::refs::{self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeAnswer, TlbShape};
 use trace::references::Reader;
 use types::ReferenceKind;
 
@@ -18,15 +18,42 @@ use crate::errors::{Raise, detached, usage};
 #[serde(deny_unknown_fields)]
 struct Wanted {
     page_bytes: Vec<u64>,
+    /// Entries and ways.
     #[serde(default)]
     second_tlbs: Vec<(u32, u32)>,
+    #[serde(default)]
+    policies: Vec<String>,
+    /// Bytes of a page, and numbers of frames.
+    #[serde(default)]
+    memories: Vec<(u64, Vec<u32>)>,
+    #[serde(default)]
+    read_aheads: Vec<WantedReadAhead>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WantedReadAhead {
+    page_bytes: u64,
+    frames: u32,
+    window: u32,
 }
 
 impl Wanted {
     fn questions(self) -> Result<Questions, sim::Error> {
         let shape = |(entries, ways)| TlbShape::new(entries, ways);
         let second_tlbs = self.second_tlbs.into_iter().map(shape).collect::<Result<_, _>>()?;
-        Ok(Questions { page_bytes: self.page_bytes, second_tlbs })
+        let read_ahead = |WantedReadAhead { page_bytes, frames, window }| ReadAhead {
+            page_bytes,
+            frames,
+            window,
+        };
+        Ok(Questions {
+            page_bytes: self.page_bytes,
+            second_tlbs,
+            policies: self.policies,
+            memories: self.memories,
+            read_aheads: self.read_aheads.into_iter().map(read_ahead).collect(),
+        })
     }
 }
 
@@ -54,11 +81,26 @@ pub fn reference_curves<'py>(
 
 fn told(answers: &Answers) -> Value {
     let sizes = answers.sizes.iter().map(|size| {
+        let second_tlb_misses = size.second_tlb_misses.iter().map(|&misses| by_name(misses));
+        let policy_faults = size.policy_faults.iter().map(
+            |PolicyFaults { policy, frames, faults }| json!({ "policy": policy, "frames": frames, "faults": faults }),
+        );
         json!({
             "page_bytes": size.page_bytes,
             "cold": by_name(size.curve.cold()),
-            "second_tlb_misses": size.second_tlb_misses.iter().map(|&misses| by_name(misses))
-                .collect::<Vec<_>>(),
+            "second_tlb_misses": second_tlb_misses.collect::<Vec<_>>(),
+            "policy_faults": policy_faults.collect::<Vec<_>>(),
+        })
+    });
+    let read_aheads = answers.read_aheads.iter().map(|(question, counts)| {
+        json!({
+            "page_bytes": question.page_bytes,
+            "frames": question.frames,
+            "window": question.window,
+            "faults": counts.faults,
+            "cold": counts.cold,
+            "brought": counts.brought,
+            "unused": counts.unused,
         })
     });
     json!({
@@ -67,6 +109,7 @@ fn told(answers: &Answers) -> Value {
         "writes": answers.totals.writes,
         "steps": by_name(answers.steps),
         "sizes": sizes.collect::<Vec<_>>(),
+        "read_aheads": read_aheads.collect::<Vec<_>>(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! Memory references: programs made up from seeds, the filter and LRU memories as plain lists.
 
 use crate::generate::SplitMix;
+use std::collections::HashSet;
 use types::{BLOCK_BYTES, FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep};
 
 /// One reference of a program.
@@ -106,13 +107,18 @@ impl Memory {
     pub fn refer(&mut self, reference: Reference) {
         for page in reference.pages(self.page_bytes) {
             let place = self.pages.iter().position(|&(other, _)| other == page);
-            let was_dirty = place.is_some_and(|place| self.pages.remove(place).1);
-            if place.is_none() {
+            let place = place.unwrap_or_else(|| {
                 self.misses[reference.kind as usize] += 1;
+                self.pages.push((page, false));
+                self.pages.len() - 1
+            });
+            self.pages[..=place].rotate_right(1);
+            self.pages[0].1 |= reference.kind == ReferenceKind::Write;
+            if self.pages.len() > self.frames
+                && let Some((_, true)) = self.pages.pop()
+            {
+                self.write_backs += 1;
             }
-            self.pages.insert(0, (page, was_dirty || reference.kind == ReferenceKind::Write));
-            let evicted = self.pages.split_off(self.pages.len().min(self.frames));
-            self.write_backs += evicted.iter().filter(|(_, is_dirty)| *is_dirty).count() as u64;
         }
     }
 }
@@ -160,4 +166,79 @@ fn is_found(pages: &mut Vec<u64>, page: u64, length: usize) -> bool {
     pages.insert(0, page);
     pages.truncate(length);
     place.is_some()
+}
+
+/// An LRU memory that on a fault reads the whole aligned window of the page. What comes along enters
+/// the list below the pages of the filter's blocks.
+pub struct ReadingAhead {
+    page_bytes: u64,
+    frames: usize,
+    window: u64,
+    /// The blocks of the filter.
+    blocks: Vec<u64>,
+    /// Pages, and whether each came along and was not used since.
+    pages: Vec<(u64, bool)>,
+    used: HashSet<u64>,
+    /// Page faults.
+    pub faults: u64,
+    /// Those at pages that were never used before.
+    pub cold: u64,
+    /// Pages that came along.
+    pub brought: u64,
+    /// Those of them that were evicted unused.
+    pub unused: u64,
+}
+
+impl ReadingAhead {
+    /// An empty memory; `window` is in pages.
+    pub fn new(page_bytes: u64, frames: usize, window: u64) -> ReadingAhead {
+        ReadingAhead {
+            page_bytes,
+            frames,
+            window,
+            blocks: Vec::new(),
+            pages: Vec::new(),
+            used: HashSet::new(),
+            faults: 0,
+            cold: 0,
+            brought: 0,
+            unused: 0,
+        }
+    }
+
+    /// The program refers to memory.
+    pub fn refer(&mut self, reference: Reference) {
+        for block in reference.pages(BLOCK_BYTES) {
+            is_found(&mut self.blocks, block, FILTER_BLOCKS);
+            self.touch(block * BLOCK_BYTES / self.page_bytes);
+        }
+    }
+
+    fn touch(&mut self, page: u64) {
+        let place = self.pages.iter().position(|&(other, _)| other == page);
+        if let Some(place) = place {
+            self.pages.remove(place);
+        }
+        self.pages.insert(0, (page, false));
+        if place.is_none() {
+            self.faults += 1;
+            self.cold += u64::from(!self.used.contains(&page));
+            self.bring(page / self.window);
+        }
+        self.used.insert(page);
+        let evicted = self.pages.split_off(self.pages.len().min(self.frames));
+        self.unused += evicted.iter().filter(|(_, is_brought)| *is_brought).count() as u64;
+    }
+
+    fn bring(&mut self, window: u64) {
+        let held: HashSet<u64> =
+            self.blocks.iter().map(|block| block * BLOCK_BYTES / self.page_bytes).collect();
+        let below = self.pages.iter().filter(|(page, _)| held.contains(page)).count();
+        for page in window * self.window..(window + 1) * self.window {
+            if self.pages.iter().all(|&(other, _)| other != page) {
+                self.brought += 1;
+                self.pages.insert(below, (page, true));
+            }
+        }
+    }
 }

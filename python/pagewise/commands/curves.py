@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated
 
 import typer
@@ -13,17 +13,18 @@ from pagewise.reference_curves import (
     PAGE_SIZES,
     Counts,
     PageSizeCurve,
-    entries_of,
     frames_of,
     sizes_of,
+    whole_numbers,
 )
 from pagewise.reference_curves import curves as read_curves
-from pagewise.terminal import figures, show, show_json, watched
-from pagewise.units import format_count, format_size
+from pagewise.terminal import figures, say, show, show_json, watched
+from pagewise.units import format_count, format_share, format_size
 
 EXAMPLES = (
     "pagewise curves ls.pwf --page-sizes 4KiB,16KiB,64KiB --frames 1MiB,4MiB",
     "pagewise curves ls.pwf --page-sizes 512,4096 --frames 64,128 --tlb 64,1536 --json",
+    "pagewise curves ls.pwf --frames 1MiB --policy clock,two-list --read-ahead 8",
 )
 
 
@@ -63,6 +64,20 @@ def run(
             help="Set-associative TLBs behind a first one of 64 entries, as in 1536x12.",
         ),
     ] = "",
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help="Count faults under policies too; see `pagewise list policies`.",
+        ),
+    ] = "",
+    read_ahead: Annotated[
+        str,
+        typer.Option(
+            metavar="N[,N...]",
+            help="Count faults too where each reads an aligned window of so many pages.",
+        ),
+    ] = "",
     json: Json = False,
 ) -> None:
     """Count TLB misses and page faults for every page size, exactly, in one reading.
@@ -74,12 +89,15 @@ def run(
     # What cannot be understood is refused before the trace is read.
     sizes = sizes_of(page_sizes)
     memories = {size: frames_of(frames, size) for size in sizes}
-    entries = entries_of(tlb)
+    entries = whole_numbers(tlb)
     with watched("counting") as progress:
         curves = read_curves(
             trace,
             page_sizes=sizes,
-            second_tlb=second_tlb.split(",") if second_tlb else (),
+            second_tlb=named(second_tlb),
+            policy=named(policy),
+            read_ahead=named(read_ahead),
+            frames=frames,
             progress=progress,
         )
     if json:
@@ -88,14 +106,18 @@ def run(
     columns = ["page", "pages", "cold"]
     columns += [f"faults in {memory}" for memory in frames.split(",")]
     columns += [f"TLB of {count} misses" for count in entries]
-    columns += [f"and {shape}" for shape in second_tlb.split(",") if shape]
+    columns += [f"and {shape}" for shape in named(second_tlb)]
+    rows = [row(curve, memories[size], entries) for size, curve in curves.sizes.items()]
     show(
         f"{format_count(curves.references)} references, {format_count(curves.steps)} of them to "
         f"blocks of 512 bytes that were not among the {EXACT_FROM} used last",
-        figures(
-            columns, [row(curve, memories[size], entries) for size, curve in curves.sizes.items()]
-        ),
+        figures(columns, rows),
     )
+    lines = [line for curve in curves.sizes.values() for line in variants(curve)]
+    if lines:
+        show("", figures(["page", "frames", "instead of LRU", "faults", "of LRU"], lines, words=3))
+    if policy:
+        say("note: policies other than LRU see only what passes the filter: close, not exact")
 
 
 def row(curve: PageSizeCurve, frames: list[int], entries: list[int]) -> list[str]:
@@ -108,6 +130,29 @@ def row(curve: PageSizeCurve, frames: list[int], entries: list[int]) -> list[str
         *(figure(count, curve.tlb_misses) for count in entries),
         *map(format_count, curve.second_tlb_misses.values()),
     ]
+
+
+def variants(curve: PageSizeCurve) -> Iterator[list[str]]:
+    """The faults of one page size under other policies and with read-ahead, beside LRU's."""
+    faults = {
+        (frames, policy): count
+        for policy, counts in curve.policy_faults.items()
+        for frames, count in counts.items()
+    }
+    faults |= {
+        (frames, f"{window} pages at a time"): did.faults
+        for window, counts in curve.read_ahead.items()
+        for frames, did in counts.items()
+    }
+    for (frames, what), count in faults.items():
+        share = format_share(count / int(curve.faults(frames)))
+        name = [format_size(curve.page_bytes), format_count(frames), what]
+        yield [*name, format_count(count), share]
+
+
+def named(texts: str) -> list[str]:
+    """What a comma separates; nothing of nothing."""
+    return texts.split(",") if texts else []
 
 
 def figure(size: int, misses: Callable[[int], Counts]) -> str:

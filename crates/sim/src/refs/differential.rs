@@ -1,9 +1,11 @@
 //! The one pass over the filtered trace, against memories that see every reference.
 
+use super::policies::Policies;
+use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
 use super::{Curves, TlbShape, page_sizes};
 use proptest::prelude::*;
-use testkit::references::{Memory, Reference, TwoTlbs, filtered, program};
-use types::{FILTER_BLOCKS, ReferenceStep};
+use testkit::references::{Memory, ReadingAhead, Reference, TwoTlbs, filtered, program};
+use types::{FILTER_BLOCKS, PageId, ReferenceStep};
 
 const FRAMES: [usize; 6] = [FILTER_BLOCKS, FILTER_BLOCKS + 1, 96, 200, 1000, usize::MAX];
 
@@ -62,6 +64,78 @@ fn second_tlbs_see_what_the_first_one_misses() {
     }
     for (entries, ways) in [(0, 1), (4, 0), (10, 4)] {
         assert!(TlbShape::new(entries, ways).is_err());
+    }
+}
+
+#[test]
+fn memories_that_read_ahead_equal_lists() {
+    for seed in 0..6 {
+        let references = program(seed, 4000);
+        let steps = filtered(&references);
+        for (page_bytes, frames, window) in
+            [(512, 64, 8), (512, 300, 2), (4096, 64, 128), (4096, 100, 4), (65536, 70, 16)]
+        {
+            let question = ReadAhead { page_bytes, frames, window };
+            let mut read_ahead = ReadAheads::new(&[question]).unwrap();
+            steps.chunks(333).for_each(|batch| read_ahead.push(batch));
+            let mut expected = ReadingAhead::new(page_bytes, frames as usize, window.into());
+            references.iter().for_each(|&reference| expected.refer(reference));
+            let ReadingAhead { faults, cold, brought, unused, .. } = expected;
+            let expected = ReadAheadCounts { faults, cold, brought, unused };
+            let counted: Vec<_> = read_ahead.counts().collect();
+            assert_eq!(counted, [(question, expected)], "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn a_window_of_one_page_is_plain_lru() {
+    let steps = filtered(&program(11, 6000));
+    let question = ReadAhead { page_bytes: 4096, frames: 80, window: 1 };
+    let mut read_ahead = ReadAheads::new(&[question]).unwrap();
+    read_ahead.push(&steps);
+    let (_, counts) = read_ahead.counts().next().unwrap();
+    let curve = curves(&steps, 4096, 100).curve(4096).unwrap();
+    assert_eq!(counts.faults, curve.misses(80).iter().sum::<u64>());
+    assert_eq!((counts.cold, counts.brought), (curve.pages(), 0));
+}
+
+#[test]
+fn questions_about_reading_ahead_that_make_no_sense_are_refused() {
+    let senseless = [(4096, 63, 4), (4096, 64, 6), (4096, 64, 0), (4096, 64, 2048), (5000, 64, 4)];
+    for (page_bytes, frames, window) in senseless {
+        assert!(ReadAheads::new(&[ReadAhead { page_bytes, frames, window }]).is_err());
+    }
+}
+
+#[test]
+fn policies_equal_their_models_on_what_the_filter_tells() {
+    let steps = filtered(&program(9, 8000));
+    let names = ["clock", "two-list", "arc"].map(str::to_owned);
+    let memories = [(512, vec![64, 300]), (8192, vec![70])];
+    let mut policies = Policies::new(&names, &memories).unwrap();
+    steps.chunks(500).for_each(|batch| policies.push(batch));
+    for (page_bytes, frames) in memories {
+        let page = |block: u64| PageId((block * 512 / page_bytes % (1 << 31)) as u32);
+        let counted = policies.faults(page_bytes).unwrap();
+        assert_eq!(counted.len(), names.len() * frames.len());
+        for counted in counted {
+            let frames = counted.frames as usize;
+            let mut model = testkit::eviction::model(counted.policy, frames, &[]).unwrap();
+            let mut faults = 0;
+            for step in &steps {
+                if let Some(left) = step.left
+                    && model.holds(page(left.block))
+                {
+                    model.request(page(left.block));
+                }
+                faults += u64::from(!model.request(page(step.block)));
+            }
+            assert_eq!(counted.faults, faults, "{counted:?}");
+        }
+    }
+    for name in ["opt", "lru", "none"] {
+        assert!(Policies::new(&[name.to_owned()], &[(4096, vec![64])]).is_err());
     }
 }
 

@@ -12,13 +12,17 @@ mod curve;
 #[cfg(test)]
 mod differential;
 mod pages;
+mod policies;
 mod questions;
+mod read_ahead;
 mod second_tlb;
 mod stack;
 mod trees;
 
 pub use curve::Curve;
+pub use policies::PolicyFaults;
 pub use questions::{Answers, Questions, SizeAnswer, run};
+pub use read_ahead::{ReadAhead, ReadAheadCounts};
 pub use second_tlb::TlbShape;
 
 use crate::Error;

@@ -1,5 +1,7 @@
 //! What one reading of a trace of references is asked, and what it answers.
 
+use super::policies::{Policies, PolicyFaults};
+use super::read_ahead::{ReadAhead, ReadAheadCounts, ReadAheads};
 use super::{ByKind, Curve, Curves, TlbShape};
 use crate::Error;
 use trace::references::Reader;
@@ -12,6 +14,12 @@ pub struct Questions {
     pub page_bytes: Vec<u64>,
     /// Second TLBs behind the first one.
     pub second_tlbs: Vec<TlbShape>,
+    /// Policies other than LRU, by their names in the catalog of evictions.
+    pub policies: Vec<String>,
+    /// The memories that they manage: page sizes in bytes, and numbers of frames of each.
+    pub memories: Vec<(u64, Vec<u32>)>,
+    /// Memories that read ahead.
+    pub read_aheads: Vec<ReadAhead>,
 }
 
 /// What a trace answers.
@@ -23,6 +31,8 @@ pub struct Answers {
     pub steps: ByKind,
     /// One answer for each page size, in the order of the question.
     pub sizes: Vec<SizeAnswer>,
+    /// What each memory that reads ahead did, in the order of the question.
+    pub read_aheads: Vec<(ReadAhead, ReadAheadCounts)>,
 }
 
 /// The answers for one page size.
@@ -34,12 +44,14 @@ pub struct SizeAnswer {
     pub curve: Curve,
     /// Misses of each second TLB, in the order of the question.
     pub second_tlb_misses: Vec<ByKind>,
+    /// Faults of each memory with pages of this size, policy by policy.
+    pub policy_faults: Vec<PolicyFaults>,
 }
 
 /// Reads the trace to its end and answers.
 ///
 /// # Errors
-/// A page size that there is not, none at all, a trace that cannot be read, or a caller that stops.
+/// A page size or a policy that there is not, no page size at all, a trace that cannot be read, or a caller that stops.
 pub fn run(
     reader: &mut Reader,
     questions: &Questions,
@@ -48,9 +60,13 @@ pub fn run(
     let largest = questions.page_bytes.iter().max();
     let largest = *largest.ok_or_else(|| Error::usage("curves need at least one page size"))?;
     let mut curves = Curves::new(largest, &questions.second_tlbs)?;
+    let mut policies = Policies::new(&questions.policies, &questions.memories)?;
+    let mut read_aheads = ReadAheads::new(&questions.read_aheads)?;
     let mut steps = Vec::new();
     while reader.next_steps(&mut steps)? {
         curves.push(&steps)?;
+        policies.push(&steps);
+        read_aheads.push(&steps);
         let (done, total) = reader.progress();
         progress.advance(done, total)?;
     }
@@ -59,8 +75,10 @@ pub fn run(
             page_bytes,
             curve: curves.curve(page_bytes)?,
             second_tlb_misses: curves.second_tlb_misses(page_bytes)?,
+            policy_faults: policies.faults(page_bytes)?,
         })
     };
     let sizes = questions.page_bytes.iter().map(answer).collect::<Result<_, Error>>()?;
-    Ok(Answers { totals: reader.totals(), steps: curves.steps(), sizes })
+    let read_aheads = read_aheads.counts().collect();
+    Ok(Answers { totals: reader.totals(), steps: curves.steps(), sizes, read_aheads })
 }

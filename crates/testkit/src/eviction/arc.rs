@@ -58,6 +58,10 @@ impl Arc {
 }
 
 impl Model for Arc {
+    fn holds(&self, page: PageId) -> bool {
+        self.once.contains(page) || self.again.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
         if self.once.take(page) || self.again.take(page) {
             self.again.push(page);

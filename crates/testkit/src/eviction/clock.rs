@@ -17,8 +17,12 @@ impl Clock {
 }
 
 impl Model for Clock {
+    fn holds(&self, page: PageId) -> bool {
+        self.pages.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
-        if self.pages.contains(page) {
+        if self.holds(page) {
             self.referenced.insert(page);
             return true;
         }

@@ -15,8 +15,12 @@ impl Fifo {
 }
 
 impl Model for Fifo {
+    fn holds(&self, page: PageId) -> bool {
+        self.pages.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
-        if self.pages.contains(page) {
+        if self.holds(page) {
             return true;
         }
         if self.pages.len() == self.frames {

@@ -23,6 +23,10 @@ impl Larc {
 }
 
 impl Model for Larc {
+    fn holds(&self, page: PageId) -> bool {
+        self.pages.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
         let frames = self.frames as f64;
         if self.pages.refresh(page) {

@@ -106,8 +106,12 @@ impl Lirs {
 }
 
 impl Model for Lirs {
+    fn holds(&self, page: PageId) -> bool {
+        self.hot.contains(&page) || self.cold.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
-        let is_hit = self.hot.contains(&page) || self.cold.contains(page);
+        let is_hit = self.holds(page);
         if is_hit {
             self.hit(page);
         } else {

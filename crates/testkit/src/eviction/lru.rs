@@ -15,6 +15,10 @@ impl Lru {
 }
 
 impl Model for Lru {
+    fn holds(&self, page: PageId) -> bool {
+        self.pages.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
         if self.pages.refresh(page) {
             return true;

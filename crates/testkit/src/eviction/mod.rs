@@ -20,6 +20,8 @@ use types::PageId;
 
 /// A memory of a fixed number of frames under one policy.
 pub trait Model {
+    /// Whether `page` is resident.
+    fn holds(&self, page: PageId) -> bool;
     /// Requests `page` and tells whether it was resident.
     fn request(&mut self, page: PageId) -> bool;
 }

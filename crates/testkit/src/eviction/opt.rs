@@ -22,9 +22,13 @@ impl Opt {
 }
 
 impl Model for Opt {
+    fn holds(&self, page: PageId) -> bool {
+        self.pages.contains(&page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
         self.now += 1;
-        if self.pages.contains(&page) {
+        if self.holds(page) {
             return true;
         }
         if self.pages.len() == self.frames

@@ -60,8 +60,12 @@ impl S3Fifo {
 }
 
 impl Model for S3Fifo {
+    fn holds(&self, page: PageId) -> bool {
+        self.small.contains(page) || self.main.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
-        if self.small.contains(page) || self.main.contains(page) {
+        if self.holds(page) {
             *self.hits.entry(page).or_insert(0) += 1;
             return true;
         }

@@ -27,8 +27,12 @@ impl Sieve {
 }
 
 impl Model for Sieve {
+    fn holds(&self, page: PageId) -> bool {
+        self.pages.contains(&page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
-        if self.pages.contains(&page) {
+        if self.holds(page) {
             self.visited.insert(page);
             return true;
         }

@@ -39,8 +39,12 @@ impl TwoList {
 }
 
 impl Model for TwoList {
+    fn holds(&self, page: PageId) -> bool {
+        self.active.contains(page) || self.inactive.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
-        if self.active.contains(page) || self.inactive.contains(page) {
+        if self.holds(page) {
             self.accessed.insert(page);
             return true;
         }

@@ -39,6 +39,10 @@ impl TwoQueue {
 }
 
 impl Model for TwoQueue {
+    fn holds(&self, page: PageId) -> bool {
+        self.recent.contains(page) || self.frequent.contains(page)
+    }
+
     fn request(&mut self, page: PageId) -> bool {
         if self.recent.contains(page) || self.frequent.refresh(page) {
             return true;

@@ -1,0 +1,138 @@
+//! Page faults under policies other than LRU, for memories of given sizes.
+//!
+//! No policy but LRU can be followed exactly behind a filter. Of each step they are told that the
+//! page of the block that leaves was used, if they still hold it, and then that the page of the
+//! block that enters is. What the filter holds in between looks unused, so counts are close, not
+//! exact; docs/page-size.md says how close.
+
+use super::level;
+use crate::Error;
+use policy::eviction::{self, Build, Replay, Residency};
+use rayon::prelude::*;
+use trace::renumber::Renumber;
+use types::{PageId, ReferenceStep};
+
+/// Faults of one memory under one policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PolicyFaults {
+    /// The policy's name in the catalog.
+    pub policy: &'static str,
+    /// Frames of the memory.
+    pub frames: u32,
+    /// Its page faults, cold ones included.
+    pub faults: u64,
+}
+
+/// Every memory of every page size under every policy.
+pub struct Policies(Vec<PageSize>);
+
+/// Memories with pages of one size, which share the numbers of their pages.
+struct PageSize {
+    level: usize,
+    numbers: Renumber,
+    memories: Vec<Memory>,
+    /// Scratch: pages by address, and by number, in pairs: what leaves and what enters.
+    keys: Vec<u64>,
+    found: Vec<u32>,
+}
+
+struct Memory {
+    counted: PolicyFaults,
+    replay: Box<dyn Replay>,
+    residency: Residency,
+}
+
+impl Policies {
+    /// Empty memories: of each page size in bytes so many frames, under each policy.
+    ///
+    /// # Errors
+    /// A policy that there is not, one that knows the future, or LRU; a page size that there is not.
+    pub fn new(policies: &[String], memories: &[(u64, Vec<u32>)]) -> Result<Policies, Error> {
+        let policies: Vec<_> = policies.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
+        let sizes = memories.iter().map(|(page_bytes, frames)| {
+            let of_policy = |&(policy, build): &(&'static str, Online)| {
+                frames.iter().map(move |&frames| Memory::new(policy, build, frames))
+            };
+            Ok(PageSize {
+                level: level(*page_bytes)?,
+                numbers: Renumber::unlimited(),
+                memories: policies.iter().flat_map(of_policy).collect(),
+                keys: Vec::new(),
+                found: Vec::new(),
+            })
+        });
+        Ok(Policies(sizes.collect::<Result<_, Error>>()?))
+    }
+
+    /// Counts the next steps.
+    pub fn push(&mut self, steps: &[ReferenceStep]) {
+        self.0.par_iter_mut().for_each(|size| size.push(steps));
+    }
+
+    /// The faults of each memory with pages of this size, policy by policy.
+    ///
+    /// # Errors
+    /// A page size that there is not.
+    pub fn faults(&self, page_bytes: u64) -> Result<Vec<PolicyFaults>, Error> {
+        let level = level(page_bytes)?;
+        let sizes = self.0.iter().filter(|size| size.level == level);
+        Ok(sizes.flat_map(|size| &size.memories).map(|memory| memory.counted).collect())
+    }
+}
+
+impl PageSize {
+    fn push(&mut self, steps: &[ReferenceStep]) {
+        if self.memories.is_empty() {
+            return;
+        }
+        let left = |step: &ReferenceStep| step.left.map_or(step.block, |left| left.block);
+        let blocks = steps.iter().flat_map(|step| [left(step), step.block]);
+        self.keys.clear();
+        self.keys.extend(blocks.map(|block| block >> self.level));
+        self.found.clear();
+        let numbered = self.numbers.number_batch(&self.keys, &mut self.found);
+        numbered.expect("memory ends before 2^31 pages");
+        for memory in &mut self.memories {
+            memory.push(&self.found, self.numbers.len());
+        }
+    }
+}
+
+impl Memory {
+    fn new(policy: &'static str, build: Online, frames: u32) -> Memory {
+        let counted = PolicyFaults { policy, frames, faults: 0 };
+        Memory { counted, replay: build(frames.max(1)), residency: Residency::new(frames) }
+    }
+
+    /// Pairs of a page whose block leaves and one whose block enters; while the filter fills, both
+    /// are the latter. All are numbered below `bound`.
+    fn push(&mut self, pages: &[u32], bound: usize) {
+        self.residency.grow(bound);
+        for pair in pages.chunks_exact(2) {
+            let (left, entered) = (PageId(pair[0]), PageId(pair[1]));
+            if self.residency.contains(left) {
+                self.replay.replay(&[left], bound, &mut self.residency);
+            }
+            self.counted.faults += self.replay.replay(&[entered], bound, &mut self.residency);
+        }
+    }
+}
+
+/// How a policy that needs no future is made.
+type Online = fn(frames: u32) -> Box<dyn Replay>;
+
+fn find(name: &str) -> Result<(&'static str, Online), Error> {
+    if name == "lru" {
+        return Err(Error::usage("lru need not be asked for: page faults are those of LRU"));
+    }
+    let online = |row: &'static eviction::Row| match row.build {
+        Build::Online(build) if row.name != "lru" => Some((row.name, build)),
+        _ => None,
+    };
+    eviction::find(name).and_then(online).ok_or_else(|| {
+        let known: Vec<&str> =
+            eviction::CATALOG.iter().filter_map(online).map(|(name, _)| name).collect();
+        let known = known.join(", ");
+        Error::usage(format!("no policy {name:?} for page faults; there are {known}"))
+    })
+}
