@@ -15,9 +15,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -348,6 +350,8 @@ QEMU_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info
         perror("qemu_capture: cannot attach to pagewise");
         return 1;
     }
+    /* Nobody reads the stream of a program whose pagewise was killed. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     filter_init(&filter);
     find_exec_calls(info->target_name);
     if (pthread_spin_init(&lock, PTHREAD_PROCESS_PRIVATE) != 0 ||
