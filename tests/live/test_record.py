@@ -280,6 +280,22 @@ def test_a_full_disk_leaves_whole_blocks(budget: Path, small_disk: Path) -> None
     assert not torn
 
 
+def test_a_disk_that_is_full_from_the_start_leaves_nothing(small_disk: Path) -> None:
+    filler = small_disk / "filler"
+    filler.write_bytes(bytes(64 << 10))
+    command = [AGENT, "record", "--for", "10ms", "-o", small_disk / "full.pgr"]
+    finished = subprocess.run(command, capture_output=True, text=True)
+    assert finished.returncode == 3 and "a disk with more room" in finished.stderr
+    assert list(small_disk.iterdir()) == [filler]
+
+
+def test_what_the_command_prints_is_kept_from_the_json(tmp_path: Path) -> None:
+    command = [AGENT, "record", "--json", "-o", tmp_path / "told.pgr", "--", "echo", "hello"]
+    finished = subprocess.run(command, capture_output=True, text=True)
+    assert json.loads(finished.stdout)["exit_status"] == 0
+    assert finished.stderr.startswith("hello\n")
+
+
 def test_a_group_that_vanishes_ends_nothing(budget: Path, tmp_path: Path) -> None:
     recording = tmp_path / "vanished.pgr"
     command = [AGENT, "record", "-o", recording, "--cgroup", budget.name, "--for", "2s"]

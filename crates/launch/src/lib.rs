@@ -18,6 +18,7 @@ mod run;
 pub mod schedule;
 pub mod size;
 pub mod steps;
+mod text;
 mod watch;
 
 pub use error::Error;

@@ -2,14 +2,13 @@
 //! what each entry means.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::size::Size;
+use crate::{Error, text};
 
 /// What a plan file says, defaults filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -384,8 +383,7 @@ impl Application {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Error> {
-    let text = fs::read_to_string(path).map_err(|error| Error::file("read", path, &error))?;
-    toml::from_str(&text).map_err(|error| at(path, error.to_string().trim_end()))
+    toml::from_str(&text::read(path)?).map_err(|error| at(path, error.to_string().trim_end()))
 }
 
 fn at(path: &Path, what: impl std::fmt::Display) -> Error {
@@ -400,6 +398,7 @@ fn beside(path: &Path, name: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     const SMALL: &str = r#"
 name = "small"

@@ -1,10 +1,9 @@
 //! Who is visited when: from a plan to the list of its visits.
 
-use std::fs;
 use std::path::Path;
 
-use crate::Error;
 use crate::plan::{Plan, Schedule};
+use crate::{Error, text};
 
 /// One visit to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,7 +49,7 @@ fn drawn(plan: &Plan, exponent: f64, count: usize) -> Vec<String> {
 }
 
 fn logged(plan: &Plan, file: &Path) -> Result<Vec<String>, Error> {
-    let text = fs::read_to_string(file).map_err(|error| Error::file("read", file, &error))?;
+    let text = text::read(file)?;
     let mut lines = text.lines().map(str::trim).zip(1..).filter(|(line, _)| !line.is_empty());
     if lines.next().is_none_or(|(header, _)| header != "app") {
         let what = "expected the header `app`, then one application a line";
@@ -89,6 +88,7 @@ impl SplitMix64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     fn plan(schedule: &str) -> Plan {
         let text = format!(

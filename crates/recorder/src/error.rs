@@ -37,6 +37,12 @@ impl fmt::Display for Error {
             Error::Create(path, error) => {
                 write!(f, "{}: cannot begin the recording: {error}", path.display())
             }
+            Error::Write(error) if error.kind() == std::io::ErrorKind::StorageFull => {
+                write!(
+                    f,
+                    "cannot write the recording: {error}; give a file on a disk with more room"
+                )
+            }
             Error::Write(error) => write!(f, "cannot write the recording: {error}"),
             Error::Usage(what) => f.write_str(what),
         }

@@ -104,7 +104,12 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
         .open(&options.output)
         .map_err(|error| Error::Create(options.output.clone(), error))?;
     let whole = file.try_clone().map_err(Error::Write)?;
-    let mut writer = Writer::new(file, &about(root, options, &backend)?).map_err(Error::Write)?;
+    let begun = about(root, options, &backend)
+        .and_then(|about| Writer::new(file, &about).map_err(Error::Write));
+    let mut writer = begun.inspect_err(|_| {
+        // Nothing is recorded, and a file without a beginning cannot be read.
+        let _ = std::fs::remove_file(&options.output);
+    })?;
     let (began, cpu_before) = (Instant::now(), system::processor_time());
     let ended = run(root, options, &mut backend, &mut writer, stop);
     if let Err(error @ Error::Usage(_)) = ended {

@@ -59,7 +59,7 @@ pub struct Arguments {
     /// Room for records that wait to be written, such as 64MiB: a power of two.
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
     buffer: u32,
-    /// Print one JSON object at the end.
+    /// Print one JSON object at the end; what COMMAND prints goes to standard error then.
     #[arg(long)]
     json: bool,
     /// Where the recording goes; it must not exist.
@@ -179,6 +179,8 @@ fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
 struct Ending {
     interrupt: Interrupt,
     command: Vec<String>,
+    /// Whether standard output is kept from the command.
+    is_json: bool,
     child: Option<Child>,
     is_passed_on: bool,
     duration: Option<Duration>,
@@ -190,6 +192,7 @@ impl Ending {
         Ending {
             interrupt,
             command: arguments.command.clone(),
+            is_json: arguments.json,
             child: None,
             is_passed_on: false,
             duration: arguments.duration,
@@ -202,7 +205,11 @@ impl Stop for Ending {
     fn start(&mut self) -> std::io::Result<()> {
         self.deadline = self.duration.and_then(|duration| Instant::now().checked_add(duration));
         if let Some((program, rest)) = self.command.split_first() {
-            self.child = Some(Command::new(program).args(rest).spawn()?);
+            let mut command = Command::new(program);
+            if self.is_json {
+                command.stdout(std::io::stderr());
+            }
+            self.child = Some(command.args(rest).spawn()?);
         }
         Ok(())
     }
