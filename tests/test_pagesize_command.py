@@ -72,6 +72,7 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
         (["--storage", "emmc-5.1"], "another size"),
         (["--margin", "3"], "not a share"),
         (["--target", "vax"], "vax"),
+        (["--readahead", "48KiB"], "power of two"),
         (["--verify"], "runs the program"),
     ],
 )

@@ -34,7 +34,8 @@ class WithDefault(TyperGroup):
 
 app = typer.Typer(
     cls=WithDefault,
-    help="Say which page size a program wants, and whether it would run with it.",
+    help="Say which page size a program wants (choose, the command without a name), and whether it "
+    "would run with it.",
     epilog="\n\n".join(f"Example: {example}" for example in EXAMPLES),
     no_args_is_help=True,
 )

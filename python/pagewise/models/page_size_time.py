@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from pagewise import _core
 from pagewise.errors import UsageError
 from pagewise.models.page_size_curves import FRAMES_MIN, Curves
+from pagewise.reference_curves import PAGE_SIZES
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -71,6 +72,13 @@ class Terms:
     tlb_levels: TlbLevels = 2
     readahead_bytes: int = 0
     """A fault brings the aligned cluster of so many bytes, which later leaves as one."""
+
+    def __post_init__(self) -> None:
+        if self.readahead_bytes not in (0, *PAGE_SIZES):
+            raise UsageError(
+                f"no read-ahead of {self.readahead_bytes} bytes",
+                hint="0, or a power of two from 512 to 2MiB, as 32KiB",
+            )
 
 
 HARDWARE = Hardware()
