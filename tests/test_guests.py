@@ -11,6 +11,7 @@ from hand_curves import HandCurve, HandCurves, dense
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.guests.apply import apply
 from pagewise.guests.spec import load, parse
+from pagewise.reference_curves import curves
 
 MIB = 2**20
 HOST = """
@@ -151,9 +152,24 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         load(path)
 
 
+HOSTS = [
+    Path(__file__).parents[1] / "examples" / "page-size" / f"vms-{number}.toml"
+    for number in range(1, 6)
+]
+
+
+@pytest.mark.slow
+def test_every_guest_of_the_paper_has_an_answer(tmp_path: Path) -> None:
+    for host in HOSTS:
+        result = apply(host, tmp_path / host.stem, curves)
+        for guest in result["guests"]:
+            assert guest["page_bytes"] in (4096, *(16384 << step for step in range(8)))
+            assert guest["storage"] != "hdd" or guest["page_bytes"] == 4096
+            assert all(Path(file).read_text() for file in guest["files"])
+
+
 def test_the_scenarios_of_the_paper_are_files() -> None:
-    folder = Path(__file__).parents[1] / "examples" / "page-size"
-    hosts = [load(folder / f"vms-{number}.toml") for number in range(1, 6)]
+    hosts = [load(path) for path in HOSTS]
     assert [len(host) for host in hosts] == [3, 3, 2, 2, 2]
     guests = [guest for host in hosts for guest in host]
     assert [guest.name for guest in guests] == [f"vm-{number}" for number in range(1, 13)]
