@@ -24,7 +24,7 @@ from measure import Claim
 
 from pagewise.references import references_info
 
-PAGES = 24
+PAGES = 16
 LINES = 60
 WORDS = 12
 LETTERS = "etaoinshrdlucmfwypvbgk"

@@ -43,9 +43,8 @@ struct access {
     uint64_t start;
     uint64_t end;
     bool is_store;
-    /* The steps of the chunk that it made. */
-    uint64_t step_first;
-    uint64_t step_end;
+    /* So many of the chunk's last steps are its own. */
+    unsigned steps;
 };
 
 static const unsigned NO_VCPU = UINT32_MAX;
@@ -55,6 +54,8 @@ static const int STREAM_FD_MIN = 900;
 static struct filter filter;
 static struct chunk *chunk;
 static struct access last;
+/* The slot of the block fetched from last, which the next fetch is often from. */
+static unsigned fetched_slot;
 /* References at the last step. */
 static uint64_t references_told;
 static uint64_t references_max = UINT64_MAX;
@@ -96,7 +97,7 @@ static void send_chunk(void)
         stop(CUT_OFF);
         return;
     }
-    last.step_first = last.step_end = 0;
+    last.steps = 0;
     chunk->steps = 0;
     chunk->sequence++;
 }
@@ -114,13 +115,25 @@ static __attribute__((noinline)) void add_step(uint64_t block, enum kind kind,
     };
     references_told = chunk->references;
     chunk->steps++;
+    last.steps = kind == INSTRUCTION ? 0 : last.steps + 1;
 }
 
-static inline void touch(uint64_t block, enum kind kind)
+/* Returns the block's slot. */
+static inline unsigned touch(uint64_t block, enum kind kind)
 {
     struct touched touched = filter_touch(&filter, block, kind == WRITE);
     if (__builtin_expect(touched.is_entered, 0))
         add_step(block, kind, touched);
+    return touched.slot;
+}
+
+/* Touches a block that instructions are fetched from. */
+static inline void touch_fetched(uint64_t block)
+{
+    if (__builtin_expect(filter.block[fetched_slot] == block, 1))
+        filter.last_use[fetched_slot] = ++filter.uses;
+    else
+        fetched_slot = touch(block, INSTRUCTION);
 }
 
 static inline void fetch(const struct segment *segment)
@@ -129,7 +142,7 @@ static inline void fetch(const struct segment *segment)
     last.tag = 0;
     if (segment->is_crossing)
         touch(segment->block - 1, INSTRUCTION);
-    touch(segment->block, INSTRUCTION);
+    touch_fetched(segment->block);
     if (__builtin_expect(chunk->references >= references_max, 0)) {
         stop(FULL);
         _exit(0);
@@ -142,7 +155,7 @@ static void turn_into_write(void)
 {
     chunk->writes++;
     chunk->reads--;
-    for (uint64_t step = last.step_first; step < last.step_end; step++)
+    for (uint64_t step = chunk->steps - last.steps; step < chunk->steps; step++)
         chunk->step[step].place = (chunk->step[step].place & ~UINT64_C(3)) | WRITE;
 }
 
@@ -164,16 +177,15 @@ static inline void access_data(uintptr_t tag, uint64_t start, unsigned bytes, bo
             chunk->writes++;
         else
             chunk->reads++;
-        last = (struct access){tag, start, end, is_store, chunk->steps, chunk->steps};
+        last = (struct access){tag, start, end, is_store, 0};
     }
     enum kind kind = is_store ? WRITE : READ;
     touch(start >> BLOCK_SHIFT, kind);
     if (__builtin_expect((end - 1) >> BLOCK_SHIFT != start >> BLOCK_SHIFT, 0))
         touch((end - 1) >> BLOCK_SHIFT, kind);
-    last.step_end = chunk->steps;
     /* See tag_of. */
     if (tag & 1)
-        touch(tag >> 1 >> BLOCK_SHIFT, INSTRUCTION);
+        touch_fetched(tag >> 1 >> BLOCK_SHIFT);
 }
 
 static void on_segment(unsigned vcpu, void *data)

@@ -199,6 +199,8 @@ def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is made for machine 8" in refused(foreign)
     text.chmod(0o755)
     assert "neither a program nor a script" in refused(text)
+    assert cli.run(["capture", "-o", str(tmp_path / "no" / "t.pwf"), "--", "/bin/true"]) == 3
+    assert "cannot write to the folder" in capsys.readouterr().err
     (tmp_path / "t.pwf").write_bytes(b"mine")
     assert cli.run(["capture", "-o", str(tmp_path / "t.pwf"), "--", "/bin/true"]) == 2
     assert (tmp_path / "t.pwf").read_bytes() == b"mine"

@@ -15,7 +15,7 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.capture.program import Program, find
-from pagewise.errors import Missing, UnreadableInput, UsageError
+from pagewise.errors import Missing, UnreadableInput, UnwritableOutput, UsageError
 from pagewise.recording import PathLike, Progress
 
 PLUGIN = Path(__file__).parent / "qemu_capture.so"
@@ -45,12 +45,15 @@ def capture(
     ``notes``. Ctrl-C ends the program and keeps what was captured: ``stop`` is ``interrupt`` then.
 
     Raises UsageError and UnreadableInput for a program that cannot be run, Missing where QEMU, the
-    plugin or a library is not there.
+    plugin or a library is not there, UnwritableOutput before the program is started.
     """
     if not command:
         raise UsageError("no command was given", hint="it comes after --")
     if os.path.exists(output) and not force:
         raise UsageError(f"{os.fspath(output)} exists already", hint="--force replaces it")
+    folder = Path(output).parent
+    if not os.access(folder, os.W_OK):
+        raise UnwritableOutput(f"cannot write to the folder {folder}", path=os.fspath(folder))
     program = find(command)
     qemu = program.qemu()
     if not PLUGIN.exists():
@@ -156,7 +159,12 @@ def notes(program: Program, report: dict[str, Any], threads: bool) -> list[str]:
             f"of {started['threads']} threads the first alone was captured; --threads keeps all"
         )
     if started["children"]:
-        told.append(f"{started['children']} child processes were not followed")
+        children = started["children"]
+        told.append(
+            "one child process was not followed"
+            if children == 1
+            else f"{children} child processes were not followed"
+        )
     if started["programs"]:
         told.append("it became another program (execve), which was not followed")
     return told
