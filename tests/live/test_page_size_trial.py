@@ -69,6 +69,12 @@ def test_only_what_asks_gets_them_and_the_base_never() -> None:
         assert measure(TOUCH, "huge")["minor_faults"] < HEAP_PAGES / 2
 
 
+def test_memory_is_that_of_the_program_whatever_started_it() -> None:
+    ballast = bytearray(1) * (128 << 20)
+    assert 32 << 20 < measure(TOUCH, "base")["max_rss_bytes"] < len(ballast) // 2
+    assert "max_rss_bytes" not in measure(["true"], "base")
+
+
 def test_a_program_that_fails_leaves_nothing() -> None:
     with pytest.raises(ProgramFailed, match="status 3"):
         verify(["sh", "-c", "exit 3"], SIZE)
