@@ -12,16 +12,18 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import Any
-
-import numpy
-from numpy import int64
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Any
 
 from pagewise import _core
 from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress
 from pagewise.units import parse_size
+
+if TYPE_CHECKING:
+    from numpy import int64
+    from numpy.typing import ArrayLike, NDArray
+
+    Counts = NDArray[int64]
 
 KINDS = ("instruction", "read", "write")
 """What a reference does; a read and write by one instruction is a write."""
@@ -32,7 +34,6 @@ PAGE_SIZES = tuple(512 << step for step in range(13))
 EXACT_FROM = 64
 """Entries or frames from which on counts are exact; with fewer they are lower bounds."""
 
-Counts = NDArray[int64]
 Sizes = int | str | Iterable[int | str]
 
 
@@ -270,6 +271,8 @@ def curve_of(
     read_aheads: Sequence[Mapping[str, int]],
 ) -> PageSizeCurve:
     """The curve of one page size from what the core tells of it, and of all that reads ahead."""
+    import numpy
+
     *misses, write_backs = (numpy.frombuffer(column, dtype="<i8") for column in columns)
     second = (sum(counts.values()) for counts in told["second_tlb_misses"])
     policy_faults: dict[str, dict[int, int]] = {}
@@ -293,7 +296,9 @@ def curve_of(
 
 def at(counts: Counts, sizes: ArrayLike, what: str) -> Counts:
     """The counts at these sizes; the last one holds beyond."""
-    places = numpy.asarray(sizes, dtype=int64)
+    import numpy
+
+    places = numpy.asarray(sizes, dtype=numpy.int64)
     if places.size and places.min() < 1:
         raise UsageError(f"at least one {what} is needed, not {places.min()}")
     found: Counts = counts[numpy.minimum(places, len(counts) - 1)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,6 @@ from pagewise.commands.options import Json
 from pagewise.reference_curves import (
     EXACT_FROM,
     PAGE_SIZES,
-    Counts,
     PageSizeCurve,
     frames_of,
     sizes_of,
@@ -20,6 +19,9 @@ from pagewise.reference_curves import (
 from pagewise.reference_curves import curves as read_curves
 from pagewise.terminal import figures, say, show, show_json, watched
 from pagewise.units import format_count, format_share, format_size
+
+if TYPE_CHECKING:
+    from pagewise.reference_curves import Counts
 
 EXAMPLES = (
     "pagewise curves ls.pwf --page-sizes 4KiB,16KiB,64KiB --frames 1MiB,4MiB",
