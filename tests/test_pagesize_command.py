@@ -2,13 +2,16 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 import pagewise as pw
+from pagewise.capture.run import PLUGIN
 from pagewise.cli import run
 from pagewise.commands.pagesize import app
+from pagewise.references import is_references
 
 PIECES = 1200
 """Of 512 bytes, each in a page of 4 KiB of its own: a footprint of 4.7 MiB."""
@@ -79,6 +82,21 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
 def test_what_makes_no_sense_is_refused(trace, capsys, words, told):
     assert run(["pagesize", *words, str(trace)]) == 2
     assert told in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not PLUGIN.exists() or any(shutil.which(name) is None for name in ("qemu-x86_64", "xz")),
+    reason="needs qemu-user, the capture plugin and xz",
+)
+def test_a_program_is_captured_and_its_trace_kept(tmp_path, capfd):
+    trace = tmp_path / "xz.pwf"
+    words = ["--max-refs", "20000000", "--keep", str(trace), "--", "xz", "-k", "-c", sys.executable]
+    assert run(["pagesize", "--memory", "100%", "--json", *words]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert found["trace"] == str(trace) and is_references(trace)
+    assert found["program"]["references"] >= 20_000_000
+    assert found["advice"]["page_bytes"] >= 4096
 
 
 def test_the_other_commands_of_the_group_keep_their_names(capsys):
