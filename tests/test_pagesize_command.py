@@ -60,6 +60,10 @@ def test_options_reach_the_model(trace, capsys):
     assert (found["assumed"]["model"], found["assumed"]["margin"]) == ("sampled", 0)
 
 
+def test_options_may_follow_the_trace(trace, capsys):
+    assert answered(capsys, trace, "--memory", "2MiB")["memory_bytes"] == 2 << 20
+
+
 def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
     page = tmp_path / "answer.html"
     assert run(["pagesize", "--memory", "2MiB", "--report", str(page), str(trace)]) == 0

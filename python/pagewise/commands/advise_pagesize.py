@@ -42,7 +42,11 @@ def pagesize(
     ],
     storage: Annotated[
         str,
-        typer.Option(metavar="DEVICE", help="Where pages come back from: of `pagewise devices`."),
+        typer.Option(
+            metavar="DEVICE",
+            help="Where pages come back from: storage of `pagewise devices`, such as optane-ssd, "
+            "or a file of `pagewise devices probe`.",
+        ),
     ],
     target: Annotated[
         str | None,
@@ -63,7 +67,7 @@ def pagesize(
 ) -> None:
     """Say which page size to take, what it gains and costs, how to set it and how to undo it.
 
-    Only sizes that the target has are taken; the regret says what that costs against the best
+    Only sizes that the target has are taken; the answer says what that costs against the best
     of 1 to 32 KiB.
     """
     from pagewise.advice.page_size.advise import advise_page_size

@@ -49,7 +49,6 @@ def _group() -> None:
 app.command(
     pagesize_choose.NAME,
     epilog="\n\n".join(f"Example: {example}" for example in pagesize_choose.EXAMPLES),
-    context_settings={"allow_interspersed_args": False},
 )(pagesize_choose.choose)
 app.command("check", epilog=f"Example: {pagesize_check.EXAMPLES[0]}")(pagesize_check.check)
 app.command("verify", epilog=f"Example: {pagesize_verify.EXAMPLES[0]}")(pagesize_verify.verify)

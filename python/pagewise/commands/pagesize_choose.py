@@ -44,8 +44,8 @@ def choose(
         str,
         typer.Option(
             metavar="DEVICE",
-            help="Where pages come back from: a name of `pagewise devices` with a [transfer], or a "
-            "file of `pagewise devices probe`.",
+            help="Where pages come back from: storage of `pagewise devices`, such as optane-ssd, "
+            "or a file of `pagewise devices probe`.",
         ),
     ] = "ufs-3.1",
     target: Annotated[

@@ -19,6 +19,7 @@ from pagewise.terminal import figures, show, show_json, watched
 EXAMPLES = (
     "pagewise study multiswap",
     "pagewise study nvm-cache --report nvm-cache.html",
+    "pagewise study page-size --report page-size.html",
     "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
     "pagewise study predict examples/phone-1g",
 )

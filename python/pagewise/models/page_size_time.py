@@ -136,7 +136,7 @@ def storage_of(text: str) -> Storage:
     if transfer is None:
         raise UsageError(
             f"{device['name']}: what a page of another size takes is not known",
-            hint="take a device with a [transfer] table, such as optane-ssd, or measure your own: "
+            hint="take optane-ssd, optane-pmem, zram-lz4, ufs-3.1 or hdd, or measure your own: "
             "pagewise devices probe FOLDER",
         )
     setup, bandwidth = transfer["setup_ns"], transfer["bandwidth_mb_s"]

@@ -123,19 +123,18 @@ def sized(inputs: Inputs, shown: set[str]) -> Finding | None:
     advice, program = answer["advice"], recording_name(answer["trace"])
     gain = advice["gain"]
     if advice["page_bytes"] == PAGE_BYTES:
-        statement = f"pages are best for {program} of those that {advice['target']} has."
+        statement = f"pages are right for {program}: no size of {advice['target']} gains enough."
+        detail = f"with {format_size(answer['memory_bytes'])} and {advice['storage']}"
     else:
         statement = (
             f"pages save {program} {format_share(gain['typical'])} of the time per "
             f"reference, for {format_number(advice['footprint_factor'], 3)} times the memory."
         )
-    return Finding(
-        format_size(advice["page_bytes"]),
-        statement,
-        f"{format_share(gain['low'])} to {format_share(gain['high'])} with 10 % more or less "
-        f"memory and the range of {advice['storage']}",
-        "page-size",
-    )
+        detail = (
+            f"{format_share(gain['low'])} to {format_share(gain['high'])} with 10 % more or less "
+            f"memory and the range of {advice['storage']}"
+        )
+    return Finding(format_size(advice["page_bytes"]), statement, detail, "page-size")
 
 
 def simulated(inputs: Inputs) -> Finding | None:

@@ -11,7 +11,7 @@ from pagewise.huge_pages import settings
 from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, MARGIN, Choice, choose
 from pagewise.models.page_size_curves import FRAMES_MIN, Curves, footprint_bytes
 from pagewise.models.page_size_time import TODAY, Model, Terms, storage_of
-from pagewise.units import format_size, parse_share, parse_size
+from pagewise.units import format_percent, format_size, parse_share, parse_size
 
 SCHEMA = "pagewise.advice-page-size/1"
 
@@ -84,8 +84,8 @@ def _notes(choice: Choice, target: Target, is_short: bool) -> list[str]:
         )
     if choice.ideal_bytes in IDEAL_BYTES and choice.regret > 0:
         notes.append(
-            f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes; "
-            "the regret says what it costs not to have it"
+            f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes; not "
+            f"to have it costs {format_percent(choice.regret)}"
         )
     if target.is_transparent and not is_larger and _gives_unasked():
         notes.append(

@@ -31,7 +31,7 @@ def panel(inputs: Inputs) -> Panel | None:
         "method",
         "Method",
         "Counts are exact replays of the recordings. Times are counts multiplied by the devices' "
-        "typical time for one 4 KiB page, without queueing.",
+        "typical time for one page, without queueing.",
         tables=[
             Table("method-facts", "How this page was made", FACTS, facts, is_open=True),
             Table("inputs", "Inputs and their sha256", HASHES, sources, is_open=True),
