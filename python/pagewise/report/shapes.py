@@ -190,6 +190,8 @@ ADVICE = {
     "notes": [TEXT],
 }
 
+DENOMINATOR = Plain("memory or cpu", lambda value: value in ("memory", "cpu"))
+
 PAGE_SIZE = {
     "trace": TEXT,
     "program": {
@@ -200,7 +202,12 @@ PAGE_SIZE = {
     },
     "assumed": {
         "storage": TEXT,
-        "terms": {"references": TEXT, "cold": TEXT, "tlb_levels": COUNT, "readahead_bytes": COUNT},
+        "terms": {
+            "references": DENOMINATOR,
+            "cold": TEXT,
+            "tlb_levels": COUNT,
+            "readahead_bytes": COUNT,
+        },
     },
     "memory_bytes": COUNT,
     "advice": {
