@@ -197,6 +197,8 @@ def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "is not a program" in refused(folder)
     assert "without end" in refused(looping)
     assert "is made for machine 8" in refused(foreign)
+    looping.write_text("#!/no/such/shell\n")
+    assert f"{looping} is a script, and its interpreter /no/such/shell" in refused(looping)
     text.chmod(0o755)
     assert "neither a program nor a script" in refused(text)
     assert cli.run(["capture", "-o", str(tmp_path / "no" / "t.pwf"), "--", "/bin/true"]) == 3
@@ -204,3 +206,25 @@ def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     (tmp_path / "t.pwf").write_bytes(b"mine")
     assert cli.run(["capture", "-o", str(tmp_path / "t.pwf"), "--", "/bin/true"]) == 2
     assert (tmp_path / "t.pwf").read_bytes() == b"mine"
+
+
+def test_the_trace_replaces_no_file_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    program, script, link = (tmp_path / name for name in ("program", "script", "link"))
+    program.write_bytes(Path("/bin/true").read_bytes())
+    script.write_text(f"#!{program}\n")
+    link.symlink_to(program)
+    for path in (program, script):
+        path.chmod(0o755)
+    for output, command in (
+        (program, [program]),
+        (link, [program]),
+        (program, [script]),
+        (script, [script]),
+        (script, ["/bin/cat", script]),
+    ):
+        before = output.read_bytes()
+        assert cli.run(["capture", "--force", "-o", *map(str, [output, "--", *command])]) == 2
+        assert "belongs to the command" in capsys.readouterr().err
+        assert output.read_bytes() == before

@@ -103,6 +103,14 @@ def test_a_program_is_captured_and_its_trace_kept(tmp_path, capfd):
     assert found["advice"]["page_bytes"] >= 4096
 
 
+@pytest.mark.parametrize("holds", [b"", b"PWRE", bytes(5000)])
+def test_a_file_that_is_no_trace_is_called_that(tmp_path, capsys, holds):
+    path = tmp_path / "damaged.pwf"
+    path.write_bytes(holds)
+    assert run(["pagesize", str(path)]) == 3
+    assert "damaged.pwf: neither a trace" in capsys.readouterr().err
+
+
 def test_the_other_commands_of_the_group_keep_their_names(capsys):
     names = {command.name for command in app.registered_commands}
     assert {"check", "verify", "undo", "apply", "choose"} <= names

@@ -74,7 +74,12 @@ def find(command: Sequence[str]) -> Program:
             target, root = emulated(path)
             return Program(path, name, arguments, target.architecture, root, tuple(notes))
         arguments = (*interpreter[1:], path, *arguments)
-        path = name = located(interpreter[0])
+        try:
+            path = name = located(interpreter[0])
+        except UsageError as error:
+            error.args = (f"{path} is a script, and its interpreter {error}",)
+            error.hint = "correct its first line, or install the interpreter"
+            raise
     raise UsageError(f"{command[0]}: its interpreters are scripts of scripts without end")
 
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -55,6 +55,12 @@ def capture(
     if not os.access(folder, os.W_OK):
         raise UnwritableOutput(f"cannot write to the folder {folder}", path=os.fspath(folder))
     program = find(command)
+    if is_among(output, (program.path, *program.arguments)):
+        raise UsageError(
+            f"{os.fspath(output)} belongs to the command",
+            hint="write the trace to another file",
+            path=os.fspath(output),
+        )
     qemu = program.qemu()
     if not PLUGIN.exists():
         raise Missing("the capture plugin is not built", hint="run make build; it takes gcc")
@@ -100,6 +106,13 @@ def capture(
         **outcome(process.returncode, report["stop"]),
         "notes": notes(program, report, threads),
     }
+
+
+def is_among(output: PathLike, words: Iterable[str]) -> bool:
+    """Whether a word of the command names the very file that the trace would replace."""
+    return os.path.exists(output) and any(
+        os.path.exists(word) and os.path.samefile(output, word) for word in words
+    )
 
 
 def pipe(stack: ExitStack) -> tuple[int, int]:

@@ -23,11 +23,15 @@ def captured(
     """The path of a trace of this command, by `pagewise capture`; gone afterwards unless kept.
 
     Ends the command line as the capture ended where it was interrupted or failed. Raises
-    UnreadableInput where there is neither a file nor a program of that name.
+    UnreadableInput for what is no program; a damaged trace ends here too.
     """
     name = command[0]
-    if not Path(name).exists() and shutil.which(name) is None:
-        raise UnreadableInput(f"{name}: neither a trace of memory references nor a program")
+    if shutil.which(name) is None:
+        raise UnreadableInput(
+            f"{name}: neither a trace of memory references nor a program",
+            hint="a program is executable, and is given by its path or found in PATH",
+            path=name,
+        )
     with TemporaryDirectory(prefix="pagewise-") as folder:
         trace = str(keep or Path(folder) / f"{Path(name).name}.pwf")
         limit = [] if max_refs is None else ["--max-refs", str(max_refs)]
