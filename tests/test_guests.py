@@ -123,16 +123,23 @@ GUEST = {"name": "a", "workload": "a.pwf", "memory": "80%", "storage": "hdd"}
         ({"vm": [{}]}, "needs 'name'"),
         ({"vm": [GUEST | {"name": "../a"}]}, "not a name"),
         ({"vm": [GUEST | {"name": ".."}]}, "not a name"),
+        ({"vm": [GUEST | {"name": "a" * 65}]}, "not a name"),
         ({"vm": [GUEST, GUEST]}, "two guests are named 'a'"),
         ({"vm": [GUEST | {"storag": "hdd"}]}, "vm 'a' has unknown entries: storag"),
         ({"vm": [{"name": "a", "workload": "a.pwf", "storage": "hdd"}]}, "needs 'memory'"),
         ({"vm": [GUEST | {"architecture": "mips"}]}, "no architecture 'mips'"),
         ({"vm": [GUEST | {"host_huge_pages": "no"}]}, "true or false"),
         ({"vm": [GUEST | {"kernel_arguments": "a\nb"}]}, "one line"),
-        ({"vm": [GUEST | {"system_memory": "lots"}]}, "not a size"),
+        ({"vm": [GUEST | {"system_memory": "lots"}]}, "vm 'a': system_memory: not a size"),
+        ({"vm": [GUEST | {"system_memory": float("inf")}]}, "system_memory: inf is no size"),
+        ({"vm": [GUEST | {"system_memory": True}]}, "system_memory: True is no size"),
         ({"vm": [GUEST], "kernels": {"mips": {}}}, "unknown entries: mips"),
         ({"vm": [GUEST], "kernels": {"arm64": "vmlinuz"}}, "no table"),
         ({"vm": [GUEST], "kernels": {"arm64": {"big": "vmlinuz"}}}, "not a size"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"2MiB": "k"}}}, "no base page of this"),
+        ({"vm": [GUEST], "kernels": {"x86-64": {"16KiB": "k"}}}, "no base page of this"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": ["k"]}}}, "no path on one line"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": "k\n-snapshot"}}}, "no path on one line"),
     ],
 )
 def test_what_a_file_is_refused_for(spec: dict[str, object], complaint: str) -> None:
@@ -145,6 +152,9 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         load(tmp_path / "absent.toml")
     path = tmp_path / "bad.toml"
     path.write_text("[[vm]\n")
+    with pytest.raises(UsageError, match="not a TOML file"):
+        load(path)
+    path.write_text("vm = " + "[" * 5000 + "]" * 5000)
     with pytest.raises(UsageError, match="not a TOML file"):
         load(path)
     path.write_text("vms = 1\n")

@@ -23,6 +23,7 @@ Paths count from the file's folder.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ from typing import Any
 
 from pagewise.errors import UsageError
 from pagewise.spec_files import read_toml, require_known, require_table, require_text
-from pagewise.units import parse_size
+from pagewise.units import PAGE_BYTES, format_size, parse_size
 
 DEFAULTS = {
     "architecture": "x86-64",
@@ -41,8 +42,12 @@ DEFAULTS = {
 SHARED_KEYS = {"storage", *DEFAULTS}
 TOP_KEYS = SHARED_KEYS | {"kernels", "vm"}
 VM_KEYS = SHARED_KEYS | {"name", "workload", "memory"}
-ARCHITECTURES = ("x86-64", "arm64")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+BASE_PAGES = {
+    "x86-64": (PAGE_BYTES,),
+    "arm64": (PAGE_BYTES, 4 * PAGE_BYTES, 16 * PAGE_BYTES),
+}
+"""By architecture, the base pages that its kernels are built with."""
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Names become folders."""
 
 
@@ -81,8 +86,8 @@ def parse(spec: Mapping[str, Any], folder: Path) -> list[Guest]:
     kernels = _kernels(spec.get("kernels", {}), folder)
     shared = {name: spec[name] for name in SHARED_KEYS if name in spec}
     guests = [_guest(table, shared, kernels, folder) for table in tables]
-    names = [guest.name for guest in guests]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    names = Counter(guest.name for guest in guests)
+    if twice := next((name for name, count in names.items() if count > 1), None):
         raise UsageError(f"two guests are named {twice!r}")
     return guests
 
@@ -98,12 +103,14 @@ def _guest(
     name = require_text(own, "name", "[[vm]]")
     where = f"vm {name!r}"
     if not NAME.fullmatch(name):
-        raise UsageError(f"{where}: not a name", hint="letters, digits, and . _ - after the first")
+        raise UsageError(
+            f"{where}: not a name", hint="up to 64 letters, digits, and . _ - after the first"
+        )
     require_known(own, VM_KEYS, where)
     table = {**DEFAULTS, **shared, **own}
     architecture = str(table["architecture"])
-    if architecture not in ARCHITECTURES:
-        known = " and ".join(ARCHITECTURES)
+    if architecture not in BASE_PAGES:
+        known = " and ".join(BASE_PAGES)
         raise UsageError(f"{where}: no architecture {architecture!r}", hint=f"there is {known}")
     if not isinstance(table["host_huge_pages"], bool):
         raise UsageError(f"{where}: host_huge_pages is true or false")
@@ -116,20 +123,43 @@ def _guest(
         memory=require_text(table, "memory", where),
         storage=require_text(table, "storage", where),
         architecture=architecture,
-        system_memory_bytes=parse_size(table["system_memory"]),
+        system_memory_bytes=_size(table["system_memory"], f"{where}: system_memory"),
         kernel_arguments=arguments,
         has_host_huge_pages=table["host_huge_pages"],
         kernels=kernels.get(architecture, {}),
     )
 
 
+def _size(value: object, where: str) -> int:
+    """Bytes of an entry. Raises UsageError that names it."""
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise UsageError(f"{where}: {value!r} is no size", hint='write for example "256MiB"')
+    try:
+        return parse_size(value)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}", hint=error.hint) from error
+
+
 def _kernels(value: object, folder: Path) -> dict[str, dict[int, Path]]:
     """``[kernels.ARCHITECTURE]``: images by base page."""
-    require_known(value, set(ARCHITECTURES), "[kernels]")
+    require_known(value, set(BASE_PAGES), "[kernels]")
     return {
-        architecture: {
-            parse_size(size): folder / str(image)
+        architecture: dict(
+            _kernel(architecture, size, image, folder)
             for size, image in require_table(images, f"[kernels.{architecture}]").items()
-        }
+        )
         for architecture, images in require_table(value, "[kernels]").items()
     }
+
+
+def _kernel(architecture: str, size: str, image: object, folder: Path) -> tuple[int, Path]:
+    """The base page and the image of one kernel."""
+    where = f"[kernels.{architecture}] {size!r}"
+    page_bytes, known = _size(size, where), BASE_PAGES[architecture]
+    if page_bytes not in known:
+        offered = ", ".join(map(format_size, known))
+        raise UsageError(f"{where}: no base page of this architecture", hint=f"it has {offered}")
+    # A line break would end the kernel's name in qemu.args, and libvirt.xml knows no other control.
+    if not isinstance(image, str) or not str(folder / image).isprintable():
+        raise UsageError(f"{where}: {image!r} is no path on one line")
+    return page_bytes, folder / image

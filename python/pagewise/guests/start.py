@@ -14,12 +14,10 @@ from xml.etree import ElementTree
 
 from pagewise.advice.page_size import arm64, machines, mthp
 from pagewise.advice.setting import Setting
-from pagewise.guests.spec import Guest
+from pagewise.guests.spec import BASE_PAGES, Guest
 from pagewise.huge_pages.settings import GENERAL, SWITCHES
 from pagewise.units import MIB, PAGE_BYTES
 
-BASE_PAGES = (PAGE_BYTES, 4 * PAGE_BYTES, 16 * PAGE_BYTES)
-"""Those of arm64: 4, 16 and 64 KiB."""
 NONE_UNASKED = "transparent_hugepage=madvise"
 
 
@@ -38,7 +36,7 @@ def sizes(guest: Guest) -> list[int]:
     """Bytes of the pages that the guest could have."""
     if guest.architecture == "x86-64":
         return list(mthp.USUAL)
-    return sorted(guest.kernels) or list(BASE_PAGES)
+    return sorted(guest.kernels) or list(BASE_PAGES[guest.architecture])
 
 
 def start(guest: Guest, memory_bytes: int, page_bytes: int) -> Start:
@@ -70,7 +68,7 @@ def in_the_guest(guest: Guest, page_bytes: int) -> list[Setting]:
         return []
     if guest.architecture == "x86-64":
         return [mthp.by_tmpfiles(page_bytes), mthp.at_boot(page_bytes)]
-    return arm64.kernel_16k() if page_bytes == BASE_PAGES[1] else arm64.kernel_64k()
+    return arm64.kernel_16k() if page_bytes == 4 * PAGE_BYTES else arm64.kernel_64k()
 
 
 def qemu_arguments(name: str, start: Start) -> str:
