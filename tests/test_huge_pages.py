@@ -124,9 +124,10 @@ def test_a_switch_that_refuses(switches: Path, log: Path) -> None:
     assert present(switches) == WORDS
 
 
-def test_a_log_that_was_cut_off(switches: Path, log: Path) -> None:
+@pytest.mark.parametrize("holds", [json.dumps(WORDS)[:-4].encode(), b"[1]", b"\xff"])
+def test_a_log_that_was_cut_off(switches: Path, log: Path, holds: bytes) -> None:
     log.parent.mkdir()
-    log.write_text(json.dumps(WORDS)[:-4])
+    log.write_bytes(holds)
     with pytest.raises(UnreadableInput, match="nothing was changed"):
         put_back(switches, log)
 

@@ -136,12 +136,12 @@ def _write_log(log: TextIO, words: Mapping[str, str]) -> None:
 def _put_back(log: TextIO, switches: Path) -> dict[str, str]:
     """Sets every switch that is not as logged, and empties the log."""
     log.seek(0)
-    text = log.read()
-    if not text:
-        return {}
     try:
-        logged = json.loads(text)
-    except ValueError as error:
+        text = log.read()
+        if not text:
+            return {}
+        logged = {str(name): str(word) for name, word in json.loads(text).items()}
+    except (ValueError, AttributeError) as error:
         # It is written whole before the first change, so nothing was changed yet.
         raise UnreadableInput(
             f"{log.name}: cut off while it was written; nothing was changed then",
