@@ -81,6 +81,7 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
         (["--target", "vax"], "vax"),
         (["--readahead", "48KiB"], "power of two"),
         (["--verify"], "runs the program"),
+        (["--report", "office.pwf"], "end it in .html"),
     ],
 )
 def test_what_makes_no_sense_is_refused(trace, capsys, words, told):

@@ -121,6 +121,9 @@ def choose(
     is_trace = len(words) == 1 and is_references(words[0])
     if verify and is_trace:
         raise UsageError("--verify runs the program", hint="give -- COMMAND instead of its trace")
+    if report is not None and report.suffix != ".html":
+        # A report replaces what is there: never a trace or a program, on a slip of the hand.
+        raise UsageError(f"--report {report}: no name of a report", hint="end it in .html")
     terms = Terms(
         references=references,
         cold=first_touches,
