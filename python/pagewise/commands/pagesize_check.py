@@ -12,6 +12,8 @@ from pagewise.terminal import printable, say, show, show_json
 from pagewise.units import format_size
 
 EXAMPLES = ("pagewise pagesize check /usr/bin/env",)
+X86 = ("x86", "x86-64")
+"""Machines without base pages larger than 4 KiB."""
 
 
 def check(
@@ -39,6 +41,8 @@ def check(
         return int(bool(result["fails"]))
     # One line each to grep in, however long a path is.
     show(*(Text(printable(line), no_wrap=True, overflow="ignore") for line in _problems(result)))
+    if result["fails"] and all(file["machine"] in X86 for file in result["files"]):
+        say("note: x86 has no base pages but 4 KiB; there this serves Android's emulator and store")
     if not result["files"]:
         say("note: no program, library or package was found")
     return int(bool(result["fails"]))
