@@ -82,6 +82,7 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
         (["--readahead", "48KiB"], "power of two"),
         (["--verify"], "runs the program"),
         (["--report", "office.pwf"], "end it in .html"),
+        (["--keep", "office.pwf"], "is a trace already"),
     ],
 )
 def test_what_makes_no_sense_is_refused(trace, capsys, words, told):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.text import Text
@@ -23,6 +23,37 @@ EXAMPLES = (
     "pagewise advise pagesize --memory 80% --storage ufs-3.1 --verify -- xz -k -c /bin/bash",
 )
 
+# What `pagewise pagesize` asks as well.
+Memory: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE|SHARE", help="Memory of the program: 64MiB, or 80% of its footprint."
+    ),
+]
+Storage: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="DEVICE",
+        help="Where pages come back from: storage of `pagewise devices`, such as optane-ssd, "
+        "or a file of `pagewise devices probe`.",
+    ),
+]
+TargetName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TARGET",
+        help=f"Where it is to be set: {', '.join(row.name for row in TARGETS)}; default: "
+        "transparent huge pages of this kind of machine.",
+    ),
+]
+Verify: TypeAlias = Annotated[
+    bool,
+    typer.Option("--verify", help="Try the size on the program as well: needs root."),
+]
+Rounds: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size, to verify.")
+]
+
 
 def pagesize(
     words: Annotated[
@@ -34,35 +65,11 @@ def pagesize(
             show_default=False,
         ),
     ],
-    memory: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE|SHARE", help="Memory of the program: 64MiB, or 80% of its footprint."
-        ),
-    ],
-    storage: Annotated[
-        str,
-        typer.Option(
-            metavar="DEVICE",
-            help="Where pages come back from: storage of `pagewise devices`, such as optane-ssd, "
-            "or a file of `pagewise devices probe`.",
-        ),
-    ],
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TARGET",
-            help=f"Where it is to be set: {', '.join(row.name for row in TARGETS)}; default: "
-            "transparent huge pages of this kind of machine.",
-        ),
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Try the size on the program as well: needs root."),
-    ] = False,
-    rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size, to verify.")
-    ] = 5,
+    memory: Memory,
+    storage: Storage,
+    target: TargetName = None,
+    verify: Verify = False,
+    rounds: Rounds = 5,
     json: Json = False,
 ) -> None:
     """Say which page size to take, what it gains and costs, how to set it and how to undo it.

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from pagewise.advice.page_size import TARGETS
 from pagewise.commands import advise_pagesize
+from pagewise.commands.advise_pagesize import Memory, Rounds, Storage, TargetName, Verify
 from pagewise.commands.captured import captured
 from pagewise.commands.options import Json
 from pagewise.errors import UsageError
@@ -34,28 +34,9 @@ def choose(
             show_default=False,
         ),
     ],
-    memory: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE|SHARE", help="Memory of the program: 64MiB, or 80% of its footprint."
-        ),
-    ] = "80%",
-    storage: Annotated[
-        str,
-        typer.Option(
-            metavar="DEVICE",
-            help="Where pages come back from: storage of `pagewise devices`, such as optane-ssd, "
-            "or a file of `pagewise devices probe`.",
-        ),
-    ] = "ufs-3.1",
-    target: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TARGET",
-            help=f"Where it is to be set: {', '.join(row.name for row in TARGETS)}; default: "
-            "transparent huge pages of this kind of machine.",
-        ),
-    ] = None,
+    memory: Memory = "80%",
+    storage: Storage = "ufs-3.1",
+    target: TargetName = None,
     model: Annotated[
         Literal["exact", "paper", "sampled"],
         typer.Option(
@@ -100,13 +81,8 @@ def choose(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE.html", help="Also write the answer as HTML.")
     ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Try the size on the program as well: needs root."),
-    ] = False,
-    rounds: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size, to verify.")
-    ] = 5,
+    verify: Verify = False,
+    rounds: Rounds = 5,
     json: Json = False,
 ) -> None:
     """Say which page size a program should have, what it gains and costs, and how to set it.
@@ -121,6 +97,11 @@ def choose(
     is_trace = len(words) == 1 and is_references(words[0])
     if verify and is_trace:
         raise UsageError("--verify runs the program", hint="give -- COMMAND instead of its trace")
+    if is_trace and (keep is not None or max_refs is not None):
+        raise UsageError(
+            "--keep and --max-refs are for a capture",
+            hint=f"{words[0]} is a trace already; leave them out",
+        )
     if report is not None and report.suffix != ".html":
         # A report replaces what is there: never a trace or a program, on a slip of the hand.
         raise UsageError(f"--report {report}: no name of a report", hint="end it in .html")
