@@ -22,14 +22,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 from resident import Residents, groups, residents, zram_area
-from touches import TOUCH, counters, swap_file
+from touches import TOUCH, counters, swap_file, without_readahead
 
 from pagewise.studies.bootstrap import interval
 
@@ -127,17 +126,6 @@ def blocks(
     with residents(commands, budget_mib) as programs:
         programs.ask(requests)
         return [block(programs, requests, folder) for _ in range(count)]
-
-
-@contextmanager
-def without_readahead() -> Iterator[None]:
-    cluster = Path("/proc/sys/vm/page-cluster")
-    before = cluster.read_text()
-    cluster.write_text("0")
-    try:
-        yield
-    finally:
-        cluster.write_text(before)
 
 
 def totals_and_owners(folder: Path) -> list[tuple[str, str, str]]:

@@ -45,3 +45,15 @@ def swap_file(folder: Path, mib: int) -> Iterator[Path]:
         subprocess.run(["swapoff", path], check=True)
         path.unlink()
     assert str(path) not in Path("/proc/swaps").read_text()
+
+
+@contextmanager
+def without_readahead() -> Iterator[None]:
+    """Each read of a swap device is then the faulting page's own."""
+    cluster = Path("/proc/sys/vm/page-cluster")
+    before = cluster.read_text()
+    cluster.write_text("0")
+    try:
+        yield
+    finally:
+        cluster.write_text(before)

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 from agent import AGENT, refusal
-from touches import TOUCH, counters, swap_file
+from touches import TOUCH, counters, swap_file, without_readahead
 
 import pagewise as pw
 from pagewise import _core
@@ -92,22 +92,10 @@ def test_totals_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
     assert events["device_write"] == pytest.approx(swapped_out, rel=0.01)
 
 
-@pytest.fixture
-def without_readahead() -> Iterator[None]:
-    """Each read of a swap device is then the faulting page's own."""
-    cluster = Path("/proc/sys/vm/page-cluster")
-    before = cluster.read_text()
-    cluster.write_text("0")
-    try:
-        yield
-    finally:
-        cluster.write_text(before)
-
-
-@pytest.mark.usefixtures("without_readahead")
 def test_reads_in_faults_are_of_pages_that_their_process_owns(budget: Path, tmp_path: Path) -> None:
     recording = tmp_path / "owners.pgr"
-    finished = record(recording, budget, TOUCH.format(mib=80, touches=20_000))
+    with without_readahead():
+        finished = record(recording, budget, TOUCH.format(mib=80, touches=20_000))
     assert finished.returncode == 0, finished.stderr
     answer = subprocess.run(
         [PAGEWISE, "info", recording, "--json"], capture_output=True, text=True, check=True
