@@ -18,7 +18,7 @@ import pytest
 from pagewise.advice.page_size import machines, mthp
 from pagewise.capture.run import PLUGIN
 from pagewise.huge_pages import settings
-from pagewise.huge_pages.verify import ProgramFailed, measure, verify
+from pagewise.huge_pages.verify import LAUNCHER, ProgramFailed, measure, verify
 
 SIZE = 65536
 PAGEWISE = [sys.executable, "-m", "pagewise", "pagesize"]
@@ -133,6 +133,15 @@ def test_killed_in_the_middle() -> None:
     assert f"{settings.switch(SIZE)}: {before[settings.switch(SIZE)]}" in undone.stdout
     again = subprocess.run([*PAGEWISE, "undo"], capture_output=True, text=True, check=True)
     assert "nothing was left changed" in again.stderr
+
+
+def test_nothing_starts_for_who_has_ended(tmp_path: Path) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    words = [str(LAUNCHER), str(ended.pid), "1", "base", "touch", str(tmp_path / "started")]
+    run = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    assert run.returncode == 1 and run.stderr == "who started this has ended\n"
+    assert not run.stdout and not list(tmp_path.iterdir())
 
 
 def assert_gone(processes: list[int]) -> None:

@@ -1,4 +1,4 @@
-"""Runs a program and writes what it used. Usage: launcher.py FD huge|base COMMAND...
+"""Runs a program and writes what it used. Usage: launcher.py PARENT FD huge|base COMMAND...
 
 `measure` runs this file as a small process of its own, for three reasons: Linux counts the memory
 of the process that starts a program into the program's ``ru_maxrss``; what bars huge pages is
@@ -31,11 +31,13 @@ def main() -> int:
 
     The last is absent where the program used less than this process.
     """
-    report, pages, command = int(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    parent, report, pages, command = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4:]
     os.set_inheritable(report, False)
     prctl = ctypes.CDLL(None).prctl
     signal.signal(signal.SIGTERM, end_all)
     prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        sys.exit("who started this has ended")  # before the line above could tell
     if pages == "base" and prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0:
         sys.exit("this kernel does not let huge pages be barred")
     try:

@@ -110,11 +110,11 @@ def measure(command: Sequence[str], pages: str) -> dict[str, float]:
     environment = glibc.asking(os.environ) if pages == "huge" else dict(os.environ)
     reading, writing = os.pipe()
     # Without -I and -S the launcher would be larger than many a program that it measures.
-    words = [sys.executable, "-I", "-S", str(LAUNCHER), str(writing), pages, *command]
+    words = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), str(writing), pages]
     with open(reading, "rb") as report:
         try:
             launched = subprocess.Popen(
-                words,
+                [*words, *command],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
