@@ -119,6 +119,12 @@ def test_decisions_are_pure(crate: str, forbidden: str) -> None:
         assert not found, f"{relative(path)} uses {found and found[0]}"
 
 
+def test_retention_allocates_nothing() -> None:
+    for path in (ROOT / "crates/policy/src/retention").glob("*.rs"):
+        found = re.search(r"\b(Vec|Box|String|Arc|Rc|BTree\w+|vec!|format!)", path.read_text())
+        assert not found, f"{relative(path)} uses {found and found[0]}, yet runs inside malloc"
+
+
 def test_only_trace_knows_foreign_formats() -> None:
     for path in files(".rs"):
         if not relative(path).startswith(("crates/trace/", "fuzz/")):

@@ -1,4 +1,4 @@
-//! Pure decisions: what to evict, what to admit, where to place.
+//! Pure decisions: what to evict, what to admit, where to place, what to keep mapped.
 //!
 //! A policy has no clock, no I/O and no threads; it owns no pages and counts nothing. The driver
 //! (a simulator, or a live pager) keeps the map of where each page is, asks, acts and counts.
@@ -7,5 +7,6 @@ pub mod admission;
 pub mod eviction;
 mod page_set;
 pub mod placement;
+pub mod retention;
 
 pub use page_set::PageSet;

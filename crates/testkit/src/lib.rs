@@ -3,6 +3,7 @@
 pub mod eviction;
 pub mod generate;
 pub mod references;
+pub mod retention;
 mod skip;
 pub mod swap;
 

@@ -1,0 +1,229 @@
+//! What freed memory stays mapped for its next use, and until when (Lazy unmapping, S3).
+//!
+//! The driver owns address space, cuts it into spans of pages and names each by an index of its own.
+//! It reports spans that are freed ([`Retention::deposit`]) and handed out again
+//! ([`Retention::take`]), then performs what [`Retention::next_action`] names until that names
+//! nothing. A preload library and a simulator drive this same object.
+//!
+//! It runs inside `malloc`: nothing here allocates, and no index panics. What is kept of a span lies
+//! in an array of [`Entry`] that the driver owns; one of zero bytes throughout is empty. A span
+//! beyond its end is not retained.
+
+mod ages;
+mod rules;
+
+pub use ages::Entry;
+pub use rules::{CATALOG, HOT_BYTES_MAX, HOT_SHARE_OF_MEMORY, Row, Rules, find, hot_bytes_for};
+
+use ages::Ages;
+use types::{Bytes, Nanos, PAGE_BYTES};
+
+/// A span of free pages, named by the driver: an index into its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Span(pub u32);
+
+/// How a retained span is held.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// Not at all.
+    #[default]
+    Absent,
+    /// Mapped and resident: its next use faults on no page.
+    Hot,
+    /// Lazily freed: the kernel may take its pages whenever memory is short.
+    Lazy,
+}
+
+/// What the driver does with a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// `madvise(MADV_FREE)`; the span stays retained, as [`Stage::Lazy`].
+    LazilyFree(Span),
+    /// `madvise(MADV_DONTNEED)`; the span is no longer retained, its pages read as zero.
+    Discard(Span),
+}
+
+/// The spans that are retained, oldest first in both stages.
+///
+/// hot_pages = sum of pages over the hot list, at most `rules.hot_bytes` once no action is left.
+/// Entries of the lazy list are no younger than those of the hot one.
+#[derive(Debug)]
+pub struct Retention {
+    rules: Rules,
+    hot: Ages,
+    lazy: Ages,
+    hot_pages: u64,
+    lazy_pages: u64,
+    /// Spans deposited until then are discarded, whatever their age.
+    pressure_at: Option<Nanos>,
+}
+
+impl Retention {
+    /// Retains nothing yet.
+    pub const fn new(rules: Rules) -> Retention {
+        Retention {
+            rules,
+            hot: Ages::new(Stage::Hot),
+            lazy: Ages::new(Stage::Lazy),
+            hot_pages: 0,
+            lazy_pages: 0,
+            pressure_at: None,
+        }
+    }
+
+    /// The rules in force.
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The memory in reach has changed: another limit for hot spans from now on.
+    pub fn set_hot_bytes(&mut self, hot_bytes: Bytes) {
+        self.rules.hot_bytes = hot_bytes;
+    }
+
+    /// Pages that are held hot.
+    pub fn hot_pages(&self) -> u64 {
+        self.hot_pages
+    }
+
+    /// Pages that are lazily freed, whether or not the kernel has taken them.
+    pub fn lazy_pages(&self) -> u64 {
+        self.lazy_pages
+    }
+
+    /// `span`, which is not retained, was freed: `pages` pages that are resident as far as known.
+    pub fn deposit(&mut self, entries: &mut [Entry], span: Span, pages: u32, now: Nanos) {
+        if self.hot.append(entries, span, pages, now) {
+            self.hot_pages += u64::from(pages);
+        }
+    }
+
+    /// `span` is handed out, or becomes part of another: it is no longer retained.
+    /// Says how it was held.
+    pub fn take(&mut self, entries: &mut [Entry], span: Span) -> Stage {
+        let (stage, pages) = (Entry::stage_of(entries, span), Entry::pages_of(entries, span));
+        match stage {
+            Stage::Absent => {}
+            Stage::Hot => {
+                self.hot.remove(entries, span);
+                self.hot_pages -= u64::from(pages);
+            }
+            Stage::Lazy => {
+                self.lazy.remove(entries, span);
+                self.lazy_pages -= u64::from(pages);
+            }
+        }
+        stage
+    }
+
+    /// The retained `span` goes on as `successor` with `pages` pages, in its place and at its age: a
+    /// part of it was handed out, or it grew by a neighbour.
+    pub fn replace(&mut self, entries: &mut [Entry], span: Span, successor: Span, pages: u32) {
+        self.resize(entries, span, pages);
+        if successor != span && Entry::stage_of(entries, span) != Stage::Absent {
+            self.ages_of(entries, span).rename(entries, span, successor);
+        }
+    }
+
+    /// The retained `span` falls into two of its age: itself with `pages` pages, and `other`, which
+    /// is not retained, with `other_pages`.
+    pub fn split(
+        &mut self,
+        entries: &mut [Entry],
+        span: Span,
+        pages: u32,
+        other: Span,
+        other_pages: u32,
+    ) {
+        self.resize(entries, span, pages);
+        let stage = Entry::stage_of(entries, span);
+        if stage != Stage::Absent
+            && self.ages_of(entries, span).insert_after(entries, span, other, other_pages)
+        {
+            *self.pages_held(stage) += u64::from(other_pages);
+        }
+    }
+
+    /// Memory is short: everything deposited until `now` is discarded.
+    pub fn pressure(&mut self, now: Nanos) {
+        self.pressure_at = Some(now);
+    }
+
+    /// What is to be done next, already taken for done; none when nothing is left to do at `now`.
+    pub fn next_action(&mut self, entries: &mut [Entry], now: Nanos) -> Option<Action> {
+        self.discard_oldest_lazy(entries, now).or_else(|| self.age_oldest_hot(entries, now))
+    }
+
+    /// When `next_action` will have something to do if nothing else happens; none while it would
+    /// have nothing however long it waits. Earlier than now where it has something already.
+    pub fn due(&self, entries: &[Entry]) -> Option<Nanos> {
+        let lazy = self.lazy.oldest(entries).and_then(|(_, since)| self.rules.discards_at(since));
+        let hot = self.hot.oldest(entries).and_then(|(_, since)| {
+            let discards = self.rules.discards_at(since);
+            [self.rules.lazily_frees_at(since), discards].into_iter().flatten().min()
+        });
+        [lazy, hot].into_iter().flatten().min()
+    }
+
+    /// The span deposited longest ago, which a kernel short of memory would take first.
+    pub fn oldest(&self, entries: &[Entry]) -> Option<Span> {
+        let oldest = self.lazy.oldest(entries).or_else(|| self.hot.oldest(entries));
+        oldest.map(|(span, _)| span)
+    }
+
+    fn discard_oldest_lazy(&mut self, entries: &mut [Entry], now: Nanos) -> Option<Action> {
+        let (span, since) = self.lazy.oldest(entries)?;
+        self.is_discarded(since, now).then(|| {
+            self.take(entries, span);
+            Action::Discard(span)
+        })
+    }
+
+    fn age_oldest_hot(&mut self, entries: &mut [Entry], now: Nanos) -> Option<Action> {
+        let (span, since) = self.hot.oldest(entries)?;
+        if self.is_discarded(since, now) {
+            self.take(entries, span);
+            return Some(Action::Discard(span));
+        }
+        let is_over = self.hot_pages * PAGE_BYTES > self.rules.hot_bytes.0;
+        if !is_over && self.rules.lazily_frees_at(since).is_none_or(|time| now < time) {
+            return None;
+        }
+        let pages = Entry::pages_of(entries, span);
+        self.take(entries, span);
+        self.lazy.append(entries, span, pages, since);
+        self.lazy_pages += u64::from(pages);
+        Some(Action::LazilyFree(span))
+    }
+
+    fn is_discarded(&self, since: Nanos, now: Nanos) -> bool {
+        self.pressure_at.is_some_and(|time| since <= time)
+            || self.rules.discards_at(since).is_some_and(|time| now >= time)
+    }
+
+    fn resize(&mut self, entries: &mut [Entry], span: Span, pages: u32) {
+        let stage = Entry::stage_of(entries, span);
+        if stage != Stage::Absent {
+            let before = Entry::pages_of(entries, span);
+            Entry::set_pages(entries, span, pages);
+            let held = self.pages_held(stage);
+            *held = *held - u64::from(before) + u64::from(pages);
+        }
+    }
+
+    fn ages_of(&mut self, entries: &[Entry], span: Span) -> &mut Ages {
+        match Entry::stage_of(entries, span) {
+            Stage::Lazy => &mut self.lazy,
+            Stage::Hot | Stage::Absent => &mut self.hot,
+        }
+    }
+
+    fn pages_held(&mut self, stage: Stage) -> &mut u64 {
+        match stage {
+            Stage::Lazy => &mut self.lazy_pages,
+            Stage::Hot | Stage::Absent => &mut self.hot_pages,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The rules that retention follows, as data.
+
+use types::{Bytes, Nanos};
+
+/// How much is held hot, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Memory held hot at most. Above it the oldest spans are lazily freed at once: a kernel short
+    /// of memory kills before it tells anybody, so what it cannot take must be little.
+    pub hot_bytes: Bytes,
+    /// Age at which a hot span is lazily freed; none: never by age.
+    pub lazy_after: Option<Nanos>,
+    /// Age at which a span is discarded, so that resident memory says what is in use; none: never
+    /// by age.
+    pub discard_after: Option<Nanos>,
+}
+
+impl Rules {
+    /// Our own: few hot spans, all given back once idle.
+    pub const fn decay(hot_bytes: Bytes) -> Rules {
+        Rules {
+            hot_bytes,
+            lazy_after: Some(Nanos(1_000_000_000)),
+            discard_after: Some(Nanos(5_000_000_000)),
+        }
+    }
+
+    /// The paper's: every page stays mapped for as long as the kernel does not take it, which it
+    /// may at any time.
+    pub const fn paper() -> Rules {
+        Rules { hot_bytes: Bytes(0), lazy_after: None, discard_after: None }
+    }
+
+    pub(super) fn lazily_frees_at(&self, since: Nanos) -> Option<Nanos> {
+        later(since, self.lazy_after)
+    }
+
+    pub(super) fn discards_at(&self, since: Nanos) -> Option<Nanos> {
+        later(since, self.discard_after)
+    }
+}
+
+fn later(since: Nanos, age: Option<Nanos>) -> Option<Nanos> {
+    age.map(|age| Nanos(since.0.saturating_add(age.0)))
+}
+
+/// Hot memory is never more than this.
+pub const HOT_BYTES_MAX: Bytes = Bytes(32 << 20);
+/// Nor more than one part in so many of the memory in reach.
+pub const HOT_SHARE_OF_MEMORY: u64 = 16;
+
+/// The limit of hot memory where `memory` is what the process may still reach: the limit of its
+/// memory cgroup or the memory available on the machine, whichever is less.
+pub const fn hot_bytes_for(memory: Bytes) -> Bytes {
+    let share = memory.0 / HOT_SHARE_OF_MEMORY;
+    if share < HOT_BYTES_MAX.0 { Bytes(share) } else { HOT_BYTES_MAX }
+}
+
+/// Rules with a name.
+#[derive(Debug)]
+pub struct Row {
+    /// What users call them.
+    pub name: &'static str,
+    /// What they do, in one line.
+    pub summary: &'static str,
+    /// The rules for a limit of hot memory, which those without such a limit ignore.
+    pub build: fn(Bytes) -> Rules,
+}
+
+/// All rules.
+pub const CATALOG: &[Row] = &[
+    Row {
+        name: "decay",
+        summary: "up to 32 MiB hot, lazily freed after 1 s, discarded after 5 s",
+        build: Rules::decay,
+    },
+    Row {
+        name: "paper",
+        summary: "all lazily freed at once, held until the kernel takes it",
+        build: |_| Rules::paper(),
+    },
+];
+
+/// The row of that name.
+pub fn find(name: &str) -> Option<&'static Row> {
+    CATALOG.iter().find(|row| row.name == name)
+}

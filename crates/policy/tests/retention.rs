@@ -1,0 +1,192 @@
+//! Retention against its naive model under random histories, and what it owes memory and time.
+
+use policy::retention::{Action, CATALOG, Entry, Retention, Rules, Span, Stage, hot_bytes_for};
+use proptest::prelude::*;
+use testkit::retention as naive;
+use types::{Bytes, Nanos, PAGE_BYTES};
+
+const SPANS: u32 = 40;
+const SECOND: i64 = 1_000_000_000;
+
+/// One step of a history; spans and pages are taken modulo what is possible.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Deposit(u32, u32),
+    Take(u32),
+    Replace(u32, u32, u32),
+    Split(u32, u32, u32),
+    Wait(i64),
+    Pressure,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let (span, pages) = (0..SPANS, 1..60_u32);
+    let step = prop_oneof![
+        4 => (span.clone(), pages.clone()).prop_map(|(span, pages)| Step::Deposit(span, pages)),
+        3 => span.clone().prop_map(Step::Take),
+        1 => (span.clone(), span.clone(), pages.clone())
+            .prop_map(|(span, successor, pages)| Step::Replace(span, successor, pages)),
+        1 => (span.clone(), span, pages).prop_map(|(span, other, pages)| Step::Split(span, other, pages)),
+        3 => (0..2 * SECOND).prop_map(Step::Wait),
+        1 => Just(Step::Pressure),
+    ];
+    prop::collection::vec(step, 1..300)
+}
+
+fn model_rules(rules: Rules) -> naive::Rules {
+    naive::Rules {
+        hot_pages: rules.hot_bytes.pages(),
+        lazy_after_ns: rules.lazy_after.map(|age| age.0),
+        discard_after_ns: rules.discard_after.map(|age| age.0),
+    }
+}
+
+/// Both side by side.
+struct Pair {
+    entries: Vec<Entry>,
+    retention: Retention,
+    model: naive::Model,
+    now: i64,
+}
+
+impl Pair {
+    fn new(rules: Rules) -> Pair {
+        let entries = vec![Entry::default(); SPANS as usize];
+        let model = naive::Model::new(model_rules(rules));
+        Pair { entries, retention: Retention::new(rules), model, now: 0 }
+    }
+
+    fn holds(&self, span: u32) -> bool {
+        self.model.held().iter().any(|held| held.span == span)
+    }
+
+    /// A span that is not retained, the first from `wish` on.
+    fn absent(&self, wish: u32) -> Option<u32> {
+        (0..SPANS).map(|step| (wish + step) % SPANS).find(|&span| !self.holds(span))
+    }
+
+    fn step(&mut self, step: Step) {
+        let Pair { entries, retention, model, .. } = self;
+        match step {
+            Step::Deposit(span, pages) => {
+                if let Some(span) = self.absent(span) {
+                    let now = self.now;
+                    self.retention.deposit(&mut self.entries, Span(span), pages, Nanos(now));
+                    self.model.deposit(span, pages, now);
+                }
+            }
+            Step::Take(span) => {
+                let expected = model.held().iter().find(|held| held.span == span);
+                let expected = expected.map_or(Stage::Absent, stage);
+                assert_eq!(retention.take(entries, Span(span)), expected);
+                model.take(span);
+            }
+            Step::Replace(span, successor, pages) => {
+                let successor = if self.holds(successor) { span } else { successor };
+                self.retention.replace(&mut self.entries, Span(span), Span(successor), pages);
+                self.model.replace(span, successor, pages);
+            }
+            Step::Split(span, other, pages) => {
+                if let Some(other) = self.absent(other).filter(|&other| other != span) {
+                    let entries = &mut self.entries;
+                    self.retention.split(entries, Span(span), pages, Span(other), pages + 1);
+                    self.model.split(span, pages, other, pages + 1);
+                }
+            }
+            Step::Wait(time) => self.now += time,
+            Step::Pressure => {
+                retention.pressure(Nanos(self.now));
+                model.pressure(self.now);
+            }
+        }
+    }
+
+    /// What is to be done now, on which both agree.
+    fn actions(&mut self) -> Vec<Action> {
+        let now = Nanos(self.now);
+        let actions: Vec<Action> =
+            std::iter::from_fn(|| self.retention.next_action(&mut self.entries, now)).collect();
+        let expected: Vec<Action> = self.model.actions(self.now).into_iter().map(named).collect();
+        assert_eq!(actions, expected);
+        actions
+    }
+}
+
+fn stage(held: &naive::Held) -> Stage {
+    if held.is_lazy { Stage::Lazy } else { Stage::Hot }
+}
+
+fn named(action: naive::Action) -> Action {
+    match action {
+        naive::Action::LazilyFree(span) => Action::LazilyFree(Span(span)),
+        naive::Action::Discard(span) => Action::Discard(Span(span)),
+    }
+}
+
+fn all_rules() -> Vec<Rules> {
+    let hot_bytes = Bytes(300 * PAGE_BYTES);
+    CATALOG.iter().map(|row| (row.build)(hot_bytes)).collect()
+}
+
+proptest! {
+    #[test]
+    fn retention_equals_its_model(steps in steps()) {
+        for rules in all_rules() {
+            let mut pair = Pair::new(rules);
+            for &step in &steps {
+                pair.step(step);
+                pair.actions();
+                prop_assert_eq!(pair.retention.hot_pages(), pair.model.pages(false));
+                prop_assert_eq!(pair.retention.lazy_pages(), pair.model.pages(true));
+                let oldest = pair.model.held().first().map(|held| Span(held.span));
+                prop_assert_eq!(pair.retention.oldest(&pair.entries), oldest);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_done_before_it_is_due(steps in steps()) {
+        for rules in all_rules() {
+            let mut pair = Pair::new(rules);
+            for &step in &steps {
+                pair.step(step);
+                pair.actions();
+                let Some(due) = pair.retention.due(&pair.entries) else { continue };
+                prop_assert!(due.0 > pair.now, "due, yet nothing was left to do");
+                let now = Nanos(due.0 - 1);
+                prop_assert_eq!(pair.retention.next_action(&mut pair.entries, now), None);
+                pair.now = due.0;
+                prop_assert!(!pair.actions().is_empty(), "nothing to do when due");
+            }
+        }
+    }
+
+    #[test]
+    fn hot_memory_stays_below_its_limit_and_idle_memory_goes(steps in steps()) {
+        let mut pair = Pair::new(Rules::decay(Bytes(100 * PAGE_BYTES)));
+        for &step in &steps {
+            pair.step(step);
+            pair.actions();
+            prop_assert!(pair.retention.hot_pages() <= 100);
+        }
+        pair.now += 5 * SECOND;
+        pair.actions();
+        prop_assert_eq!((pair.retention.hot_pages(), pair.retention.lazy_pages()), (0, 0));
+        prop_assert_eq!(pair.retention.due(&pair.entries), None);
+    }
+}
+
+#[test]
+fn a_span_beyond_the_entries_is_not_retained() {
+    let mut entries = vec![Entry::default(); 2];
+    let mut retention = Retention::new(Rules::decay(Bytes(1 << 20)));
+    retention.deposit(&mut entries, Span(2), 5, Nanos(0));
+    assert_eq!((retention.hot_pages(), retention.oldest(&entries)), (0, None));
+    assert_eq!(retention.take(&mut entries, Span(u32::MAX)), Stage::Absent);
+}
+
+#[test]
+fn hot_memory_is_a_share_of_what_is_in_reach() {
+    assert_eq!(hot_bytes_for(Bytes(200 << 20)), Bytes((200 << 20) / 16));
+    assert_eq!(hot_bytes_for(Bytes(16 << 30)), Bytes(32 << 20));
+}

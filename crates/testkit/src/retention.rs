@@ -1,0 +1,101 @@
+//! Retention of freed spans, told as its documentation tells it: a vector, searched anew each time.
+
+/// A retained span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub span: u32,
+    pub pages: u32,
+    pub since_ns: i64,
+    pub is_lazy: bool,
+}
+
+/// What is to be done with a span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    LazilyFree(u32),
+    Discard(u32),
+}
+
+/// The rules: pages held hot, and the ages at which a span is lazily freed and discarded.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules {
+    pub hot_pages: u64,
+    pub lazy_after_ns: Option<i64>,
+    pub discard_after_ns: Option<i64>,
+}
+
+/// Spans from the oldest to the youngest.
+#[derive(Debug)]
+pub struct Model {
+    rules: Rules,
+    held: Vec<Held>,
+    pressure_ns: Option<i64>,
+}
+
+impl Model {
+    pub fn new(rules: Rules) -> Model {
+        Model { rules, held: Vec::new(), pressure_ns: None }
+    }
+
+    pub fn held(&self) -> &[Held] {
+        &self.held
+    }
+
+    pub fn pages(&self, is_lazy: bool) -> u64 {
+        let of_stage = self.held.iter().filter(|held| held.is_lazy == is_lazy);
+        of_stage.map(|held| u64::from(held.pages)).sum()
+    }
+
+    pub fn deposit(&mut self, span: u32, pages: u32, now_ns: i64) {
+        self.held.push(Held { span, pages, since_ns: now_ns, is_lazy: false });
+    }
+
+    pub fn take(&mut self, span: u32) {
+        self.held.retain(|held| held.span != span);
+    }
+
+    pub fn replace(&mut self, span: u32, successor: u32, pages: u32) {
+        if let Some(held) = self.held.iter_mut().find(|held| held.span == span) {
+            (held.span, held.pages) = (successor, pages);
+        }
+    }
+
+    pub fn split(&mut self, span: u32, pages: u32, other: u32, other_pages: u32) {
+        if let Some(place) = self.held.iter().position(|held| held.span == span) {
+            self.held[place].pages = pages;
+            let half = Held { span: other, pages: other_pages, ..self.held[place] };
+            self.held.insert(place + 1, half);
+        }
+    }
+
+    pub fn pressure(&mut self, now_ns: i64) {
+        self.pressure_ns = Some(now_ns);
+    }
+
+    /// Everything that is to be done at `now_ns`: what is too old first, then what is too much.
+    pub fn actions(&mut self, now_ns: i64) -> Vec<Action> {
+        let mut actions = Vec::new();
+        let Rules { hot_pages, lazy_after_ns, discard_after_ns } = self.rules;
+        let is_reached =
+            |since: i64, age: Option<i64>| age.is_some_and(|age| now_ns - since >= age);
+        let pressure_ns = self.pressure_ns;
+        let is_discarded = |held: &Held| {
+            pressure_ns.is_some_and(|time| held.since_ns <= time)
+                || is_reached(held.since_ns, discard_after_ns)
+        };
+        for is_lazy in [true, false] {
+            let old = self.held.iter().filter(|held| held.is_lazy == is_lazy && is_discarded(held));
+            actions.extend(old.map(|held| Action::Discard(held.span)));
+        }
+        self.held.retain(|held| !is_discarded(held));
+        while let Some(oldest) = self.held.iter().position(|held| !held.is_lazy) {
+            let is_over = self.pages(false) > hot_pages;
+            if !is_over && !is_reached(self.held[oldest].since_ns, lazy_after_ns) {
+                break;
+            }
+            self.held[oldest].is_lazy = true;
+            actions.push(Action::LazilyFree(self.held[oldest].span));
+        }
+        actions
+    }
+}
