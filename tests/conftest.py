@@ -1,6 +1,7 @@
 """A recording small enough to count by hand, as a foreign file and as a trace file of ours."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ time_s,event,process,page,state,kind
 4.0,exit,20,,,
 """
 ACCESSES, PAGES, WRITES = 7, 4, 4
+
+# Tests started in the background or under nohup have these ignored, and so has all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
