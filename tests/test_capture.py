@@ -208,6 +208,24 @@ def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert (tmp_path / "t.pwf").read_bytes() == b"mine"
 
 
+def test_a_trace_is_replaced_by_a_whole_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace, link = tmp_path / "t.pwf", tmp_path / "link.pwf"
+    link.symlink_to(trace)
+    captured("-o", trace, "--", "/bin/true")
+    before = trace.read_bytes()
+    monkeypatch.setenv("QEMU_CPU", "no-such-processor")
+    failing = [*PAGEWISE, "capture", "--force", "-o", str(trace), "--", "/bin/true"]
+    run = subprocess.run(failing, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 3 and "QEMU could not run" in run.stderr, run.stderr
+    assert trace.read_bytes() == before
+    monkeypatch.delenv("QEMU_CPU")
+    assert captured("--force", "-o", link, "--", "/bin/true", "word")["trace"] == str(link)
+    assert references_info(trace)["origin"]["command"] == ["/bin/true", "word"]
+    assert link.is_symlink() and set(tmp_path.iterdir()) == {link, trace}
+
+
 def test_the_trace_replaces_no_file_of_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,6 @@
 """The guests of one host: what their file may say, and what is written to start them."""
 
+import resource
 import shlex
 import subprocess
 from pathlib import Path
@@ -8,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from hand_curves import HandCurve, HandCurves, dense
 
-from pagewise.errors import UnreadableInput, UsageError
+from pagewise.errors import UnreadableInput, UnwritableOutput, UsageError
 from pagewise.guests.apply import apply
 from pagewise.guests.spec import load, parse
 from pagewise.reference_curves import curves
@@ -102,6 +103,34 @@ def test_nothing_is_overwritten_unasked(host: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="exists"):
         apply(host, tmp_path / "out", curves_of)
     apply(host, tmp_path / "out", curves_of, force=True)
+
+
+def test_a_full_disk_leaves_all_guests_or_none(host: Path, tmp_path: Path) -> None:
+    long, out = tmp_path / "long.toml", tmp_path / "parent" / "out"
+    long.write_text(f'{HOST.replace("quiet", "loud")}\nkernel_arguments = "{5000 * "a"}"\n')
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(UnwritableOutput, match="out: "):
+            apply(long, out, curves_of)
+        assert not out.parent.exists()
+        apply(host, out, curves_of)
+        written = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+        with pytest.raises(UnwritableOutput, match="out: "):
+            apply(long, out, curves_of, force=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == written
+    apply(long, out, curves_of, force=True)
+    assert "loud" in (out / "dense-x86" / "kernel-arguments").read_text()
+    assert {path.name for path in out.iterdir()} == {"dense-x86", "dense-arm", "flat"}
+
+
+def test_a_kernel_that_is_not_there_is_told(host: Path, tmp_path: Path) -> None:
+    (tmp_path / "it's small").touch()
+    x86, arm, flat = apply(host, tmp_path / "out", curves_of)["guests"]
+    assert x86["notes"] == flat["notes"] == []
+    assert arm["notes"] == [f"dense-arm starts from {arm['kernel']}, which is not here"]
 
 
 def test_a_guest_without_an_answer_is_named_and_nothing_written(host: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hand_curves import HandCurve, HandCurves, dense, scattered
 
+from pagewise import cli
 from pagewise.errors import UsageError
 from pagewise.models.page_size_time import PAPER
 from pagewise.studies import page_size
@@ -59,6 +60,14 @@ def test_a_folder_without_traces_says_how_to_make_them(tmp_path: Path):
     with pytest.raises(UsageError, match=r"game\.pwf") as refused:
         page_size.study(tmp_path, tmp_path, seeds=1, progress=None)
     assert "make traces" in str(refused.value.hint)
+
+
+def test_a_study_that_fails_leaves_no_folder_of_its_own(tmp_path: Path):
+    for output in (tmp_path / "new" / "study", tmp_path / "there"):
+        (tmp_path / "there").mkdir(exist_ok=True)
+        asked = ["study", "page-size", "--recordings", str(tmp_path), "-o", str(output)]
+        assert cli.run(asked) == 2
+    assert list(tmp_path.iterdir()) == [tmp_path / "there"]
 
 
 def table(result: dict, name: str) -> list[dict]:

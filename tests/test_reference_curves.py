@@ -157,6 +157,17 @@ def test_a_memory_without_frames_and_an_unknown_kind_are_refused(path: Path) -> 
     assert cli.run(["curves", str(path), "--frames", "0"]) == 2
 
 
+@pytest.mark.parametrize(
+    "options",
+    [["--tlb", "1.5"], ["--tlb", "64KiB"], ["--frames", "1.5"], ["--read-ahead", "2.5"]],
+)
+def test_numbers_are_whole(
+    path: Path, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["curves", str(path), "--frames", "64", *options]) == 2
+    assert f"not a whole number: '{options[1]}'" in capsys.readouterr().err
+
+
 def test_what_is_no_trace_of_references_is_refused(tmp_path: Path) -> None:
     text = tmp_path / "lackey.txt"
     text.write_text("I  400000,4\n")

@@ -64,6 +64,29 @@ def test_refusals_say_where(text: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert status == 3 and "memory references, not of pages" in diagnostics
 
 
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("one\ntwo\n", ":1: no line is a reference of the format lackey; expected I, L, S or M"),
+        ("==7== Lackey\n", ": no line is a reference of the format lackey"),
+        ("", " at byte 0: is empty"),
+    ],
+)
+def test_a_file_without_a_reference_makes_no_trace(
+    text: Path, content: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = text.with_suffix(".pwf")
+    import_references(text, trace)
+    before = trace.read_bytes()
+    text.write_text(content)
+    arguments = ["import", text, "--as", "refs", "--format", "lackey", "-o"]
+    status, _, diagnostics = ran(*arguments, trace, "--force", capsys=capsys)
+    assert status == 3 and f"{text}{complaint}" in diagnostics
+    assert trace.read_bytes() == before
+    assert ran(*arguments, text.with_suffix(".new"), capsys=capsys)[0] == 3
+    assert set(text.parent.iterdir()) == {text, trace}
+
+
 def test_a_cut_file_is_told_from_a_damaged_one(text: Path) -> None:
     trace = text.with_suffix(".pwf")
     import_references(text, trace)

@@ -334,11 +334,10 @@ def frames_of(memories: Sizes, page_bytes: int) -> list[int]:
     """Numbers of frames as they are, and of sizes with a unit how many pages fit: 0 for none."""
     frames = []
     for memory in listed(memories):
-        is_number = isinstance(memory, int) or memory.strip().isdecimal()
-        count = parse_size(memory)
-        if count < 1:
-            raise UsageError("a memory needs at least one frame")
-        frames.append(count if is_number else count // page_bytes)
+        if isinstance(memory, str) and any(map(str.isalpha, memory)):
+            frames.append(parse_size(memory) // page_bytes)
+        else:
+            frames += whole_numbers([memory])
     return frames
 
 
@@ -348,8 +347,14 @@ def judged(frames: Iterable[int]) -> list[int]:
 
 
 def whole_numbers(counts: Sizes) -> list[int]:
-    """Numbers of TLB entries or of pages: at least one."""
-    numbers = [parse_size(count) for count in listed(counts)]
+    """Numbers of frames, TLB entries or pages. Raises UsageError for what is none, and for 0."""
+    numbers = []
+    for count in listed(counts):
+        if isinstance(count, str) and not count.strip().isdecimal():
+            raise UsageError(
+                f"not a whole number: {count!r}", hint="a comma comes between numbers, as in 64,512"
+            )
+        numbers.append(parse_size(count))
     if 0 in numbers:
         raise UsageError("at least 1, not 0")
     return numbers

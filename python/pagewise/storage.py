@@ -9,7 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +105,23 @@ def replacing(address: str) -> Iterator[Path]:
         files.put_file(str(aside), path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def making(folder: Path) -> Iterator[None]:
+    """Makes the folder; if the block then fails, what was made and is empty goes again.
+
+    Raises UnwritableOutput where it cannot be made.
+    """
+    made = [each for each in (folder, *folder.parents) if not each.exists()]
+    try:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UnwritableOutput(f"{folder}: {error.strerror}", path=str(folder)) from error
+        yield
+    except BaseException:
+        for each in made:
+            with suppress(OSError):
+                each.rmdir()
+        raise

@@ -17,6 +17,7 @@ from pagewise import _core
 from pagewise.capture.program import Program, find
 from pagewise.errors import Missing, UnreadableInput, UnwritableOutput, UsageError
 from pagewise.recording import PathLike, Progress
+from pagewise.storage import replacing
 
 PLUGIN = Path(__file__).parent / "qemu_capture.so"
 SCHEMA = "pagewise.capture/1"
@@ -36,8 +37,8 @@ def capture(
 
     ``max_references``: end the program after so many. ``threads``: keep the references of all
     threads, in the order in which they came, instead of the first thread's. ``force``: overwrite
-    ``output``. ``stdout``: descriptor for the program's standard output. ``progress`` is called
-    as ``(references, 0)``.
+    ``output`` once the new trace is whole. ``stdout``: descriptor for the program's standard
+    output. ``progress`` is called as ``(references, 0)``.
 
     Returns ``references``, ``instructions``, ``reads``, ``writes``, ``steps`` (references that the
     filter let through), ``file_bytes``, ``stop`` (``end``, ``limit``, ``interrupt``, ``closed``),
@@ -65,6 +66,9 @@ def capture(
     if not PLUGIN.exists():
         raise Missing("the capture plugin is not built", hint="run make build; it takes gcc")
     with ExitStack() as stack:
+        # What is there stays until the new trace is whole; a device or pipe is written to as it is.
+        is_replaced = os.path.isfile(output)
+        trace = stack.enter_context(replacing(os.path.realpath(output))) if is_replaced else output
         read, write = pipe(stack)
         shared = memory(stack)
         settings = [f"stream={write}", f"shared={shared}"]
@@ -82,7 +86,7 @@ def capture(
                 _core.capture_references(
                     read,
                     shared,
-                    os.fspath(output),
+                    os.fspath(trace),
                     list(command),
                     program.architecture,
                     follows_threads=threads,
@@ -90,13 +94,13 @@ def capture(
                     progress=progress,
                 )
             )
-    if report["references"] == 0:
-        os.unlink(output)
-        raise UnreadableInput(
-            f"QEMU could not run {program.path} with the plugin",
-            hint=f"what it said stands above; does `{Path(qemu[0]).name} {program.path}` work?",
-            path=program.path,
-        )
+        if report["references"] == 0:
+            os.unlink(trace)
+            raise UnreadableInput(
+                f"QEMU could not run {program.path} with the plugin",
+                hint=f"what it said stands above; does `{Path(qemu[0]).name} {program.path}` work?",
+                path=program.path,
+            )
     return {
         "schema": SCHEMA,
         "trace": os.fspath(output),

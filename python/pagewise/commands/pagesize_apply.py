@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pagewise.commands.options import Force, Json
-from pagewise.terminal import figures, show, show_json, watched
+from pagewise.terminal import figures, say, show, show_json, watched
 from pagewise.units import format_percent, format_range, format_size
 
 EXAMPLES = ("pagewise pagesize apply examples/page-size/vms-1.toml -o guests",)
@@ -35,6 +35,8 @@ def apply(
 
     with watched("choosing", counted="guests") as progress:
         result = applied(file, output, curves, force=force, progress=progress)
+    for note in (note for guest in result["guests"] for note in guest["notes"]):
+        say(f"note: {note}")
     if json:
         show_json(result)
         return

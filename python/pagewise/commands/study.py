@@ -11,6 +11,7 @@ import typer
 
 from pagewise.commands.options import Json, tell_losses
 from pagewise.errors import UsageError
+from pagewise.storage import making
 from pagewise.studies import STUDIES
 from pagewise.studies.text import markdown, ruling, support, table_rows, verdict_rows
 from pagewise.studies.workloads import examples_folder
@@ -76,8 +77,7 @@ def run(
             hint=f"for example: {next(line for line in EXAMPLES if f' {name}' in line)}",
         )
     output = output or Path("build") / f"study-{name}"
-    output.mkdir(parents=True, exist_ok=True)
-    with watched(f"study {name}") as progress:
+    with making(output), watched(f"study {name}") as progress:
         if runs:
             result = study.run(runs, output, seed=seed, progress=progress)
         else:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from pagewise.advice.page_size.advise import memory_of
 from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
 from pagewise.guests.spec import Guest, load
-from pagewise.guests.start import files, in_the_guest, sizes, start
+from pagewise.guests.start import Start, files, in_the_guest, sizes, start
 from pagewise.models.page_size import choose
 from pagewise.models.page_size_curves import Curves, footprint_bytes
 from pagewise.models.page_size_time import storage_of
 from pagewise.recording import Progress
+from pagewise.storage import making
 
 SCHEMA = "pagewise.pagesize-apply/1"
 
@@ -31,9 +33,9 @@ def apply(
     ``curves_of``: the curves of a workload's trace, asked once for each. Fields: ``guests``
     [{``name``, ``workload``, ``storage``, ``memory_bytes`` of the workload, ``page_bytes``,
     ``gain`` {low, typical, high}, ``ideal_bytes``, ``regret``, ``footprint_factor``, ``kernel``,
-    ``kernel_arguments``, ``files``, ``settings`` with undo for inside the guest}].
+    ``kernel_arguments``, ``files``, ``settings`` with undo for inside the guest, ``notes``}].
     Raises UsageError where the output exists, and before a file is written where a guest's
-    question has no answer.
+    question has no answer; UnwritableOutput where not all files can be written: none is left then.
     """
     guests, folder = load(path), Path(output)
     if folder.exists() and not force:
@@ -46,8 +48,8 @@ def apply(
         answers.append(_answer(path, guest, known[guest.workload]))
         if progress is not None:
             progress(number + 1, len(guests))
+    _write(folder, {answer["name"]: written for answer, written in answers})
     for answer, written in answers:
-        _write(folder / answer["name"], written)
         answer["files"] = [str(folder / answer["name"] / name) for name in written]
     return {"schema": SCHEMA, "guests": [answer for answer, _ in answers]}
 
@@ -78,15 +80,30 @@ def _answer(
         "kernel": None if begun.kernel is None else str(begun.kernel),
         "kernel_arguments": begun.kernel_arguments,
         "settings": [each.to_json() for each in in_the_guest(guest, choice.page_bytes)],
+        "notes": _notes(guest, begun),
     }
     return answer, files(guest.name, begun)
 
 
-def _write(folder: Path, written: dict[str, str]) -> None:
-    """The files of one guest."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in written.items():
-            (folder / name).write_text(text)
-    except OSError as error:
-        raise UnwritableOutput(f"{folder}: {error.strerror}", path=str(folder)) from error
+def _notes(guest: Guest, begun: Start) -> list[str]:
+    """What is missing before the guest can be started."""
+    if begun.kernel is None or begun.kernel.is_file():
+        return []
+    return [f"{guest.name} starts from {begun.kernel}, which is not here"]
+
+
+def _write(folder: Path, guests: dict[str, dict[str, str]]) -> None:
+    """The files of all guests, by guest and name: first aside, so that no guest gets some alone."""
+    with making(folder):
+        try:
+            with TemporaryDirectory(prefix=".pagewise-", dir=folder) as aside:
+                for guest, written in guests.items():
+                    (Path(aside) / guest).mkdir()
+                    for name, text in written.items():
+                        (Path(aside) / guest / name).write_text(text)
+                for guest, written in guests.items():
+                    (folder / guest).mkdir(exist_ok=True)
+                    for name in written:
+                        (Path(aside) / guest / name).replace(folder / guest / name)
+        except OSError as error:
+            raise UnwritableOutput(f"{folder}: {error.strerror}", path=str(folder)) from error

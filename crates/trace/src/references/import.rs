@@ -13,7 +13,7 @@ use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::Lines;
 use crate::store::{Aside, refuse_existing, refuse_inputs};
-use crate::{Error, ErrorKind, Loss, Reject};
+use crate::{Error, ErrorKind, Loss, Position, Reject};
 
 /// What the caller decides about an import.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +53,8 @@ pub struct ReferenceImportReport {
 /// complete.
 ///
 /// # Errors
-/// What cannot be read, recognised or written, with file and position; `Cancelled` if `progress`
-/// asks to stop. No output is left behind then.
+/// What cannot be read, recognised or written, with file and position; `Corrupt` for a file without
+/// a reference; `Cancelled` if `progress` asks to stop. No output is left behind then.
 pub fn import(
     path: &Path,
     output: &Path,
@@ -88,6 +88,9 @@ pub fn import(
             .map_err(|_| Error::new(ErrorKind::Cancelled, output, "cancelled"))?;
     }
     let totals = filter.totals();
+    if totals == ReferenceTotals::default() {
+        return Err(nothing_read(path, format, &ledger));
+    }
     let buffer = writer.finish(&Ending::new(totals, Stop::End, None)).map_err(written)?;
     let aside = buffer.into_inner().map_err(|error| written(error.into_error()))?;
     aside.persist(output, options.force).map_err(written)?;
@@ -104,6 +107,18 @@ pub fn import(
         rejects: rejects.to_vec(),
         losses: ledger.losses(),
     })
+}
+
+/// Why a file without a reference is refused, at its first bad line.
+fn nothing_read(path: &Path, format: &Format, ledger: &Ledger) -> Error {
+    let nothing = format!("no line is a reference of the format {}", format.name);
+    match ledger.rejects().1 {
+        [first, ..] => {
+            let message = format!("{nothing}; expected {}", first.expected);
+            Error::new(ErrorKind::Corrupt, path, message).at(Position::Line(first.line))
+        }
+        [] => Error::new(ErrorKind::Corrupt, path, nothing),
+    }
 }
 
 fn choose(input: &mut Input, name: Option<&str>) -> Result<&'static Format, Error> {
