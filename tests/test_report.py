@@ -12,7 +12,7 @@ from report_results import EVIL, everything
 import pagewise as pw
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.report.inputs import gather
-from pagewise.report.panels import PANELS
+from pagewise.report.panels import PANELS, papers
 from pagewise.report.style import COLORS, styles
 from pagewise.report.verdict import verdict
 
@@ -171,6 +171,41 @@ def test_wear_is_told_per_year_everywhere() -> None:
     assert "wear_slow_per_year" in names and "wear_slow" not in names
     row = dict(zip(names, table.rows[0], strict=True))
     assert row["wear_slow_per_year"] == pytest.approx(1e-5 * 365)
+
+
+def test_figures_of_one_chart_are_its_views(tmp_path: Path) -> None:
+    inputs = gather([KINDS["study"]])
+    panel = next(made for make in PANELS if (made := make(inputs)))
+    assert [(chart.title, len(chart.views), chart.kind) for chart in panel.charts] == [
+        ("Flash accesses", 1, "line"),
+        ("I/O", 1, "bar"),
+        ("Times", 2, "line"),
+    ]
+    times = panel.charts[-1]
+    assert times.y.scale == "log" and times.x.scale == "category" and times.views[0].label == "game"
+    points = next(table for table in panel.tables if table.caption == "Times")
+    assert points.columns[0].name == "view" and [row[0] for row in points.rows[::2]] == [
+        view.label for view in times.views
+    ]
+    pw.report([KINDS["study"]], tmp_path / "page.html")
+    shown = (tmp_path / "page.html").read_text()
+    assert "<title>S1: two tiers</title>" in shown
+    assert ">47.6\u00a0%</td>" in shown and "0.476</td>" not in shown
+    assert "<em>Mean</em>: of all <code>visits</code>" in shown
+
+
+def test_a_long_table_of_a_study_is_folded() -> None:
+    study = copy.deepcopy(KINDS["study"])
+    table = study["tables"][0]
+    table["rows"] *= 7
+
+    def is_open() -> bool:
+        panel = next(made for make in PANELS if (made := make(gather([study]))))
+        return panel.tables[1].is_open
+
+    assert not is_open()
+    del table["rows"][papers.ROWS_OPEN :]
+    assert is_open()
 
 
 def test_page_sizes_have_bars_by_memory_and_lines_of_fits(tmp_path: Path) -> None:

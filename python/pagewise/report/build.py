@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pagewise import _core, units
 from pagewise.errors import UnwritableOutput, UsageError
@@ -29,6 +29,8 @@ from pagewise.report.verdict import verdict
 
 HERE = Path(__file__).parent
 SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")
+EMPHASIS = re.compile(r"\*([^*<>]+)\*")
+CODE = re.compile(r"`([^`<>]+)`")
 ROWS_SHOWN = 200
 """Rows of a table on the page; the embedded JSON and the CSV file hold all."""
 
@@ -71,9 +73,12 @@ def default_title(inputs: Inputs) -> str:
     """What the report is about, from the recordings in it."""
     names = list(inputs.analyses) or sorted({str(cell["trace"]) for cell in inputs.cells})
     programs = [recording_name(answer["trace"]) for answer in inputs.page_sizes]
-    if programs and not names:
+    if names:
+        return f"Swap on {', '.join(names[:4])}"
+    if programs:
         return f"Page size of {', '.join(programs[:4])}"
-    return f"Swap on {', '.join(names[:4])}" if names else "Results of pagewise"
+    studies = [study.get("title") or f"Study {study['study']}" for study in inputs.studies]
+    return "; ".join(studies[:4]) or "Results of pagewise"
 
 
 def subtitle(inputs: Inputs) -> str:
@@ -95,7 +100,8 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.finalize = unbroken
-    environment.filters.update(embed=embed, written=written, grouped=grouped, look_of=look_of)
+    environment.filters.update(embed=embed, written=written, grouped=grouped)
+    environment.filters.update(look_of=look_of, emphasized=emphasized)
     echarts = (HERE / "vendor" / "echarts.common.min.js").read_text()
     script = (HERE / "page" / "charts.js").read_text()
     template = environment.from_string((HERE / "page" / "page.html.j2").read_text())
@@ -131,6 +137,12 @@ def embed(value: Chart | Table | dict[str, Any]) -> Markup:
     data = value if isinstance(value, dict) else asdict(value)
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def emphasized(text: str) -> Markup:
+    """Prose in which a study marks words as Markdown does, ``*so*`` and with backticks."""
+    safe = str(escape(unbroken(text)))
+    return Markup(CODE.sub(r"<code>\1</code>", EMPHASIS.sub(r"<em>\1</em>", safe)))
 
 
 def unbroken(value: Any) -> Any:

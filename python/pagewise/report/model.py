@@ -79,6 +79,8 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     is_open: bool = False
     """Shown at once; otherwise behind a line to unfold."""
+    note: str = ""
+    """How to read it."""
 
 
 @dataclass(frozen=True)

@@ -127,11 +127,13 @@ CELL = {
 SWEEP = {"cells": [{"error": Maybe(TEXT)}]}
 STUDY = {
     "study": TEXT,
+    "title": Maybe(TEXT),
     "figures": [
         {
             **dict.fromkeys(("name", "title", "x_label", "y_label"), TEXT),
             "is_categorical": FLAG,
-            "is_stacked": Maybe(FLAG),
+            **dict.fromkeys(("is_stacked", "is_joined", "has_log_y"), Maybe(FLAG)),
+            **dict.fromkeys(("chart", "view", "group"), Maybe(TEXT)),
             "columns": [TEXT],
             "rows": [[Maybe(SCALAR)]],
         }
@@ -150,6 +152,7 @@ STUDY = {
             {
                 **dict.fromkeys(("name", "title", "note"), TEXT),
                 "columns": [TEXT],
+                "shares": Maybe([TEXT]),
                 "rows": [[OrNull(SCALAR)]],
             }
         ]

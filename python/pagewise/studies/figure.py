@@ -32,7 +32,12 @@ class Point:
 
 @dataclass(frozen=True)
 class Figure:
-    """A named set of points; ``config`` is everything that decides them."""
+    """A named set of points; ``config`` is everything that decides them.
+
+    On a page, figures with the same ``chart`` are views of one chart of that title, chosen by
+    ``view``, and charts with the same ``group`` stand together. ``is_joined``: names as x have an
+    order, so lines join their points.
+    """
 
     name: str
     title: str
@@ -42,6 +47,11 @@ class Figure:
     config: Mapping[str, Any] = field(repr=False)
     is_categorical: bool = False
     is_stacked: bool = False
+    is_joined: bool = False
+    has_log_y: bool = False
+    chart: str = ""
+    view: str = ""
+    group: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The form that results files and the report use."""
@@ -53,6 +63,11 @@ class Figure:
             "y_label": self.y_label,
             "is_categorical": self.is_categorical,
             "is_stacked": self.is_stacked,
+            "is_joined": self.is_joined,
+            "has_log_y": self.has_log_y,
+            "chart": self.chart or self.title,
+            "view": self.view,
+            "group": self.group,
             "columns": list(COLUMNS),
             "rows": [
                 [point.x, point.series, point.y, point.std, point.n, point.seed, config_hash]

@@ -158,17 +158,19 @@ def fixed_table(programs: Sequence[Program], terms: Terms) -> Table:
 def figures(programs: Sequence[Program], terms: Terms) -> list[Figure]:
     """Figs. 2 and 3 of every program."""
     return [
-        figure
-        for program in programs
-        for figure in (
-            *(_fig2(program, storage, terms) for storage in ("hdd", *NVM)),
-            _fig3(program, terms),
-        )
+        *(
+            _fig2(program, storage, terms)
+            for storage, program in itertools.product(("hdd", *NVM), programs)
+        ),
+        *(_fig3(program, terms) for program in programs),
     ]
 
 
 def _fig2(program: Program, storage: str, terms: Terms) -> Figure:
-    """Time by page size, translation and data apart, with half of the footprint as memory."""
+    """Time by page size, translation and data apart, with half of the footprint as memory.
+
+    Logarithmic: beyond a cliff a hard disk takes a thousand times as long.
+    """
     cell = Cell(program.curves, 0.5, machine_of(storage, terms))
     times = cell.times(cell.judged(FITTED_BYTES))
     return Figure(
@@ -182,11 +184,16 @@ def _fig2(program: Program, storage: str, terms: Terms) -> Figure:
             for series, value in (
                 ("address translation", one.translation_ns),
                 ("data access", one.data_ns),
+                ("together", one.total_ns),
             )
         ),
         config={"figure": "fig2", "program": program.name, "storage": storage, "terms": str(terms)},
         is_categorical=True,
-        is_stacked=True,
+        is_joined=True,
+        has_log_y=True,
+        chart=f"Fig. 2: half of the footprint as memory, {storage}",
+        view=program.name,
+        group="fig2",
     )
 
 
@@ -205,14 +212,19 @@ def _fig3(program: Program, terms: Terms) -> Figure:
         for series, model in models:
             total = cell.total_ns(cell.rates(sizes, model))
             points += [
-                Point(size / 1024, f"{format_share(share)}, {series}", value)
+                Point(format_size(size), f"{format_share(share)}, {series}", value)
                 for size, value in total.items()
             ]
     return Figure(
         name=f"page-size-fig3-{program.name}",
         title=f"Fig. 3: {program.name} on {SHOWN_STORAGE}, model and simulation",
-        x_label="page size, KiB",
+        x_label="page size",
         y_label="time per reference, ns",
         points=tuple(points),
         config={"figure": "fig3", "program": program.name, "terms": str(terms)},
+        is_categorical=True,
+        is_joined=True,
+        has_log_y=True,
+        chart=f"Fig. 3: model and simulation at three memories, {SHOWN_STORAGE}",
+        view=program.name,
     )

@@ -156,6 +156,19 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
     ]
 
 
+SHARES = (
+    "recall",
+    "recall from",
+    "recall to",
+    "recall, median",
+    "recall of all before",
+    "precision",
+    "precision, of those out",
+    "adjacent",
+)
+"""Columns of the table."""
+
+
 def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
     """One row per application, and one over all visits."""
     names = [ALL, *sorted({one.app for one in found})] if found else []
@@ -188,6 +201,7 @@ def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
         "Shares are means over visits; the interval is that of the mean (bootstrap, 95 %); pages "
         "and MiB are medians over visits.",
         rows,
+        SHARES,
     )
 
 

@@ -14,12 +14,16 @@ Row: TypeAlias = Mapping[str, Cell]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows with the same columns; ``note`` says how to read them."""
+    """Rows with the same columns; ``note`` says how to read them.
+
+    ``shares``: the columns whose figures are shares, which people read as percentages.
+    """
 
     name: str
     title: str
     note: str
     rows: Sequence[Row]
+    shares: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The form that results files and the report use."""
@@ -29,5 +33,6 @@ class Table:
             "title": self.title,
             "note": self.note,
             "columns": columns,
+            "shares": [column for column in columns if column in self.shares],
             "rows": [[row[column] for column in columns] for row in self.rows],
         }

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pagewise.studies.verdict import NEEDS
-from pagewise.units import format_count, format_figure
+from pagewise.units import format_count, format_figure, format_share
 
 
 def ruling(verdict: Mapping[str, Any]) -> str:
@@ -75,7 +75,15 @@ def sensitivity_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[st
 
 def table_rows(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Column names and rows of one of the study's own tables."""
-    return list(table["columns"]), [[_figure(cell) for cell in row] for row in table["rows"]]
+    columns, shares = list(table["columns"]), table["shares"]
+    rows = [
+        [
+            _percentage(cell) if name in shares else _figure(cell)
+            for name, cell in zip(columns, row, strict=True)
+        ]
+        for row in table["rows"]
+    ]
+    return columns, rows
 
 
 def markdown(result: Mapping[str, Any]) -> str:
@@ -122,6 +130,11 @@ def _sensitivity(result: Mapping[str, Any]) -> list[str]:
 def _section(table: Mapping[str, Any]) -> list[str]:
     heading = ["", f"## {table['title']}", "", table["note"], ""]
     return [*heading, *_table(*table_rows(table))]
+
+
+def _percentage(cell: float | None) -> str:
+    """A share of a table, nothing where nothing was measured."""
+    return "" if cell is None else format_share(cell)
 
 
 def _figure(cell: str | int | float | None) -> str:

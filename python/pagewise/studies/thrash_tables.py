@@ -50,6 +50,7 @@ def launches(runs: Sequence[LaunchRun], seed: int) -> Table:
         "From request to first answer. Unanswered visits are in no figure. Cold is the share of "
         "visits that started the program anew. Intervals: bootstrap over visits, 95 %.",
         list(_launches(runs, seed)),
+        shares=("cold",),
     )
 
 
@@ -160,6 +161,7 @@ def killers(phones: Phones) -> Table:
         "killed; rows without a threshold are the same phone with swap. Launches are those after "
         "the first round.",
         list(_killers(phones)),
+        shares=("cold",),
     )
 
 
@@ -195,12 +197,18 @@ def skew(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
                 **head,
                 "pages": analysis["pages"],
                 "accesses": analysis["accesses"],
-                **{f"top {float(x):.0%}": analysis["top_share"].get(x) for x in TOP_SHARES},
+                **{_top(share): analysis["top_share"].get(share) for share in TOP_SHARES},
                 "pages for 80%": analysis["pages_for_80_percent"],
             }
             for head, analysis in _analyses(runs, storage)
         ],
+        shares=(*map(_top, TOP_SHARES), "pages for 80%"),
     )
+
+
+def _top(share: str) -> str:
+    """The column of the pages that take most accesses."""
+    return f"top {float(share):.0%}"
 
 
 def single_access(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table:
@@ -221,6 +229,7 @@ def single_access(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> 
             for head, analysis in _analyses(runs, storage)
             for single_out in [analysis.get("single_out") or {}]
         ],
+        shares=("pages", "accesses", "pages out once", "of page-outs"),
     )
 
 
@@ -235,6 +244,7 @@ def hot_data(runs: Iterable[LaunchRun], storage: Mapping[str, Storage]) -> Table
             for head, analysis in _analyses(runs, storage)
             for name, shares in (analysis.get("top_10_percent_classes") or {}).items()
         ],
+        shares=("pages", "accesses"),
     )
 
 

@@ -159,7 +159,7 @@ def show(figure: float, unit: str) -> str:
     """With its unit: ``share`` .284 as 28.4 %, ``change`` -.05 as -5.0 %, ``ratio`` as 3.30x."""
     match unit:
         case "share":
-            return f"{figure * 100:.1f} %"
+            return f"{figure * 100:,.1f} %"
         case "change" if figure > 10:
             return "over +1000 %"
         case "change":

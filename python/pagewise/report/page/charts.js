@@ -4,6 +4,7 @@
 "use strict";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
+const THOUSANDS = ["", "k", "M", "G", "T"];
 const printing = matchMedia("print");
 
 /** Reads an embedded JSON block. */
@@ -20,8 +21,9 @@ function format(value, unit, isShort) {
   if (unit === "seconds" && value > 0 && value < 1)
     return value < 1e-6 ? trimmed(value * 1e9, 0) + " ns" : value < 1e-3 ? trimmed(value * 1e6, 1) + " us" : trimmed(value * 1e3, 1) + " ms";
   if (unit === "seconds") return value >= 600 ? trimmed(value / 60, 1) + " min" : trimmed(value, 3) + " s";
+  if (unit === "ratio" && isShort && Math.abs(value) >= 1e4) return scaled(value, 1000, THOUSANDS, "");
   if (unit === "ratio") return Number(value.toPrecision(isShort ? 2 : 3)).toString();
-  if (isShort) return scaled(value, 1000, ["", "k", "M", "G", "T"], "");
+  if (isShort) return scaled(value, 1000, THOUSANDS, "");
   return Math.round(value).toLocaleString("en-US");
 }
 
@@ -73,19 +75,20 @@ function byteMarks(series, side, isStacked) {
 /** Ends of a logarithmic axis: the powers of its base around the values. */
 function logMarks(series, side, base) {
   const values = series.flatMap((one) => one.points.map((point) => point[side])).filter((value) => value > 0);
+  if (values.length === 0) return {};
   const exponent = (value) => Math.log(value) / Math.log(base);
   const low = Math.floor(exponent(Math.min(...values)) + 1e-9);
   return { min: base ** low, max: base ** Math.max(low + 1, Math.ceil(exponent(Math.max(...values)) - 1e-9)) };
 }
 
-/** Pixels for the label of a category: its share of the width, so that every bar can be named. */
-function labelWidth(shown) {
+/** Pixels for the label of a category: its share of the chart, so that every bar can be named. */
+function labelWidth(shown, chartWidth) {
   const count = new Set(shown.flatMap((one) => one.points.map((point) => point[0]))).size;
-  const plot = Math.min(window.innerWidth, 1040) - 90;
-  return Math.min(110, Math.floor(plot / count) - 2);
+  return Math.min(110, Math.floor((chartWidth - 50) / count) - 2);
 }
 
-function axis(spec, shown, isStacked, colors, isX, isNarrow) {
+function axis(spec, shown, isStacked, colors, isX, chartWidth) {
+  const isNarrow = chartWidth < 400;
   const isCategory = spec.scale === "category";
   const isWholeShare = spec.unit === "share" && spec.high === 1;
   const isLinearBytes = spec.unit === "bytes" && spec.scale === "linear";
@@ -114,9 +117,9 @@ function axis(spec, shown, isStacked, colors, isX, isNarrow) {
       color: colors.soft,
       fontSize: 12,
       lineHeight: 15,
-      hideOverlap: !isCategory || labelWidth(shown) < 30,
+      hideOverlap: !isCategory || labelWidth(shown, chartWidth) < 30,
       interval: isCategory ? 0 : undefined,
-      width: isCategory ? labelWidth(shown) : undefined,
+      width: isCategory ? labelWidth(shown, chartWidth) : undefined,
       overflow: isCategory ? "break" : undefined,
       formatter: (value) => format(value, spec.unit, true),
     },
@@ -178,11 +181,10 @@ function drawn(series, spec, styles, colors) {
 }
 
 /** The options of echarts for one chart in its current state. */
-function options(spec, styles, view, off) {
+function options(spec, styles, view, off, chartWidth) {
   const colors = theme();
-  const isNarrow = window.innerWidth < 640;
   const shown = spec.views[Math.min(view, spec.views.length - 1)].series;
-  const canZoom = spec.kind !== "bar" && shown.some((series) => series.points.length > 5);
+  const canZoom = spec.x.scale !== "category" && shown.some((series) => series.points.length > 5);
   return {
     animation: !matchMedia("(prefers-reduced-motion: reduce)").matches,
     animationDuration: 250,
@@ -200,8 +202,8 @@ function options(spec, styles, view, off) {
       axisPointer: { type: spec.kind === "bar" ? "shadow" : "line", lineStyle: { color: colors.soft } },
       formatter: tooltip(spec),
     },
-    xAxis: axis(spec.x, shown, spec.is_stacked, colors, true, isNarrow),
-    yAxis: axis(spec.y, shown, spec.is_stacked, colors, false, isNarrow),
+    xAxis: axis(spec.x, shown, spec.is_stacked, colors, true, chartWidth),
+    yAxis: axis(spec.y, shown, spec.is_stacked, colors, false, chartWidth),
     dataZoom: canZoom
       ? [
           {
@@ -252,7 +254,8 @@ class Group {
   }
 
   draw() {
-    for (const { chart, spec } of this.charts) chart.setOption(options(spec, this.styles, this.view, this.off), true);
+    for (const { chart, node, spec } of this.charts)
+      chart.setOption(options(spec, this.styles, this.view, this.off, node.clientWidth), true);
   }
 
   toggle(button, name) {

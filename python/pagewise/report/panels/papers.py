@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
+from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, Unit, View
 
 VERDICTS = (
     Column("check", "check"),
@@ -20,11 +21,15 @@ VERDICTS = (
 )
 
 
+ROWS_OPEN = 12
+"""Longer tables of a study are folded, so that the page can be read from top to bottom."""
+
+
 def panel(inputs: Inputs) -> Panel | None:
-    """The table of verdicts and those of a study's own, then one chart per figure of a paper."""
+    """The table of verdicts and those of a study's own, then the charts of the papers' figures."""
     if not inputs.studies:
         return None
-    figures = [(study, figure) for study in inputs.studies for figure in study["figures"]]
+    charts = [drawn for study in inputs.studies for drawn in by_chart(study)]
     verdicts = [verdict_row(row) for study in inputs.studies for row in study["verdicts"]]
     tables = [
         Table("verdicts", "Statements of the papers, checked", VERDICTS, verdicts, is_open=True)
@@ -32,20 +37,28 @@ def panel(inputs: Inputs) -> Panel | None:
     tables += [
         measured(study, table) for study in inputs.studies for table in study.get("tables") or []
     ]
-    tables += [
-        Table(
-            f"data-{identifier(study, figure)}",
-            f"{study['study']}: {figure['title']}",
-            [Column(name, name, "ratio" if name in ("y", "std") else "text") for name in names],
-            figure["rows"],
-        )
-        for study, figure in figures
-        for names in [figure["columns"]]
-    ]
+    tables += [data(study, figures) for study, figures in charts]
     tables += [sensitivity(study) for study in inputs.studies if study.get("sensitivity")]
-    charts = [chart(study, figure) for study, figure in figures]
-    title = "The papers beside these recordings"
-    return Panel("papers", title, finding(verdicts), charts, tables)
+    return Panel(
+        "papers",
+        "The papers beside these recordings",
+        finding(verdicts),
+        [chart(study, figures) for study, figures in charts],
+        tables,
+    )
+
+
+def by_chart(study: Result) -> list[tuple[Result, list[Result]]]:
+    """The study with the figures of each of its charts."""
+    charts: dict[str, list[Result]] = {}
+    for figure in study["figures"]:
+        charts.setdefault(chart_title(figure), []).append(figure)
+    return [(study, figures) for figures in charts.values()]
+
+
+def chart_title(figure: Result) -> str:
+    """Of the chart that a figure is a view of."""
+    return str(figure.get("chart") or figure["title"])
 
 
 def verdict_row(verdict: Result) -> list[Cell]:
@@ -64,13 +77,32 @@ def identifier(study: Result, figure: Result) -> str:
     return f"figure-{study['study']}-{figure['name']}".replace(" ", "-")
 
 
-def chart(study: Result, figure: Result) -> Chart:
-    """Lines where x is a number, bars where it is a name."""
-    is_named = bool(figure["is_categorical"])
+def chart(study: Result, figures: list[Result]) -> Chart:
+    """Bars over names, lines over numbers and over names that have an order."""
+    first = figures[0]
+    is_named = bool(first["is_categorical"])
+    is_bar = is_named and not first.get("is_joined")
+    x_label, y_label = str(first["x_label"]), str(first["y_label"])
+    is_log = bool(first.get("has_log_y"))
+    group = first.get("group")
+    return Chart(
+        identifier(study, first),
+        chart_title(first),
+        Axis(x_label, "text", "category") if is_named else Axis(x_label, "ratio"),
+        Axis(y_label, "ratio", "log") if is_log else Axis(y_label, "ratio", low=0),
+        [View(str(figure.get("view") or ""), series(figure, is_named)) for figure in figures],
+        "bar" if is_bar else "line",
+        group=f"{study['study']}-{group}" if group else "",
+        is_stacked=bool(first.get("is_stacked")),
+    )
+
+
+def series(figure: Result, is_named: bool) -> list[Series]:
+    """The points of a figure by series; what the paper says is a reference."""
     rows: list[dict[str, Any]] = [
         dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]
     ]
-    series = [
+    return [
         Series(
             name,
             [
@@ -82,53 +114,67 @@ def chart(study: Result, figure: Result) -> Chart:
         )
         for name in dict.fromkeys(str(row["series"]) for row in rows)
     ]
-    x_label = str(figure["x_label"])
-    return Chart(
-        identifier(study, figure),
-        f"{study['study']}: {figure['title']}",
-        Axis(x_label, "text", "category") if is_named else Axis(x_label, "ratio"),
-        Axis(str(figure["y_label"]), "ratio", low=0),
-        [View("", series)],
-        "bar" if is_named else "line",
-        is_stacked=bool(figure.get("is_stacked")),
+
+
+def data(study: Result, figures: list[Result]) -> Table:
+    """The points of a chart, those of several views under each other."""
+    columns = list(figures[0]["columns"])
+    rows = []
+    for figure in figures:
+        view = [str(figure.get("view") or "")] if len(figures) > 1 else []
+        for row in figure["rows"]:
+            point = dict(zip(figure["columns"], row, strict=True))
+            rows.append([*view, *(point.get(name) for name in columns)])
+    names = [*(["view"] if len(figures) > 1 else []), *columns]
+    return Table(
+        f"data-{identifier(study, figures[0])}",
+        chart_title(figures[0]),
+        [Column(name, name, "ratio" if name in ("y", "std") else "text") for name in names],
+        rows,
     )
 
 
 def measured(study: Result, table: Result) -> Table:
     """A table that a study made beside its figures."""
-    columns = table["columns"]
-    cells = list(zip(*table["rows"], strict=True)) or [()] * len(columns)
+    columns, rows = table["columns"], table["rows"]
+    cells = list(zip(*rows, strict=True)) or [()] * len(columns)
+    shares = table.get("shares") or []
     return Table(
         f"{study['study']}-{table['name']}".replace(" ", "-"),
-        f"{study['study']}: {table['title']}. {table['note']}",
+        str(table["title"]),
         [
-            Column(
-                name,
-                name,
-                "ratio" if any(isinstance(cell, (int, float)) for cell in column) else "text",
-            )
+            Column(name, name, "share" if name in shares else unit(column))
             for name, column in zip(columns, cells, strict=True)
         ],
-        [["" if cell is None else cell for cell in row] for row in table["rows"]],
-        is_open=True,
+        [["" if cell is None else cell for cell in row] for row in rows],
+        is_open=len(rows) <= ROWS_OPEN,
+        note=str(table["note"]),
     )
 
 
+def unit(column: Sequence[object]) -> Unit:
+    """Of a column of a study's table that is no share: figures, or words."""
+    is_figures = any(isinstance(cell, (int, float)) for cell in column)
+    return "ratio" if is_figures else "text"
+
+
 def sensitivity(study: Result) -> Table:
-    """What each choice that the papers leave open changes."""
+    """What each choice that the papers leave open changes: shares of what it is without."""
     rows = study["sensitivity"]
     names = list(rows[0])
     return Table(
         f"sensitivity-{study['study']}",
         f"{study['study']}: what each open choice changes",
-        [Column(name, name.replace("_", " "), kind(rows[0][name])) for name in names],
+        [
+            Column(
+                name,
+                name.replace("_", " "),
+                "share" if isinstance(rows[0][name], float) else "text",
+            )
+            for name in names
+        ],
         [[row[name] for name in names] for row in rows],
     )
-
-
-def kind(value: object) -> Any:
-    """The unit of a column by one of its values."""
-    return "ratio" if isinstance(value, float) else "text"
 
 
 def finding(verdicts: list[list[Cell]]) -> str:
