@@ -196,12 +196,25 @@ def test_hostile_headers_end_in_a_problem_or_pass(tmp_path: Path) -> None:
     any_bytes()
 
 
+def test_a_problem_of_many_files_is_said_once(tmp_path: Path) -> None:
+    narrow = built(tmp_path / "lib0.so", 4096)
+    for number in range(1, 25):
+        shutil.copy(narrow, tmp_path / f"lib{number}.so")
+    wide = built(tmp_path / "libwide.so", 65536)
+    command = [*PAGEWISE, "pagesize", "check", tmp_path]
+    said = subprocess.run(command, capture_output=True, text=True).stdout
+    assert said.count("fails: ") == said.count("fix: ") == 1
+    assert said.count(f"  {tmp_path}/lib") == 20 and "and 5 more, all with --json" in said
+    assert str(wide) not in said and "26 checked" in said and "25 would fail" in said
+
+
 def test_the_command_names_file_and_fix(tmp_path: Path) -> None:
     narrow = built(tmp_path / "libnarrow.so", 4096)
     command = [*PAGEWISE, "pagesize", "check"]
     run = subprocess.run([*command, narrow], capture_output=True, text=True)
     assert run.returncode == 1
-    assert f"{narrow}: fails" in run.stdout and "max-page-size=16384" in run.stdout
+    assert "fails: LOAD segments aligned to 4 KiB" in run.stdout
+    assert f"\n  {narrow}\n" in run.stdout and "max-page-size=16384" in run.stdout
     run = subprocess.run([*command, "--page-size", "4KiB", narrow], capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
     run = subprocess.run([*command, "--json", narrow], capture_output=True, text=True)

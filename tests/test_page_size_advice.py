@@ -17,8 +17,10 @@ from pagewise.advice.page_size.advise import advise_page_size, memory_of
 from pagewise.errors import UsageError
 from pagewise.huge_pages import settings
 from pagewise.huge_pages.forecast import forecast
+from pagewise.models.page_size import memory_to_judge
 from pagewise.models.page_size_time import Hardware
 from pagewise.references import import_references
+from pagewise.units import format_size
 
 MIB = 2**20
 names = pytest.mark.parametrize("row", TARGETS, ids=lambda row: row.name)
@@ -78,6 +80,12 @@ def test_advice_is_restricted_to_the_target() -> None:
     small = advise_page_size(dense(), memory="16MiB", storage="optane-ssd", target="qemu")
     assert small["unjudged_bytes"] == [2 * MIB]
     assert "not judged: 2 MiB" in small["notes"][0]
+    assert "the only size of qemu" in small["notes"][1]
+    needed = memory_to_judge(2 * MIB)
+    assert format_size(needed) in small["notes"][0]
+    for memory, is_judged in ((needed, True), (needed - 2, False)):
+        advice = advise_page_size(dense(), memory=memory, storage="optane-ssd", target="x86-thp")
+        assert ("2097152" in advice["time_ns"]) == is_judged
     whole = advise_page_size(dense(), memory="16MiB", storage="optane-ssd", target="arm64-64k")
     assert whole["page_bytes"] == 65536 and whole["gain"]["typical"] > advice["gain"]["typical"]
 

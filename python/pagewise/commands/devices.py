@@ -41,11 +41,13 @@ def list_devices(json: Json = False) -> None:
             device["summary"],
             times(device["read_ns"]),
             times(device["write_ns"]),
+            transfer(device),
             cycles(device),
         ]
         for device in devices
     ]
-    show(figures(["device", "what", "read us", "write us", "rated cycles"], rows, words=2))
+    columns = ["device", "what", "read us", "write us", "larger reads", "rated cycles"]
+    show(figures(columns, rows, words=2))
 
 
 @app.command("probe", epilog="Example: pagewise devices probe /mnt/card -o my-card.toml")
@@ -87,8 +89,7 @@ def probe(
             f"write {short(result['write_us']['typical'])} us per 4 KiB page"
         )
         if rate := result["bandwidth_mb_s"]:
-            setup = short(result["setup_us"]["typical"])
-            show(f"larger reads: {setup} us and {short(rate['typical'])} MB/s")
+            show(f"larger reads: {larger(result['setup_us']['typical'], rate['typical'])}")
 
 
 def times(figure: dict[str, Any]) -> str:
@@ -97,6 +98,19 @@ def times(figure: dict[str, Any]) -> str:
     if low == high:
         return short(typical)
     return f"{short(typical)} ({short(low)}-{short(high)})"
+
+
+def transfer(device: dict[str, Any]) -> str:
+    """What reads of any size take, which page sizes are judged by; where that is known."""
+    known = device.get("transfer")
+    if known is None:
+        return "not known"
+    return larger(known["setup_ns"]["typical"] / 1000, known["bandwidth_mb_s"]["typical"])
+
+
+def larger(setup_us: float, bandwidth_mb_s: float) -> str:
+    """The time of a read before its bytes, and their rate."""
+    return f"{short(setup_us)} us + {short(bandwidth_mb_s)} MB/s"
 
 
 def short(figure: float) -> str:

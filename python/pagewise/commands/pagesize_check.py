@@ -9,11 +9,13 @@ from rich.text import Text
 
 from pagewise.commands.options import Json
 from pagewise.terminal import printable, say, show, show_json
-from pagewise.units import format_size
+from pagewise.units import format_count, format_size
 
 EXAMPLES = ("pagewise pagesize check /usr/bin/env",)
 X86 = ("x86", "x86-64")
 """Machines without base pages larger than 4 KiB."""
+PATHS_SHOWN = 20
+"""Files named with a problem."""
 
 
 def check(
@@ -39,7 +41,7 @@ def check(
     if json:
         show_json(result)
         return int(bool(result["fails"]))
-    # One line each to grep in, however long a path is.
+    # No line is broken, to grep in, however long a path is.
     show(*(Text(printable(line), no_wrap=True, overflow="ignore") for line in _problems(result)))
     if result["fails"] and all(file["machine"] in X86 for file in result["files"]):
         say("note: x86 has no base pages but 4 KiB; there this serves Android's emulator and store")
@@ -49,12 +51,21 @@ def check(
 
 
 def _problems(result: dict[str, Any]) -> list[str]:
-    """A line for each problem with its remedy, and the sum."""
-    lines = []
+    """Each problem once with its remedy and its files, those of most files first; and the sum."""
+    files: dict[tuple[bool, str, str], list[str]] = {}
     for file in result["files"]:
         for problem in file["problems"]:
-            verdict = "fails" if problem["is_certain"] else "may fail"
-            lines += [f"{file['path']}: {verdict}: {problem['what']}", f"  fix: {problem['fix']}"]
+            kind = (bool(problem["is_certain"]), problem["what"], problem["fix"])
+            files.setdefault(kind, []).append(file["path"])
+    lines = []
+    for (is_certain, what, fix), paths in sorted(
+        files.items(), key=lambda found: (not found[0][0], -len(found[1]))
+    ):
+        verdict = "fails" if is_certain else "may fail"
+        lines += [f"{verdict}: {what}", f"  fix: {fix}"]
+        lines += [f"  {path}" for path in paths[:PATHS_SHOWN]]
+        if len(paths) > PATHS_SHOWN:
+            lines.append(f"  and {format_count(len(paths) - PATHS_SHOWN)} more, all with --json")
     counts = f"{result['fails']} would fail, {result['may_fail']} may"
     size = format_size(result["page_bytes"])
-    return [*lines, f"{len(result['files'])} checked for pages of {size}: {counts}"]
+    return [*lines, f"{format_count(len(result['files']))} checked for pages of {size}: {counts}"]

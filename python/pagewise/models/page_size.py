@@ -6,6 +6,7 @@ another model is asked for, by asking a gain before it leaves 4 KiB, and by a ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -88,7 +89,7 @@ def choose(
     hardly more than 64 pages of 4 KiB.
     """
     machine = Machine(storage, hardware, terms)
-    lowest_bytes = memory_bytes * (1 - max(margin, MEMORY_SPREAD))
+    lowest_bytes = memory_bytes * lowest_share(margin)
     known = sorted({*sizes, *IDEAL_BYTES, BASE_BYTES})
     judged = tuple(size for size in known if machine.can_judge(size, lowest_bytes))
     if BASE_BYTES not in judged:
@@ -124,6 +125,16 @@ def choose(
         times=times,
         unjudged=tuple(size for size in sizes if size not in times),
     )
+
+
+def lowest_share(margin: float) -> float:
+    """The smallest memory that is looked at, as a share of the one asked about."""
+    return 1 - max(margin, MEMORY_SPREAD)
+
+
+def memory_to_judge(page_bytes: int, margin: float = MARGIN) -> int:
+    """The smallest memory, in bytes, for which `choose` judges this page size or cluster."""
+    return math.ceil(FRAMES_MIN * page_bytes / lowest_share(margin))
 
 
 def mean_times_ns(

@@ -8,7 +8,14 @@ from pagewise import _core
 from pagewise.advice.page_size import Target
 from pagewise.advice.page_size import target as target_named
 from pagewise.huge_pages import settings
-from pagewise.models.page_size import BASE_BYTES, IDEAL_BYTES, MARGIN, Choice, choose
+from pagewise.models.page_size import (
+    BASE_BYTES,
+    IDEAL_BYTES,
+    MARGIN,
+    Choice,
+    choose,
+    memory_to_judge,
+)
 from pagewise.models.page_size_curves import FRAMES_MIN, Curves, footprint_bytes
 from pagewise.models.page_size_time import TODAY, Model, Terms, storage_of
 from pagewise.units import format_percent, format_size, parse_share, parse_size
@@ -61,7 +68,10 @@ def advise_page_size(
         "time_ns": {str(size): float(one.total_ns) for size, one in choice.times.items()},
         "unjudged_bytes": list(choice.unjudged),
         "settings": [each.to_json() for each in chosen_target.settings(choice.page_bytes)],
-        "notes": _notes(choice, chosen_target, memory_bytes < footprint_bytes(curves)),
+        "notes": [
+            *_unjudged(choice, chosen_target, terms, margin),
+            *_notes(choice, chosen_target, memory_bytes < footprint_bytes(curves)),
+        ],
     }
 
 
@@ -72,16 +82,29 @@ def memory_of(memory: str | int, footprint: int) -> int:
     return parse_size(memory)
 
 
+def _unjudged(choice: Choice, target: Target, terms: Terms, margin: float) -> list[str]:
+    """Which sizes the trace tells too little of, and what would tell more."""
+    if not choice.unjudged:
+        return []
+    smallest = choice.unjudged[0]
+    needed = format_size(memory_to_judge(max(smallest, terms.readahead_bytes), margin))
+    notes = [
+        f"not judged: {', '.join(map(format_size, choice.unjudged))}; the memory holds fewer than "
+        f"{FRAMES_MIN} such pages, too few for the trace to tell. {format_size(smallest)} takes "
+        f"{needed}: give that as --memory, or capture a longer run or a larger input"
+    ]
+    if not any(size in choice.times for size in target.sizes() if size != BASE_BYTES):
+        notes.append(
+            f"4 KiB is the only size of {target.name} that could be judged, so it says nothing "
+            "against the others"
+        )
+    return notes
+
+
 def _notes(choice: Choice, target: Target, is_short: bool) -> list[str]:
     """What stands between the figures and the machine; ``is_short``: not all of it fits."""
     notes = []
     is_larger = choice.page_bytes != BASE_BYTES
-    if choice.unjudged:
-        larger = ", ".join(map(format_size, choice.unjudged))
-        notes.append(
-            f"not judged: {larger}; the memory holds fewer than {FRAMES_MIN} such pages, too few "
-            "for the trace to tell"
-        )
     if choice.ideal_bytes in IDEAL_BYTES and choice.regret > 0:
         notes.append(
             f"{format_size(choice.ideal_bytes)} would be best of 1 to 32 KiB and these sizes; not "
