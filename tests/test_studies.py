@@ -1,6 +1,7 @@
 """The studies run from inputs to verdicts; on small generated stand-ins for the recordings."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 SIMULATED = [study for study in STUDIES if study.name in (multiswap.NAME, nvm_cache.NAME)]
+
+
+def test_every_row_of_the_catalog_is_the_module_of_its_name() -> None:
+    for study in STUDIES:
+        assert study.name == sys.modules[study.run.__module__].NAME
 
 
 @pytest.mark.parametrize("study", SIMULATED, ids=lambda study: study.name)

@@ -4,34 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
-
-from pagewise.studies import multiswap, nvm_cache, page_size, predict, thrash
 
 
 @dataclass(frozen=True)
 class Study:
-    """A row of the catalog.
-
-    A study of recordings: ``run(recordings, output, seeds=, progress=)`` gives the result, from the
-    folder with the recordings. A study of launch runs (``of_runs``): ``run(folders, output, seed=,
-    progress=)``, from the folders of the runs.
-    """
+    """A row of the catalog: the module of its name has the function ``study``."""
 
     name: str
     summary: str
-    run: Callable[..., dict[str, Any]]
     of_runs: bool = False
+
+    @property
+    def run(self) -> Callable[..., dict[str, Any]]:
+        """Loads the study, which the help need not.
+
+        A study of recordings: ``run(recordings, output, seeds=, progress=)`` gives the result, from
+        the folder with the recordings. A study of launch runs (``of_runs``): ``run(folders, output,
+        seed=, progress=)``, from the folders of the runs.
+        """
+        module = import_module(f"{__name__}.{self.name.replace('-', '_')}")
+        study: Callable[..., dict[str, Any]] = module.study
+        return study
 
 
 STUDIES = (
-    Study(multiswap.NAME, "S1 Figs. 2-4: hierarchical against hybrid swap", multiswap.study),
-    Study(
-        nvm_cache.NAME, "S0 Figs. 1 and 5: swap on against off, and an NVM cache", nvm_cache.study
-    ),
-    Study(page_size.NAME, "S4: a page size for each virtual machine", page_size.study),
-    Study(thrash.NAME, "S0 Figs. 1-3 on launch runs of real programs", thrash.study, of_runs=True),
-    Study(
-        predict.NAME, "pages of a launch foretold by the launch before", predict.study, of_runs=True
-    ),
+    Study("multiswap", "S1 Figs. 2-4: hierarchical against hybrid swap"),
+    Study("nvm-cache", "S0 Figs. 1 and 5: swap on against off, and an NVM cache"),
+    Study("page-size", "S4: a page size for each virtual machine"),
+    Study("thrash", "S0 Figs. 1-3 on launch runs of real programs", of_runs=True),
+    Study("predict", "pages of a launch foretold by the launch before", of_runs=True),
 )
