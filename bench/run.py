@@ -48,11 +48,10 @@ def main() -> None:
     for name in arguments.names or SCRIPTS:
         print(name, flush=True)
         measure(name, arguments.rounds)
-    parts = [part for name in SCRIPTS + NAMED_ONLY if (part := stored(name))]
-    for part in parts:
-        print(part)
-    # A run of some scripts replaces their part of the document and keeps the rest.
-    DOCUMENT.write_text(INTRODUCTION + "".join(parts))
+    for name in arguments.names or SCRIPTS:
+        print(stored(name))
+    written = document(DOCUMENT.read_text(), {name: stored(name) for name in SCRIPTS + NAMED_ONLY})
+    DOCUMENT.write_text(written)
 
 
 def measure(name: str, rounds: int) -> None:
@@ -76,7 +75,15 @@ before and {os.getloadavg()[0]:.0f} after.
     )
 
 
+def document(before: str, measured: dict[str, str]) -> str:
+    """The document with what was measured here; parts that were not stay as they were."""
+    headed = (f"\n## {part}" for part in before.split("\n## ")[1:])
+    known = {part.split(maxsplit=2)[1]: part for part in headed}
+    return INTRODUCTION + "".join(part or known.get(name, "") for name, part in measured.items())
+
+
 def stored(name: str) -> str:
+    """The part of a script that was run in this clone; nothing of another."""
     path = traces.FOLDER / f"{name}.md"
     return path.read_text() if path.exists() else ""
 
