@@ -1,70 +1,12 @@
 //! What every placement owes its driver: victims that are resident, no entry beyond capacity, nothing
 //! remembered of a page that ceased to exist.
 
-use policy::placement::{
-    Adaptive, AdaptiveLatencies, AdaptiveOptions, Flash, Hierarchical, HierarchicalOptions, Hybrid,
-    HybridClock, HybridClockOptions, HybridOptions, NvmCache, NvmCacheOptions, PageIn, PageOut,
-    Placement, Priority, PromoteAt, Reinsertion, Replacement, RequestTime, SlotOnSwapIn, Tier,
-};
+use policy::placement::{CATALOG, PageIn, PageOut, Placement, Tier};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use types::PageId;
 
 const PAGES: u32 = 24;
-
-fn placements(capacity: u64) -> Vec<(&'static str, Box<dyn Placement>)> {
-    let hierarchical = |eviction| {
-        Box::new(Hierarchical::new(HierarchicalOptions {
-            eviction,
-            fill_on_read_miss: true,
-            admit_clean: true,
-            swapout_refreshes: true,
-            inserted_bit: true,
-        }))
-    };
-    let latencies =
-        AdaptiveLatencies { slow_read: 90e3, slow_write: 40e3, fast_read: 4e3, fast_write: 5e3 };
-    vec![
-        ("flash", Box::new(Flash)),
-        ("priority", Box::new(Priority::new(SlotOnSwapIn::Keep))),
-        ("hierarchical lru", hierarchical(Replacement::Lru)),
-        ("hierarchical clock", hierarchical(Replacement::Clock)),
-        (
-            "hybrid-clock",
-            Box::new(HybridClock::new(HybridClockOptions {
-                clock_reinsert: Reinsertion::Fault,
-                admit_clean: false,
-                inserted_bit: false,
-                slot_on_swapin: SlotOnSwapIn::Keep,
-            })),
-        ),
-        (
-            "hybrid",
-            Box::new(Hybrid::new(HybridOptions {
-                entry_bit: true,
-                inserted_bit: false,
-                promote_at: PromoteAt::Fault,
-                slot_on_swapin: SlotOnSwapIn::Free,
-                bit_epoch: Some(5),
-            })),
-        ),
-        (
-            "nvm-cache",
-            Box::new(NvmCache::new(NvmCacheOptions {
-                admit_clean: true,
-                ghost_pages: Some(capacity),
-                admitted_time: RequestTime::Last,
-                overwritten_time: RequestTime::Last,
-                keeps_hit: false,
-                remembers_victims: true,
-            })),
-        ),
-        (
-            "adaptive",
-            Box::new(Adaptive::new(AdaptiveOptions { capacity, latencies, drops_in_memory: true })),
-        ),
-    ]
-}
 
 /// A driver that knows nothing but the contract.
 struct Checked<'a> {
@@ -136,7 +78,9 @@ proptest! {
         events in prop::collection::vec((0..PAGES, 0..20u32, any::<bool>()), 1..400),
         capacity in 1u64..12,
     ) {
-        for (name, mut placement) in placements(capacity) {
+        let forms = CATALOG.iter().flat_map(|row| row.forms.iter().map(|form| (row.name, form)));
+        for (name, form) in forms {
+            let mut placement = form(capacity);
             placement.grow(PAGES as usize);
             let mut driver = Checked {
                 name,

@@ -102,3 +102,98 @@ pub trait Placement {
     /// `page` ceased to exist, wherever it was.
     fn forget(&mut self, page: PageId);
 }
+
+/// One placement of the catalog.
+pub struct Row {
+    /// Its name: that of the architecture which drives it.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub summary: &'static str,
+    /// How each of its forms is made for a number of frames, with options under which it uses all
+    /// that it can.
+    pub forms: &'static [fn(frames: u64) -> Box<dyn Placement>],
+}
+
+/// Every placement, in the order in which lists show architectures.
+pub const CATALOG: &[Row] = &[
+    Row {
+        name: "flash",
+        summary: "everything belongs in the slow tier",
+        forms: &[|_| Box::new(Flash)],
+    },
+    Row {
+        name: "priority",
+        summary: "the fast tier while it has room",
+        forms: &[|_| Box::new(Priority::new(SlotOnSwapIn::Keep))],
+    },
+    Row {
+        name: "hierarchical",
+        summary: "a cache of the slow tier, by LRU or CLOCK",
+        forms: &[|_| hierarchical(Replacement::Lru), |_| hierarchical(Replacement::Clock)],
+    },
+    Row {
+        name: "hybrid-clock",
+        summary: "either tier, by CLOCK without a filter",
+        forms: &[|_| {
+            Box::new(HybridClock::new(HybridClockOptions {
+                clock_reinsert: Reinsertion::Fault,
+                admit_clean: false,
+                inserted_bit: false,
+                slot_on_swapin: SlotOnSwapIn::Keep,
+            }))
+        }],
+    },
+    Row {
+        name: "hybrid",
+        summary: "either tier, by access bits that filter who enters",
+        forms: &[|_| {
+            Box::new(Hybrid::new(HybridOptions {
+                entry_bit: true,
+                inserted_bit: false,
+                promote_at: PromoteAt::Fault,
+                slot_on_swapin: SlotOnSwapIn::Free,
+                bit_epoch: Some(5),
+            }))
+        }],
+    },
+    Row {
+        name: "nvm-cache",
+        summary: "the fast tier at the second eviction, the oldest request leaves",
+        forms: &[|frames| {
+            Box::new(NvmCache::new(NvmCacheOptions {
+                admit_clean: true,
+                ghost_pages: Some(frames),
+                admitted_time: RequestTime::Last,
+                overwritten_time: RequestTime::Last,
+                keeps_hit: false,
+                remembers_victims: true,
+            }))
+        }],
+    },
+    Row {
+        name: "adaptive",
+        summary: "where the page is worth most, by when pages of its kind came back",
+        forms: &[|frames| {
+            Box::new(Adaptive::new(AdaptiveOptions {
+                capacity: frames,
+                latencies: AdaptiveLatencies {
+                    slow_read: 90e3,
+                    slow_write: 40e3,
+                    fast_read: 4e3,
+                    fast_write: 5e3,
+                },
+                drops_in_memory: true,
+            }))
+        }],
+    },
+];
+
+fn hierarchical(eviction: Replacement) -> Box<dyn Placement> {
+    Box::new(Hierarchical::new(HierarchicalOptions {
+        eviction,
+        fill_on_read_miss: true,
+        admit_clean: true,
+        swapout_refreshes: true,
+        inserted_bit: true,
+    }))
+}

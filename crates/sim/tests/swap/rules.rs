@@ -27,6 +27,13 @@ fn alternating() -> Vec<Event> {
 }
 
 #[test]
+fn every_placement_has_an_architecture_of_its_name() {
+    let placements: Vec<&str> = policy::placement::CATALOG.iter().map(|row| row.name).collect();
+    let driven = CATALOG.iter().filter(|row| row.role != Role::Bound);
+    assert_eq!(placements, driven.map(|row| row.name).collect::<Vec<_>>());
+}
+
+#[test]
 fn without_a_fast_tier_every_architecture_is_flash() {
     let events = alternating();
     let flash = operations(&run(&request("flash", 0, ""), &events));
