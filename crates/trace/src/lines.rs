@@ -99,14 +99,28 @@ impl Lines {
         ledger: &mut Ledger,
         mut take: impl FnMut(&[u8]) -> Result<(), Expected>,
     ) -> Result<bool, Error> {
+        self.walk_block(ledger, |rest, _| {
+            let line_end = line_end(rest);
+            (line_end, take(trimmed(&rest[..line_end])))
+        })
+    }
+
+    /// As `read_block`, where `take` finds the end of the line that the rest of the block begins
+    /// with.
+    #[inline(always)]
+    fn walk_block(
+        &mut self,
+        ledger: &mut Ledger,
+        mut take: impl FnMut(&[u8], &mut Ledger) -> (usize, Result<(), Expected>),
+    ) -> Result<bool, Error> {
         let path = self.input.path().to_owned();
         let Some((block, first)) = self.block()? else {
             return Ok(false);
         };
         let (mut rest, mut number) = (block, first);
         while !rest.is_empty() {
-            let line_end = memchr(b'\n', rest).unwrap_or(rest.len());
-            if let Err(Expected(what)) = take(trimmed(&rest[..line_end])) {
+            let (line_end, taken) = take(rest, ledger);
+            if let Err(Expected(what)) = taken {
                 ledger.reject(&path, number, what)?;
             }
             rest = rest.get(line_end + 1..).unwrap_or_default();
@@ -154,6 +168,12 @@ impl Lines {
     }
 }
 
+/// How long the line that `rest` begins with is, without its end.
+#[inline(always)]
+fn line_end(rest: &[u8]) -> usize {
+    memchr(b'\n', rest).unwrap_or(rest.len())
+}
+
 /// A line without the carriage return that some systems end it with.
 pub fn trimmed(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
@@ -184,28 +204,18 @@ impl<P: LineParser> TextReader<P> {
 
 impl<P: LineParser> RecordReader for TextReader<P> {
     fn read(&mut self, records: &mut Vec<Record>, ledger: &mut Ledger) -> Result<bool, Error> {
-        let path = self.lines.input.path().to_owned();
-        let Some((block, first)) = self.lines.block()? else {
-            return Ok(false);
-        };
-        let (mut rest, mut number) = (block, first);
-        while !rest.is_empty() {
-            let usual = self.parser.usual_line(rest, records, ledger);
-            let line_end = usual.or_else(|| memchr(b'\n', rest)).unwrap_or(rest.len());
-            if usual.is_none() {
-                let line = trimmed(&rest[..line_end]);
-                if let Err(Expected(what)) = self.parser.line(line, records, ledger) {
-                    ledger.reject(&path, number, what)?;
-                }
+        let parser = &mut self.parser;
+        let is_read = self.lines.walk_block(ledger, |rest, ledger| {
+            if let Some(line_end) = parser.usual_line(rest, records, ledger) {
+                return (line_end, Ok(()));
             }
-            rest = rest.get(line_end + 1..).unwrap_or_default();
-            number += 1;
+            let line_end = line_end(rest);
+            (line_end, parser.line(trimmed(&rest[..line_end]), records, ledger))
+        })?;
+        if is_read {
+            self.parser.end_block(ledger);
         }
-        self.parser.end_block(ledger);
-        let length = block.len();
-        self.lines.count = number - 1;
-        self.lines.input.consume(length);
-        Ok(true)
+        Ok(is_read)
     }
 
     fn traits(&self) -> Traits {

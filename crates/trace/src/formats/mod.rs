@@ -106,8 +106,8 @@ pub struct Format {
     pub has_columns: bool,
     /// Whether one recording is several files that differ in the number at the end of their names.
     pub has_parts: bool,
-    /// How surely a recording that begins with these bytes (decompressed) has this format.
-    pub sniff: fn(head: &[u8]) -> Confidence,
+    /// How surely a recording is of this format, by its first bytes.
+    pub sniff: Sniff,
     /// Starts reading; nothing of the input is consumed yet.
     pub open: fn(Input, &ReadOptions) -> Result<Reader, Error>,
 }
@@ -153,24 +153,45 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 /// # Errors
 /// `UnknownFormat` where no format recognises it.
 pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
-    input.fill()?;
-    let held = input.held();
-    // Editors put it before text; what follows is what it is.
-    let head = held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held);
-    let mut best = (Confidence::No, None);
-    for format in CATALOG {
-        let confidence = (format.sniff)(head);
-        if confidence > best.0 {
-            best = (confidence, Some(format));
-        }
-    }
-    best.1.ok_or_else(|| {
+    surest(input, CATALOG, |format| format.sniff)?.ok_or_else(|| {
+        let head = head(input);
         let hint = FOREIGN_MARKS.iter().find(|(mark, _)| head.starts_with(mark));
         let hint = hint.map_or("no known format", |&(_, hint)| hint);
         let names: Vec<&str> = CATALOG.iter().map(|format| format.name).collect();
         let message = format!("{hint}; formats are {}", names.join(", "));
         Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))
     })
+}
+
+/// How surely a recording that begins with these bytes (decompressed) has a format.
+pub type Sniff = fn(head: &[u8]) -> Confidence;
+
+/// The row of a catalog that is surest of an input, of equally sure ones the first; none where none
+/// recognises it.
+///
+/// # Errors
+/// What the input cannot deliver.
+pub(crate) fn surest<Row>(
+    input: &mut Input,
+    catalog: &'static [Row],
+    sniff: impl Fn(&Row) -> Sniff,
+) -> Result<Option<&'static Row>, Error> {
+    input.fill()?;
+    let head = head(input);
+    let mut best = (Confidence::No, None);
+    for row in catalog {
+        let confidence = sniff(row)(head);
+        if confidence > best.0 {
+            best = (confidence, Some(row));
+        }
+    }
+    Ok(best.1)
+}
+
+/// What an input begins with, behind the mark that editors put before text.
+fn head(input: &Input) -> &[u8] {
+    let held = input.held();
+    held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held)
 }
 
 /// U+FEFF in UTF-8.

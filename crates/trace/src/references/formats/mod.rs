@@ -4,7 +4,7 @@ mod addresses;
 mod lackey;
 mod refs3;
 
-use crate::formats::{BYTE_ORDER_MARK, Confidence};
+use crate::formats::{Sniff, surest};
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, Lines};
@@ -32,8 +32,8 @@ pub struct Format {
     pub name: &'static str,
     /// What it is, in one line.
     pub summary: &'static str,
-    /// How surely a file that begins with these bytes (decompressed) has this format.
-    pub sniff: fn(head: &[u8]) -> Confidence,
+    /// How surely a file is of this format, by its first bytes.
+    pub sniff: Sniff,
     /// Starts reading.
     pub open: fn(Lines) -> Result<Box<dyn ReferenceReader>, Error>,
 }
@@ -56,17 +56,7 @@ pub fn names() -> String {
 /// # Errors
 /// `UnknownFormat` where no format recognises it.
 pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
-    input.fill()?;
-    let held = input.held();
-    let head = held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held);
-    let mut best = (Confidence::No, None);
-    for format in CATALOG {
-        let confidence = (format.sniff)(head);
-        if confidence > best.0 {
-            best = (confidence, Some(format));
-        }
-    }
-    best.1.ok_or_else(|| {
+    surest(input, CATALOG, |format| format.sniff)?.ok_or_else(|| {
         let message = format!("no known format of references; formats are {}", names());
         Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))
     })
