@@ -93,9 +93,9 @@ def swap_rows(result: dict[str, Any]) -> list[tuple[str, str]]:
     gone, reads = swap["never_returned"], swap.get("device_reads")
     rows = [
         (
-            "swapped out once",
+            "left memory once",
             f"{format_share(single['pages'])} of pages that left, "
-            f"{format_share(single['outs'])} of page-outs",
+            f"{format_share(single['outs'])} of all times that one left",
         ),
         ("never came back", f"{format_share(gone['pages'])} of pages that left"),
     ]

@@ -10,11 +10,11 @@ from pagewise.units import format_share
 NANOSECONDS = 1e9
 COLUMNS = (
     Column("recording", "recording"),
-    Column("outs", "page-outs", "count"),
-    Column("ins", "page-ins", "count"),
+    Column("outs", "times a page left", "count"),
+    Column("ins", "times one came back", "count"),
     Column("single_out_pages", "out once, of pages", "share"),
     Column("never_returned_pages", "never back, of pages", "share"),
-    Column("never_returned_outs", "not read again, of page-outs", "share"),
+    Column("never_returned_outs", "not read again, of times one left", "share"),
     Column("readahead_share", "readahead, of device reads", "share"),
     Column("fault_time_s", "time in faults that read the device", "seconds"),
 )
