@@ -9,8 +9,9 @@ import pytest
 import pagewise as pw
 from pagewise import _core
 from pagewise.advice import reference, stock_linux
+from pagewise.advice.costs import AT
 from pagewise.advice.memory import Board, board
-from pagewise.advice.swap import advise_swap
+from pagewise.advice.swap import Question, advise_swap
 from pagewise.cli import run
 from pagewise.commands.advise import described
 from pagewise.errors import UsageError
@@ -52,6 +53,21 @@ def test_ranges_enclose_the_typical_figure(advice: dict):
     assert worth["io_time_s"]["low"] < worth["io_time_s"]["high"]
     assert worth["io_time_s"]["typical"] < advice["alone"]["io_time_s"]["typical"]
     assert worth["next_cheaper"]["fast_tier_bytes"] < worth["fast_tier_bytes"]
+
+
+def test_what_decides_by_latencies_is_replayed_with_each(trace: Path):
+    question = Question(pw.read(trace), "dram", "ufs-3.1")
+    devices = question.described(None)
+    assert len(devices.other_latencies()) == len(devices.corners()) - 1
+    adaptive, hybrid = question.outcomes(
+        [("adaptive", 32768), ("hybrid", 32768)], devices.other_latencies()
+    )
+    assert set(adaptive[AT]) == set(devices.other_latencies()) and hybrid[AT] == {}
+    for corner in devices.corners():
+        fast, slow = devices.latencies(corner)
+        alone = pw.simulate(trace, architecture="adaptive", fast_tier="32KiB", fast=fast, slow=slow)
+        assert devices.io_time_s(adaptive, corner) == pytest.approx(alone["io_time_s"])
+    assert devices.io_time_s(hybrid) == pytest.approx(hybrid["io_time_s"])
 
 
 def test_the_reference_is_reached_and_not_by_the_next_smaller_size(advice: dict):

@@ -1,6 +1,7 @@
 """What outcomes cost on two devices: I/O time, how busy, what they wear, over the devices' ranges.
 
-Every function takes outcomes as `pagewise simulate --json` prints them. A range is a dictionary
+Every function takes outcomes as `pagewise simulate --json` prints them, which may carry those of
+other latencies under `AT`, for what decides by them. A range is a dictionary
 ``low``, ``typical``, ``high``; times are seconds.
 """
 
@@ -20,6 +21,10 @@ Corner: TypeAlias = tuple[str, str]
 FIGURES = ("low", "typical", "high")
 TYPICAL: Corner = ("typical", "typical")
 TIERS = ("fast", "slow")
+AT = "at"
+"""Of an outcome: {latencies: the outcome on devices that have them}."""
+Latencies: TypeAlias = tuple[str, str]
+"""Of the fast and of the slow device, as READ/WRITE times."""
 WRITE_AMPLIFICATION: Range = {"low": 1.0, "typical": 2.0, "high": 5.0}
 """Bytes that flash writes for each byte it is given: an assumption, nobody measured it here. Swap
 is written in runs of up to about 1 MB (measured), which is kind to flash; a full card is not."""
@@ -40,18 +45,29 @@ class Devices:
         """Every combination of a figure of the fast and of the slow device."""
         return list(itertools.product(FIGURES, FIGURES))
 
-    def tier_time_s(self, outcome: Outcome, tier: str, figure: str) -> float:
-        """Counts times latencies of one device at one of its figures."""
-        device, counts = getattr(self, tier), outcome[tier]
+    def latencies(self, corner: Corner) -> Latencies:
+        """Both devices at one corner."""
+        fast, slow = (
+            f"{device['read_ns'][figure]}/{device['write_ns'][figure]}ns"
+            for device, figure in zip((self.fast, self.slow), corner, strict=True)
+        )
+        return fast, slow
+
+    def other_latencies(self) -> list[Latencies]:
+        """Every pair of latencies but the typical, once each."""
+        found = dict.fromkeys(map(self.latencies, self.corners()))
+        return [each for each in found if each != self.latencies(TYPICAL)]
+
+    def tier_time_s(self, outcome: Outcome, tier: str, corner: Corner) -> float:
+        """Counts times latencies of one device at one corner."""
+        device, figure = getattr(self, tier), corner[TIERS.index(tier)]
+        counts = outcome.get(AT, {}).get(self.latencies(corner), outcome)[tier]
         reads_ns = counts["reads"] * device["read_ns"][figure]
         return float(reads_ns + counts["writes"] * device["write_ns"][figure]) / 1e9
 
     def io_time_s(self, outcome: Outcome, corner: Corner = TYPICAL) -> float:
         """Counts times latencies of both devices at one corner."""
-        return sum(
-            self.tier_time_s(outcome, tier, figure)
-            for tier, figure in zip(TIERS, corner, strict=True)
-        )
+        return sum(self.tier_time_s(outcome, tier, corner) for tier in TIERS)
 
     def over_corners(self, at: Callable[[Corner], float]) -> Range:
         """The range of a figure over all corners."""
@@ -82,11 +98,16 @@ class Devices:
     def busy(self, outcome: Outcome, tier: str) -> Range | None:
         """I/O time of one device as a share of the recording's time; 1 or more cannot be kept up.
 
-        None without a clock.
+        Over the range of that device, the other one at its typical figures. None without a clock.
         """
         if not self.duration_s:
             return None
-        seconds = {name: self.tier_time_s(outcome, tier, name) for name in FIGURES}
+        seconds = {
+            name: self.tier_time_s(
+                outcome, tier, (name, "typical") if tier == "fast" else ("typical", name)
+            )
+            for name in FIGURES
+        }
         return {name: value / self.duration_s for name, value in seconds.items()}
 
     def wear(self, outcome: Outcome, tier: str) -> Range | None:

@@ -3,8 +3,8 @@
 Every architecture of the catalog (but the offline bound) runs at every size of a ladder up to the
 footprint. The architecture with the lowest mean I/O time over the ladder is advised; sizes follow
 the rules of `models.sizing`. The same is said for the best that stock Linux has today. I/O times
-are computed again from the counts for every combination of the devices' low, typical and high
-latencies.
+are computed again for every combination of the devices' low, typical and high latencies: from the
+same counts, or, at the sizes that are told, from a replay where the architecture decides by them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,14 @@ from pagewise import _core, catalog, questions
 from pagewise.advice import memory as memories
 from pagewise.advice import reference as references
 from pagewise.advice import stock_linux
-from pagewise.advice.costs import WRITE_AMPLIFICATION, Devices, Outcome, slow_bytes
+from pagewise.advice.costs import (
+    AT,
+    WRITE_AMPLIFICATION,
+    Devices,
+    Latencies,
+    Outcome,
+    slow_bytes,
+)
 from pagewise.advice.trial import Trial
 from pagewise.advice.warnings import warnings
 from pagewise.errors import NothingRecorded, UsageError
@@ -48,26 +55,44 @@ class Question:
         described = json.loads(_core.describe_request(request))
         return Devices(described["fast"], described["slow"], duration_s)
 
-    def request(self, name: str, size: int) -> dict[str, Any]:
+    def request(self, name: str, size: int, latencies: Latencies | None = None) -> dict[str, Any]:
         """One cell: an architecture with its default options at one size."""
-        return {
-            "architecture": name,
-            "fast_tier_bytes": size,
-            "fast": self.fast,
-            "slow": self.slow,
-        }
+        fast, slow = latencies or (self.fast, self.slow)
+        return {"architecture": name, "fast_tier_bytes": size, "fast": fast, "slow": slow}
 
     def outcomes(
-        self, cells: Sequence[tuple[str, int]], progress: Progress | None = None
+        self,
+        cells: Sequence[tuple[str, int]],
+        latencies: Sequence[Latencies] = (),
+        progress: Progress | None = None,
     ) -> list[Outcome]:
-        """The outcomes of some architectures at some sizes, from one pass."""
-        whole = PARTS * len(cells)
+        """The outcomes of some architectures at some sizes, from one pass.
+
+        With those at other ``latencies`` where the architecture decides by them.
+        """
+        deciding = [cell for cell in cells if catalog.decides_by_latency(cell[0])]
+        elsewhere = list(itertools.product(deciding, latencies))
+        requests = [self.request(*cell) for cell in cells]
+        requests += [self.request(*cell, pair) for cell, pair in elsewhere]
+        found = self._answers(requests, progress)
+        at: dict[tuple[str, int], dict[Latencies, Outcome]] = {}
+        for (cell, pair), outcome in zip(elsewhere, found[len(cells) :], strict=True):
+            at.setdefault(cell, {})[pair] = outcome
+        return [
+            {**outcome, AT: at.get(cell, {})}
+            for cell, outcome in zip(cells, found[: len(cells)], strict=True)
+        ]
+
+    def _answers(
+        self, requests: Sequence[dict[str, Any]], progress: Progress | None
+    ) -> list[Outcome]:
+        """One outcome per request."""
+        whole = PARTS * len(requests)
 
         def advance(done: int, total: int) -> None:
             if progress is not None:
                 progress(done * whole // total if total else 0, whole)
 
-        requests = [self.request(*cell) for cell in cells]
         answers = simulate_many(self.recording, requests, progress=advance)
         failed = next((answer["error"] for answer in answers if "error" in answer), None)
         if failed:
@@ -115,6 +140,8 @@ def advise_swap(
     trial = _tried(question, devices, board, sizing.ladder(footprint_bytes), progress)
     chosen, stock = trial.best(), trial.best_stock()
     sizes = {chosen: trial.worth(chosen), stock: trial.worth(stock)}
+    told = [sizes[chosen], trial.reaching(goal, chosen) if goal else None]
+    trial = _replayed(question, trial, chosen, [size for size in told if size])
     costs = _at_sizes(question, trial, sizes)
     today = costs[stock]
     return {
@@ -178,11 +205,27 @@ def _tried(
     """Every architecture at every size, and the slow device alone."""
     names = catalog.systems()
     cells = list(itertools.product(names, sizes))
-    alone, *found = question.outcomes([(catalog.baseline(), 0), *cells], progress)
+    alone, *found = question.outcomes([(catalog.baseline(), 0), *cells], progress=progress)
     outcomes: dict[str, dict[int, Outcome]] = {name: {} for name in names}
     for (name, size), outcome in zip(cells, found, strict=True):
         outcomes[name][size] = outcome
     return Trial(devices, board, alone, outcomes)
+
+
+def _replayed(question: Question, trial: Trial, name: str, sizes: Sequence[int]) -> Trial:
+    """The trial with an architecture replayed at all latencies, at sizes whose ranges are told.
+
+    Only there, and at the next smaller ones: at every size of the ladder it takes four times as
+    long where both devices have ranges.
+    """
+    ladder = sorted(trial.outcomes[name])
+    near = sorted({size for told in sizes for size in ladder[: ladder.index(told) + 1][-2:]})
+    if not near or not catalog.decides_by_latency(name):
+        return trial
+    cells = [(name, size) for size in near]
+    found = question.outcomes(cells, trial.devices.other_latencies())
+    by_size = {**trial.outcomes[name], **dict(zip(near, found, strict=True))}
+    return replace(trial, outcomes={**trial.outcomes, name: by_size})
 
 
 def _at_sizes(
@@ -196,6 +239,7 @@ def _at_sizes(
     crowded: dict[str, Outcome] = {}
     if trial.board is not None:
         cells = [(name, trial.board.net_bytes(size)) for name, size in taken.items()]
-        crowded = dict(zip(taken, question.outcomes(cells), strict=True))
+        found = question.outcomes(cells, trial.devices.other_latencies())
+        crowded = dict(zip(taken, found, strict=True))
     costs = {name: trial.at_size(name, size, crowded.get(name)) for name, size in taken.items()}
     return {name: costs.get(name) for name in sizes}

@@ -146,15 +146,21 @@ class Trial:
             ],
         }
 
-    def against(self, reference: Reference, name: str) -> dict[str, Any]:
+    def reaching(self, reference: Reference, name: str) -> int | None:
         """The smallest size whose slow-tier I/O stays at or below the reference from there on."""
         limit_pages = reference.io_bytes / PAGE_BYTES
+        if slow_pages(self.alone) <= limit_pages:
+            return 0
         pages = {size: slow_pages(outcome) for size, outcome in self.outcomes[name].items()}
-        size = 0 if slow_pages(self.alone) <= limit_pages else sizing.reaching(pages, limit_pages)
+        return sizing.reaching(pages, limit_pages)
+
+    def against(self, reference: Reference, name: str) -> dict[str, Any]:
+        """What the size costs that reaches the reference."""
+        size = self.reaching(reference, name)
         return {
             "what": reference.what,
             "io_bytes": reference.io_bytes,
             "fast_tier_bytes": size,
             "at": self.at_size(name, size) if size else None,
-            "lowest_io_bytes": min(pages.values(), default=0) * PAGE_BYTES,
+            "lowest_io_bytes": min(map(slow_bytes, self.outcomes[name].values()), default=0),
         }
