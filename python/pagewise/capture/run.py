@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
@@ -48,6 +48,36 @@ def capture(
     Raises UsageError and UnreadableInput for a program that cannot be run, Missing where QEMU, the
     plugin or a library is not there, UnwritableOutput before the program is started.
     """
+    program = accepted(command, output, force)
+    settings = [f"max={max_references}"] if max_references else []
+    settings += ["threads=on"] if threads else []
+    with ExitStack() as stack:
+        # What is there stays until the new trace is whole; a device or pipe is written to as it is.
+        is_replaced = os.path.isfile(output)
+        trace = stack.enter_context(replacing(os.path.realpath(output))) if is_replaced else output
+        told = {"follows_threads": threads, "force": force, "progress": progress}
+        status, report = emulated(program, settings, stdout, command, trace, told)
+        if report["references"] == 0:
+            os.unlink(trace)
+            emulator = f"qemu-{program.architecture}"
+            raise UnreadableInput(
+                f"QEMU could not run {program.path} with the plugin",
+                hint=f"what it said stands above; does `{emulator} {program.path}` work?",
+                path=program.path,
+            )
+    return {
+        "schema": SCHEMA,
+        "trace": os.fspath(output),
+        "command": list(command),
+        "architecture": program.architecture,
+        **report,
+        **outcome(status, report["stop"]),
+        "notes": notes(program, report, threads),
+    }
+
+
+def accepted(command: Sequence[str], output: PathLike, force: bool) -> Program:
+    """The program of a command that can be captured to ``output``; raises as `capture` does."""
     if not command:
         raise UsageError("no command was given", hint="it comes after --")
     if os.path.exists(output) and not force:
@@ -62,19 +92,29 @@ def capture(
             hint="write the trace to another file",
             path=os.fspath(output),
         )
+    return program
+
+
+def emulated(
+    program: Program,
+    settings: Sequence[str],
+    stdout: int | None,
+    command: Sequence[str],
+    trace: PathLike,
+    told: Mapping[str, Any],
+) -> tuple[int, dict[str, Any]]:
+    """Runs the program under QEMU into ``trace``: its exit status, and what was captured.
+
+    ``settings`` are the plugin's own; ``told`` the options of `_core.capture_references`.
+    """
     qemu = program.qemu()
     if not PLUGIN.exists():
         raise Missing("the capture plugin is not built", hint="run make build; it takes gcc")
     with ExitStack() as stack:
-        # What is there stays until the new trace is whole; a device or pipe is written to as it is.
-        is_replaced = os.path.isfile(output)
-        trace = stack.enter_context(replacing(os.path.realpath(output))) if is_replaced else output
         read, write = pipe(stack)
         shared = memory(stack)
-        settings = [f"stream={write}", f"shared={shared}"]
-        settings += [f"max={max_references}"] if max_references else []
-        settings += ["threads=on"] if threads else []
-        plugin = ",".join([str(PLUGIN).replace(",", ",,"), *settings])
+        channels = [f"stream={write}", f"shared={shared}"]
+        plugin = ",".join([str(PLUGIN).replace(",", ",,"), *channels, *settings])
         process = subprocess.Popen(
             [*qemu, "-plugin", plugin, program.path, *program.arguments],
             pass_fds=(write, shared),
@@ -82,34 +122,15 @@ def capture(
         )
         os.close(write)
         with ended(process):
-            report = json.loads(
-                _core.capture_references(
-                    read,
-                    shared,
-                    os.fspath(trace),
-                    list(command),
-                    program.architecture,
-                    follows_threads=threads,
-                    force=force,
-                    progress=progress,
-                )
+            report = _core.capture_references(
+                read,
+                shared,
+                os.fspath(trace),
+                list(command),
+                program.architecture,
+                **told,
             )
-        if report["references"] == 0:
-            os.unlink(trace)
-            raise UnreadableInput(
-                f"QEMU could not run {program.path} with the plugin",
-                hint=f"what it said stands above; does `{Path(qemu[0]).name} {program.path}` work?",
-                path=program.path,
-            )
-    return {
-        "schema": SCHEMA,
-        "trace": os.fspath(output),
-        "command": list(command),
-        "architecture": program.architecture,
-        **report,
-        **outcome(process.returncode, report["stop"]),
-        "notes": notes(program, report, threads),
-    }
+    return process.returncode, json.loads(report)
 
 
 def is_among(output: PathLike, words: Iterable[str]) -> bool:
