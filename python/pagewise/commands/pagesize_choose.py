@@ -95,13 +95,8 @@ def choose(
     from pagewise.reference_curves import curves
 
     is_trace = len(words) == 1 and is_references(words[0])
-    if verify and is_trace:
-        raise UsageError("--verify runs the program", hint="give -- COMMAND instead of its trace")
-    if is_trace and (keep is not None or max_refs is not None):
-        raise UsageError(
-            "--keep and --max-refs are for a capture",
-            hint=f"{words[0]} is a trace already; leave them out",
-        )
+    if is_trace:
+        refuse_of_trace(words[0], verify, is_captured=keep is not None or max_refs is not None)
     if report is not None and report.suffix != ".html":
         # A report replaces what is there: never a trace or a program, on a slip of the hand.
         raise UsageError(f"--report {report}: no name of a report", hint="end it in .html")
@@ -134,6 +129,17 @@ def choose(
         show_json(result)
     else:
         show(*described(result))
+
+
+def refuse_of_trace(trace: str, verify: bool, *, is_captured: bool) -> None:
+    """Raises UsageError for options that ask to run a program where its trace was given."""
+    if verify:
+        raise UsageError("--verify runs the program", hint="give -- COMMAND instead of its trace")
+    if is_captured:
+        raise UsageError(
+            "--keep and --max-refs are for a capture",
+            hint=f"{trace} is a trace already; leave them out",
+        )
 
 
 def described(result: dict[str, Any]) -> list[Any]:

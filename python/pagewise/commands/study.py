@@ -12,7 +12,7 @@ import typer
 from pagewise.commands.options import Json, tell_losses
 from pagewise.errors import UsageError
 from pagewise.storage import making
-from pagewise.studies import STUDIES
+from pagewise.studies import STUDIES, Study
 from pagewise.studies.text import markdown, ruling, support, table_rows, verdict_rows
 from pagewise.studies.workloads import examples_folder
 from pagewise.terminal import figures, show, show_json, watched
@@ -68,14 +68,7 @@ def run(
     Leaves in the folder: NAME.json, one CSV per figure (x, series, y, std, n, seed, config_hash),
     NAME.md with verdicts and tables, and finished simulations, which a second call uses again.
     """
-    study = next((row for row in STUDIES if row.name == name), None)
-    if study is None:
-        raise UsageError(f"no study is called {name!r}", hint=f"there are: {NAMES}")
-    if study.of_runs != bool(runs):
-        raise UsageError(
-            f"study {name} {'needs the folders of its runs' if study.of_runs else 'takes no runs'}",
-            hint=f"for example: {next(line for line in EXAMPLES if f' {name}' in line)}",
-        )
+    study = found(name, bool(runs))
     output = output or Path("build") / f"study-{name}"
     with making(output), watched(f"study {name}") as progress:
         if runs:
@@ -93,25 +86,40 @@ def run(
     if json:
         show_json(result)
         return
+    show(*described(result), f"Figures, tables and reasons: {output}")
+
+
+def found(name: str, has_runs: bool) -> Study:
+    """The study of this name. Raises UsageError where none has it, or where it reads other data."""
+    study = next((row for row in STUDIES if row.name == name), None)
+    if study is None:
+        raise UsageError(f"no study is called {name!r}", hint=f"there are: {NAMES}")
+    if study.of_runs != has_runs:
+        raise UsageError(
+            f"study {name} {'needs the folders of its runs' if study.of_runs else 'takes no runs'}",
+            hint=f"for example: {next(line for line in EXAMPLES if f' {name}' in line)}",
+        )
+    return study
+
+
+def described(result: Mapping[str, Any]) -> list[Any]:
+    """The verdicts and the tables."""
     columns, rows = verdict_rows(result)
     shown = [columns.index(column) for column in ("check", "on", "paper", "ours")]
-    show(
-        result["title"],
-        figures(
-            ["check", "on", "paper", "ours", "verdict", "readings"],
-            [
-                [*(row[index] for index in shown), ruling(verdict), support(verdict)]
-                for row, verdict in zip(rows, result["verdicts"], strict=True)
-            ],
-            words=6,
-        ),
-        *(
-            piece
-            for table in result["tables"]
-            for piece in (f"\n{table['title']}", figures(*table_rows(table), words=words(table)))
-        ),
-        f"Figures, tables and reasons: {output}",
+    verdicts = figures(
+        ["check", "on", "paper", "ours", "verdict", "readings"],
+        [
+            [*(row[index] for index in shown), ruling(verdict), support(verdict)]
+            for row, verdict in zip(rows, result["verdicts"], strict=True)
+        ],
+        words=6,
     )
+    tables = (
+        piece
+        for table in result["tables"]
+        for piece in (f"\n{table['title']}", figures(*table_rows(table), words=words(table)))
+    )
+    return [result["title"], verdicts, *tables]
 
 
 def words(table: Mapping[str, Any]) -> int:
