@@ -132,6 +132,11 @@ def format_size(size_bytes: float) -> str:
     return f"{value:.1f} TiB"
 
 
+def format_size_short(size_bytes: int) -> str:
+    """A size as the kernel writes it, and as it fits under a bar: ``64K``, ``2M``."""
+    return format_size(size_bytes).replace(" ", "").removesuffix("iB")
+
+
 def format_seconds(seconds: float | None) -> str:
     """A duration with a unit that fits: ``1.25 s``, ``340 ms``, ``3 min 20 s``."""
     if seconds is None:

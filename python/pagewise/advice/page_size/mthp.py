@@ -9,7 +9,7 @@ from __future__ import annotations
 from pagewise.advice.setting import Setting
 from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import SWITCHES
-from pagewise.units import PAGE_BYTES, format_size
+from pagewise.units import PAGE_BYTES, format_size_short
 
 PMD_BYTES = 2 << 20
 """The size that a kernel is on by default, and may prefer to a smaller one."""
@@ -91,7 +91,7 @@ systemd-tmpfiles --create {TMPFILES}""",
 
 def boot_arguments(size_bytes: int) -> str:
     """The kernel's own words; sizes that are not named are never given."""
-    return f"thp_anon={short(size_bytes)}:always"
+    return f"thp_anon={format_size_short(size_bytes)}:always"
 
 
 def at_boot(size_bytes: int) -> Setting:
@@ -128,8 +128,3 @@ echo madvise > {SWITCHES}/{settings.GENERAL}
             undo=PUT_BACK,
         ),
     ]
-
-
-def short(size_bytes: int) -> str:
-    """As the kernel writes it: ``64K``, ``2M``."""
-    return format_size(size_bytes).replace(" ", "").removesuffix("iB")

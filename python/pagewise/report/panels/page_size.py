@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result, recording_name
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
-from pagewise.units import format_share, format_size
+from pagewise.units import format_share, format_size, format_size_short
 
 COLUMNS = (
     Column("program", "program"),
@@ -74,7 +74,7 @@ def bars(memory: Result) -> list[Series]:
     shown = [at for at, total in enumerate(totals) if total <= SHOWN_UP_TO * min(totals)]
 
     def points(values: list[float]) -> list[tuple[float | str, float | None]]:
-        return [(short(memory["sizes_bytes"][at]), values[at]) for at in shown]
+        return [(format_size_short(memory["sizes_bytes"][at]), values[at]) for at in shown]
 
     fits = (("the paper's fits", "paper_ns"), ("from four sizes", "sampled_ns"))
     return [
@@ -86,11 +86,6 @@ def bars(memory: Result) -> list[Series]:
             if memory[field] is not None
         ),
     ]
-
-
-def short(page_bytes: int) -> str:
-    """A page size that fits under a bar: ``64K``."""
-    return format_size(page_bytes).replace(" ", "").removesuffix("iB")
 
 
 def factors(answer: Result) -> Series:
