@@ -49,6 +49,24 @@ pub struct ReferenceImportReport {
     pub losses: Vec<Loss>,
 }
 
+impl ReferenceImportReport {
+    fn new(format: &Format, totals: ReferenceTotals, steps: u64, ledger: &Ledger) -> Self {
+        let ReferenceTotals { instructions, reads, writes } = totals;
+        let (rejected, rejects) = ledger.rejects();
+        ReferenceImportReport {
+            format: format.name.to_owned(),
+            references: instructions + reads + writes,
+            instructions,
+            reads,
+            writes,
+            steps,
+            rejected,
+            rejects: rejects.to_vec(),
+            losses: ledger.losses(),
+        }
+    }
+}
+
 /// Imports `path` (`-` is standard input) into the trace `output`, which appears only once it is
 /// complete.
 ///
@@ -94,19 +112,7 @@ pub fn import(
     let buffer = writer.finish(&Ending::new(totals, Stop::End, None)).map_err(written)?;
     let aside = buffer.into_inner().map_err(|error| written(error.into_error()))?;
     aside.persist(output, options.force).map_err(written)?;
-    let ReferenceTotals { instructions, reads, writes } = totals;
-    let (rejected, rejects) = ledger.rejects();
-    Ok(ReferenceImportReport {
-        format: format.name.to_owned(),
-        references: instructions + reads + writes,
-        instructions,
-        reads,
-        writes,
-        steps: steps_written,
-        rejected,
-        rejects: rejects.to_vec(),
-        losses: ledger.losses(),
-    })
+    Ok(ReferenceImportReport::new(format, totals, steps_written, &ledger))
 }
 
 /// Why a file without a reference is refused, at its first bad line.
