@@ -74,8 +74,9 @@ fuzz:
 AGENT_FEATURES = $(shell tools/agent_features.sh)
 
 .venv/.agent: .venv/.built
-	cargo build --release --quiet -p agent $(AGENT_FEATURES)
+	cargo build --release --quiet -p agent -p lazy $(AGENT_FEATURES)
 	install -m 755 target/release/pagewise-agent .venv/bin/
+	install -m 755 target/release/libpagewise_lazy.so .venv/lib/
 	@touch $@
 
 $(PLUGIN): $(wildcard capture/*.c capture/*.h)

@@ -24,6 +24,7 @@ MAY_DEPEND_ON = {
     "python": {"types", "policy", "trace", "sim"},
     "testkit": {"types"},
     "linux": {"types"},
+    "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
     "launch": {"types", "trace", "linux", "recorder"},
     "agent": {"types", "trace", "linux", "recorder", "launch"},
@@ -31,7 +32,12 @@ MAY_DEPEND_ON = {
 
 LINES_MAX = 800
 CODE_SUFFIXES = (".rs", ".c", ".h", ".py", ".js", ".css", ".html", ".sh", ".toml")
-UNSAFE_ALLOWED = ("crates/types/src/prefetch.rs", "crates/trace/src/renumber", "crates/linux/")
+UNSAFE_ALLOWED = (
+    "crates/types/src/prefetch.rs",
+    "crates/trace/src/renumber",
+    "crates/linux/",
+    "crates/lazy/",
+)
 
 
 def tracked_files() -> list[Path]:

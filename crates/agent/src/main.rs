@@ -4,12 +4,14 @@ mod commands;
 mod exit;
 mod interrupt;
 mod output;
+mod preload;
 
 use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
-/// Records what a machine swaps, and launches applications under a memory budget.
+/// Records what a machine swaps, launches applications under a memory budget, and runs programs
+/// whose freed memory stays mapped.
 #[derive(Parser)]
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
@@ -22,6 +24,7 @@ struct Arguments {
 enum Command {
     Doctor(commands::doctor::Arguments),
     Launch(commands::launch::Arguments),
+    Lazy(commands::lazy::Arguments),
     Record(commands::record::Arguments),
     Manual(commands::manual::Arguments),
     Completions(commands::completions::Arguments),
@@ -31,6 +34,7 @@ fn main() -> std::process::ExitCode {
     let exit = match Arguments::parse().command {
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Launch(arguments) => commands::launch::run(&arguments),
+        Command::Lazy(arguments) => commands::lazy::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),
         Command::Manual(arguments) => commands::manual::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),

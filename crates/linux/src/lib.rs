@@ -14,6 +14,7 @@ pub mod mounts;
 pub mod pressure;
 pub mod probe;
 pub mod process;
+pub mod program;
 mod root;
 pub mod swap;
 pub mod system;

@@ -1,8 +1,9 @@
 //! Processes: what `/proc` says of them, how they begin in a cgroup and end.
 #![allow(unsafe_code, reason = "a child joins its cgroups between fork and exec")]
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -51,6 +52,55 @@ pub fn start(root: &Root, command: &mut Command, entrances: &[PathBuf]) -> Resul
     command.spawn().map_err(|error| Error::refused("run", program, error))
 }
 
+/// Whose this program is.
+pub fn user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// A file that a process has mapped: its path and the lowest address at which it begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappedFile {
+    /// As the process sees it.
+    pub path: PathBuf,
+    /// Where its first byte lies.
+    pub address: u64,
+}
+
+/// The first file named `name` that a process has mapped; none where it has none.
+///
+/// # Errors
+/// No such process, or one that may not be looked at.
+pub fn mapped_file(root: &Root, process: u32, name: &str) -> Result<Option<MappedFile>, Error> {
+    let path = format!("/proc/{process}/maps");
+    let missing = || Error::refused("read", &path, std::io::ErrorKind::NotFound.into());
+    let text = root.read(&path)?.ok_or_else(missing)?;
+    Ok(text.lines().find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let (addresses, offset) = (fields.next()?, fields.nth(1)?);
+        let path = PathBuf::from(line.get(line.find('/')?..)?);
+        let is_start = path.file_name()? == name && u64::from_str_radix(offset, 16).ok()? == 0;
+        let address = u64::from_str_radix(addresses.split('-').next()?, 16).ok()?;
+        is_start.then_some(MappedFile { path, address })
+    }))
+}
+
+/// `N` numbers of 64 bits of a process's memory, from `address` on.
+///
+/// # Errors
+/// A process that may not be looked at, or has no memory there.
+pub fn numbers<const N: usize>(root: &Root, process: u32, address: u64) -> Result<[u64; N], Error> {
+    let path = format!("/proc/{process}/mem");
+    let read = || {
+        let memory = File::open(root.path(&path))?;
+        let mut bytes = vec![0; N * size_of::<u64>()];
+        memory.read_exact_at(&mut bytes, address)?;
+        Ok(bytes)
+    };
+    let bytes = read().map_err(|error| Error::refused("read", &path, error))?;
+    let (words, _) = bytes.as_chunks::<{ size_of::<u64>() }>();
+    Ok(std::array::from_fn(|place| words.get(place).map_or(0, |word| u64::from_ne_bytes(*word))))
+}
+
 /// Whether this program may change the machine.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
@@ -92,6 +142,22 @@ mod tests {
         assert!(all(&root).unwrap().contains(&this));
         assert!(!name(&root, this).unwrap().is_empty());
         assert_eq!(name(&root, u32::MAX), None);
+    }
+
+    #[test]
+    fn memory_of_a_process_is_read_where_a_file_of_it_lies() {
+        static NUMBERS: [u64; 2] = [0x5050, u64::MAX];
+        let (root, this) = (Root::system(), std::process::id());
+        let own = std::env::current_exe().unwrap();
+        let name = own.file_name().unwrap().to_str().unwrap();
+        let mapped = mapped_file(&root, this, name).unwrap().unwrap();
+        assert_eq!(mapped.path, own);
+        let header: [u64; 1] = numbers(&root, this, mapped.address).unwrap();
+        assert_eq!(&header[0].to_ne_bytes()[..4], b"\x7fELF");
+        assert_eq!(numbers(&root, this, NUMBERS.as_ptr() as u64).unwrap(), NUMBERS);
+        assert!(numbers::<1>(&root, this, 0).is_err());
+        assert_eq!(mapped_file(&root, this, "no such file").unwrap(), None);
+        assert!(mapped_file(&root, u32::MAX, name).is_err());
     }
 
     #[test]

@@ -3,24 +3,33 @@
 /// A retained span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
+    /// Its name.
     pub span: u32,
+    /// Its length.
     pub pages: u32,
+    /// When it was deposited.
     pub since_ns: i64,
+    /// Whether it is lazily freed; hot otherwise.
     pub is_lazy: bool,
 }
 
 /// What is to be done with a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// To be lazily freed.
     LazilyFree(u32),
+    /// To be discarded.
     Discard(u32),
 }
 
 /// The rules: pages held hot, and the ages at which a span is lazily freed and discarded.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
+    /// Pages held hot at most.
     pub hot_pages: u64,
+    /// Age at which a span is lazily freed.
     pub lazy_after_ns: Option<i64>,
+    /// Age at which a span is discarded.
     pub discard_after_ns: Option<i64>,
 }
 
@@ -33,33 +42,40 @@ pub struct Model {
 }
 
 impl Model {
+    /// Holds nothing yet.
     pub fn new(rules: Rules) -> Model {
         Model { rules, held: Vec::new(), pressure_ns: None }
     }
 
+    /// What is held, oldest first.
     pub fn held(&self) -> &[Held] {
         &self.held
     }
 
+    /// Pages that are lazily freed, or those that are hot.
     pub fn pages(&self, is_lazy: bool) -> u64 {
         let of_stage = self.held.iter().filter(|held| held.is_lazy == is_lazy);
         of_stage.map(|held| u64::from(held.pages)).sum()
     }
 
+    /// The span was freed.
     pub fn deposit(&mut self, span: u32, pages: u32, now_ns: i64) {
         self.held.push(Held { span, pages, since_ns: now_ns, is_lazy: false });
     }
 
+    /// The span is no longer held.
     pub fn take(&mut self, span: u32) {
         self.held.retain(|held| held.span != span);
     }
 
+    /// The span goes on as another.
     pub fn replace(&mut self, span: u32, successor: u32, pages: u32) {
         if let Some(held) = self.held.iter_mut().find(|held| held.span == span) {
             (held.span, held.pages) = (successor, pages);
         }
     }
 
+    /// The span falls into two.
     pub fn split(&mut self, span: u32, pages: u32, other: u32, other_pages: u32) {
         if let Some(place) = self.held.iter().position(|held| held.span == span) {
             self.held[place].pages = pages;
@@ -68,6 +84,7 @@ impl Model {
         }
     }
 
+    /// What is held is to be discarded.
     pub fn pressure(&mut self, now_ns: i64) {
         self.pressure_ns = Some(now_ns);
     }

@@ -2,12 +2,14 @@
 //! over scattered memory in several crates.
 
 mod event;
+mod lazy_statistics;
 mod prefetch;
 mod progress;
 mod reference;
 mod units;
 
 pub use event::{Event, EventFlags, EventKind, Events, PageClass};
+pub use lazy_statistics::{LAZY_COUNTERS, LAZY_MAGIC, LAZY_SYMBOL, LazyCounter, LazyCounterRow};
 pub use prefetch::prefetch;
 pub use progress::{Cancelled, NoProgress, Progress};
 pub use reference::{

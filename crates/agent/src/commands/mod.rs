@@ -3,5 +3,6 @@
 pub mod completions;
 pub mod doctor;
 pub mod launch;
+pub mod lazy;
 pub mod manual;
 pub mod record;

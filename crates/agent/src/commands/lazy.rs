@@ -1,0 +1,159 @@
+//! `pagewise-agent lazy`: a program whose freed memory stays mapped for its next allocation.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use clap::{Args, ValueEnum};
+use linux::{Root, process, program};
+use serde_json::{Map, Value, json};
+use types::{LAZY_COUNTERS, LAZY_MAGIC, LAZY_SYMBOL, LazyCounter, PAGE_BYTES};
+
+use crate::exit::Exit;
+use crate::output::{print, say};
+use crate::{Outcome, preload};
+
+const LIBRARY: &str = "libpagewise_lazy.so";
+/// Columns of the longest name of a counter.
+const NAME_WIDTH: usize = 20;
+
+/// Run a program whose freed memory stays mapped for its next allocation.
+#[derive(Args)]
+#[command(after_help = "\
+The program gets its arguments, streams and signals as if run directly, and its exit status is passed
+on. Where it cannot be helped (linked statically, with its own malloc, ...) it runs as it is.
+
+Examples:
+  pagewise-agent lazy -- python3 work.py
+  pagewise-agent lazy --profile browser -- epiphany
+  pagewise-agent lazy --stats 4711 --json")]
+pub struct Arguments {
+    /// How freed memory is held.
+    #[arg(long, value_enum, default_value = "fast")]
+    mode: Mode,
+    /// What else is done, for a kind of program or for comparison.
+    #[arg(long, value_enum, default_value = "none")]
+    profile: Profile,
+    /// Say when and why the program is not helped.
+    #[arg(long)]
+    verbose: bool,
+    /// Print what the library counts in this running process instead.
+    #[arg(long, value_name = "PID", conflicts_with_all = ["mode", "profile", "verbose", "command"])]
+    stats: Option<u32>,
+    /// With --stats, print one JSON object.
+    #[arg(long, requires = "stats")]
+    json: bool,
+    /// The program and its arguments.
+    #[arg(last = true, value_name = "COMMAND", required_unless_present = "stats")]
+    command: Vec<String>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Mode {
+    /// As it was: the least work.
+    Fast,
+    /// Inaccessible from 256 KiB on: use after free ends the program as after munmap.
+    Guarded,
+    /// In huge pages of 2 MiB, where the kernel has them.
+    Thp,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Profile {
+    /// Nothing.
+    None,
+    /// Shared bitmaps of 256 KiB to 16 MiB are mapped before their first touch.
+    Browser,
+    /// The paper's rules: inaccessible while free, mapped before the first touch, held without limit.
+    Faithful,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    match arguments.stats {
+        Some(process) => tell(process, arguments.json),
+        None => execute(arguments),
+    }
+}
+
+fn execute(arguments: &Arguments) -> Outcome {
+    let Some((name, rest)) = arguments.command.split_first() else {
+        return Err(Exit::Usage("no command to run".to_owned()));
+    };
+    let program = program::find(name)
+        .ok_or_else(|| Exit::Usage(format!("{name}: there is no such program")))?;
+    let mut command = Command::new(name);
+    command.args(rest);
+    match program::unreached(&program) {
+        Ok(None) => load(&mut command, arguments)?,
+        Ok(Some(unreached)) if arguments.verbose => {
+            say(format_args!("pagewise-agent: {name} runs as it is: {}", unreached.reason()));
+        }
+        // A file that may be run but not read runs as it is, too.
+        Ok(Some(_)) | Err(_) => {}
+    }
+    Err(Exit::Refused(format!("cannot run {name}: {}", command.exec())))
+}
+
+fn load(command: &mut Command, arguments: &Arguments) -> Result<(), Exit> {
+    command.env(preload::VARIABLE, preload::value(&preload::library(LIBRARY)?)?);
+    let word = |value: Option<clap::builder::PossibleValue>| {
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    };
+    command.env("PAGEWISE_LAZY_MODE", word(arguments.mode.to_possible_value()));
+    command.env("PAGEWISE_LAZY_PROFILE", word(arguments.profile.to_possible_value()));
+    if arguments.verbose {
+        command.env("PAGEWISE_LAZY_VERBOSE", "on");
+    }
+    Ok(())
+}
+
+fn tell(process: u32, is_json: bool) -> Outcome {
+    let counters = counters(process)?;
+    if is_json {
+        let rows = LAZY_COUNTERS.iter().zip(&counters);
+        let mut report = Map::from_iter([
+            ("schema".to_owned(), json!("pagewise.lazy/1")),
+            ("pid".to_owned(), json!(process)),
+            ("page_bytes".to_owned(), json!(PAGE_BYTES)),
+        ]);
+        report.extend(rows.map(|(row, number)| (row.name.to_owned(), json!(number))));
+        print(Value::Object(report))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (row, number) in LAZY_COUNTERS.iter().zip(&counters) {
+        let text = number_text(row.counter, *number);
+        print(format_args!("{:<NAME_WIDTH$} {text:>14}  {}", row.name, row.summary))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The counters of a running process, in the order of [`LAZY_COUNTERS`].
+fn counters(process: u32) -> Result<Vec<u64>, Exit> {
+    let root = Root::system();
+    let missing = |what: &str| Exit::Refused(format!("process {process}: {what}"));
+    let library = process::mapped_file(&root, process, LIBRARY)?
+        .ok_or_else(|| missing("the library is not loaded; run it by pagewise-agent lazy"))?;
+    let offset = program::symbol_offset(&library.path, LAZY_SYMBOL)?
+        .ok_or_else(|| missing("its library has no counters"))?;
+    let [magic, counters @ ..]: [u64; 1 + LAZY_COUNTERS.len()] =
+        process::numbers(&root, process, library.address + offset)?;
+    if magic != LAZY_MAGIC {
+        return Err(missing("its library is of another version than this program"));
+    }
+    Ok(counters.to_vec())
+}
+
+/// Pages held are told as memory, all else as numbers.
+fn number_text(counter: LazyCounter, number: u64) -> String {
+    let is_size = matches!(
+        counter,
+        LazyCounter::HotPages
+            | LazyCounter::LazyPages
+            | LazyCounter::OwnedPages
+            | LazyCounter::ReservedPages
+            | LazyCounter::HotMaxPages
+    );
+    match is_size {
+        true => format!("{:.1} MiB", (number * PAGE_BYTES) as f64 / f64::from(1 << 20)),
+        false => number.to_string(),
+    }
+}

@@ -1,0 +1,308 @@
+//! The arena's page runs: who has which, what is free and how it is held. No system call is made
+//! here; the pool performs what this decides.
+//!
+//! Every page is in a free span, in a block (from `malloc`), mapped (from `mmap`), detached (a span
+//! whose system call is under way), or of nobody for the moment in which the pool moves it between
+//! these. Free spans beside each other differ in state, except at the borders of chunks.
+
+use policy::retention::{Action, Entry, Retention, Rules, Span};
+use types::{Bytes, Nanos};
+
+use crate::bits::Bits;
+use crate::chunks::CHUNK_PAGES;
+use crate::spans::{Free, FreeSpan, Spans, Tag};
+
+/// Whom pages are handed out to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// `malloc` and its relatives: freed as one.
+    Block,
+    /// `mmap`: any page of it may be unmapped alone.
+    Map,
+}
+
+/// Pages that were handed out, and how they were held before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    pub first: u32,
+    pub pages: u32,
+    pub held: Free,
+}
+
+/// A system call to make on a detached span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    LazilyFree(FreeSpan),
+    Discard(FreeSpan),
+}
+
+/// Memory that lives as long as the program, one element per page of the arena.
+#[derive(Debug)]
+pub struct Tables {
+    pub tags: &'static mut [Tag],
+    pub entries: &'static mut [Entry],
+    /// The page may hold something other than zeros; told of free pages only.
+    pub dirty: Bits,
+    /// The page is handed out to `mmap`.
+    pub mapped: Bits,
+    /// The page's mapping is unlike that of the arena: it is mapped anew when it is freed.
+    pub tainted: Bits,
+    /// The page is free and inaccessible.
+    pub closed: Bits,
+}
+
+#[derive(Debug)]
+pub struct Arena {
+    spans: Spans,
+    entries: &'static mut [Entry],
+    pub dirty: Bits,
+    pub mapped: Bits,
+    pub tainted: Bits,
+    pub closed: Bits,
+    retention: Retention,
+    detached: Option<Work>,
+}
+
+impl Arena {
+    /// Without a page.
+    pub const fn new(rules: Rules) -> Arena {
+        Arena {
+            spans: Spans::new(),
+            entries: &mut [],
+            dirty: Bits::new(&[]),
+            mapped: Bits::new(&[]),
+            tainted: Bits::new(&[]),
+            closed: Bits::new(&[]),
+            retention: Retention::new(rules),
+            detached: None,
+        }
+    }
+
+    /// Other rules, before the first page is there.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.retention = Retention::new(rules);
+    }
+
+    /// Adds the chunk that begins at the page `first`; the tables hold what they held before, and
+    /// zeros for the new pages.
+    pub fn grow(&mut self, first: u32, tables: Tables) {
+        self.spans.grow(tables.tags);
+        self.entries = tables.entries;
+        (self.dirty, self.mapped) = (tables.dirty, tables.mapped);
+        (self.tainted, self.closed) = (tables.tainted, tables.closed);
+        self.spans.insert(FreeSpan { first, pages: CHUNK_PAGES, state: Free::Clean });
+    }
+
+    /// Hands out `pages` pages, the first a multiple of `alignment` (a power of two): the best fit
+    /// among hot spans, then lazily freed, then clean ones. None where nothing fits.
+    pub fn allocate(&mut self, pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
+        let slack = alignment - 1;
+        let wanted = pages.checked_add(slack)?;
+        let find = |&state: &Free| self.spans.find(state, wanted);
+        let span = self.spans.at(Free::ALL.iter().find_map(find)?)?;
+        let first = (span.first + slack) & !slack;
+        self.cut(span, first, pages);
+        self.own(first, pages, owner);
+        Some(Grant { first, pages, held: span.state })
+    }
+
+    /// Hands out the `pages` pages from `first` on to the memory before them, if they are free and
+    /// in one span. Says how they were held.
+    pub fn extend(&mut self, first: u32, pages: u32) -> Option<Free> {
+        if first.is_multiple_of(CHUNK_PAGES) {
+            return None;
+        }
+        let span = self.spans.at(first).filter(|span| span.pages >= pages)?;
+        self.cut(span, first, pages);
+        Some(span.state)
+    }
+
+    /// Takes the free pages among `pages` pages from `first` on, span by span; each belongs to
+    /// nobody then.
+    pub fn carve(&mut self, first: u32, pages: u32) -> Option<Grant> {
+        let end = first.saturating_add(pages);
+        let span = self.spans.first_from(first, end)?;
+        let (from, to) = (span.first.max(first), span.end().min(end));
+        self.cut(span, from, to - from);
+        Some(Grant { first: from, pages: to - from, held: span.state })
+    }
+
+    /// Notes whose the pages are.
+    pub fn own(&mut self, first: u32, pages: u32, owner: Owner) {
+        match owner {
+            Owner::Block => self.spans.set_block(first, pages),
+            Owner::Map => self.mapped.set(first, pages),
+        }
+    }
+
+    /// Pages of the block that begins at `first`; none where none does.
+    pub fn block(&self, first: u32) -> Option<u32> {
+        self.spans.block(first)
+    }
+
+    /// The block at `first` ends: its pages belong to nobody. Says how many they are; none where no
+    /// block begins there.
+    pub fn disown_block(&mut self, first: u32) -> Option<u32> {
+        let pages = self.spans.block(first)?;
+        self.spans.clear_block(first);
+        Some(pages)
+    }
+
+    /// The first stretch of mapped pages among `pages` from `first` on, alike in being tainted: they
+    /// belong to nobody then.
+    pub fn disown_mapped(&mut self, first: u32, pages: u32) -> Option<(u32, u32)> {
+        let end = first.saturating_add(pages);
+        let from = self.mapped.next(first, end, true);
+        if from == end {
+            return None;
+        }
+        let to = self.mapped.next(from, end, false);
+        let is_tainted = self.tainted.any(from, 1);
+        let to = self.tainted.next(from, to, !is_tainted);
+        self.mapped.clear(from, to - from);
+        Some((from, to - from))
+    }
+
+    /// Pages of nobody become a hot span.
+    pub fn deposit(&mut self, first: u32, pages: u32, now: Nanos) {
+        self.dirty.set(first, pages);
+        let span = self.joined(FreeSpan { first, pages, state: Free::Hot });
+        self.spans.insert(span);
+        self.retention.deposit(self.entries, Span(span.first), span.pages, now);
+    }
+
+    /// Pages of nobody that are absent from memory become a clean span.
+    pub fn deposit_clean(&mut self, first: u32, pages: u32) {
+        self.dirty.clear(first, pages);
+        let span = self.joined(FreeSpan { first, pages, state: Free::Clean });
+        self.spans.insert(span);
+    }
+
+    /// The next system call to make, on a span that is detached until `finish`; none while one is
+    /// under way.
+    pub fn next_work(&mut self, now: Nanos) -> Option<Work> {
+        if self.detached.is_some() {
+            return None;
+        }
+        self.detached = match self.retention.next_action(self.entries, now)? {
+            Action::LazilyFree(span) => self.spans.remove(span.0).map(Work::LazilyFree),
+            Action::Discard(span) => self.spans.remove(span.0).map(Work::Discard),
+        };
+        self.detached
+    }
+
+    /// The system call on the detached span was made.
+    pub fn finish(&mut self) {
+        match self.detached.take() {
+            Some(Work::Discard(span)) => self.deposit_clean(span.first, span.pages),
+            Some(Work::LazilyFree(span)) => self.insert_lazy(span),
+            None => {}
+        }
+    }
+
+    /// The detached span, if any, becomes hot: whoever made its system call is not in this process.
+    pub fn recover(&mut self, now: Nanos) {
+        if let Some(Work::LazilyFree(span) | Work::Discard(span)) = self.detached.take() {
+            self.retention.take(self.entries, Span(span.first));
+            self.deposit(span.first, span.pages, now);
+        }
+    }
+
+    /// Whether a span is detached.
+    pub fn is_working(&self) -> bool {
+        self.detached.is_some()
+    }
+
+    /// Detaches the span deposited longest ago, to be discarded.
+    pub fn oldest(&mut self) -> Option<Work> {
+        if self.detached.is_some() {
+            return None;
+        }
+        let span = self.retention.oldest(self.entries)?;
+        self.retention.take(self.entries, span);
+        self.detached = self.spans.remove(span.0).map(Work::Discard);
+        self.detached
+    }
+
+    /// Memory is short: all that was freed until `now` is to be discarded.
+    pub fn pressure(&mut self, now: Nanos) {
+        self.retention.pressure(now);
+    }
+
+    /// See [`Retention::due`].
+    pub fn due(&self) -> Option<Nanos> {
+        self.retention.due(self.entries)
+    }
+
+    pub fn set_hot_bytes(&mut self, hot_bytes: Bytes) {
+        self.retention.set_hot_bytes(hot_bytes);
+    }
+
+    pub fn hot_pages(&self) -> u64 {
+        self.retention.hot_pages()
+    }
+
+    pub fn lazy_pages(&self) -> u64 {
+        self.retention.lazy_pages()
+    }
+
+    /// Takes `pages` pages from `first` on out of the free `span`; what is left of it stays free, at
+    /// its age.
+    fn cut(&mut self, span: FreeSpan, first: u32, pages: u32) {
+        self.spans.remove(span.first);
+        let left = FreeSpan { pages: first - span.first, ..span };
+        let end = first + pages;
+        let right = FreeSpan { first: end, pages: span.end() - end, ..span };
+        for rest in [left, right].into_iter().filter(|rest| rest.pages > 0) {
+            self.spans.insert(rest);
+        }
+        if span.state == Free::Clean {
+            return;
+        }
+        let (whole, begin) = (Span(span.first), Span(right.first));
+        match (left.pages, right.pages) {
+            (0, 0) => {
+                self.retention.take(self.entries, whole);
+            }
+            (0, rest) => self.retention.replace(self.entries, whole, begin, rest),
+            (rest, 0) => self.retention.replace(self.entries, whole, whole, rest),
+            (rest, other) => self.retention.split(self.entries, whole, rest, begin, other),
+        }
+    }
+
+    /// A span that was just lazily freed, and is retained as such, joins its neighbours.
+    fn insert_lazy(&mut self, span: FreeSpan) {
+        let joined = self.joined(FreeSpan { state: Free::Lazy, ..span });
+        let (before, after) = (Span(span.first), Span(joined.first));
+        self.retention.replace(self.entries, before, after, joined.pages);
+        self.spans.insert(joined);
+    }
+
+    /// The span with its free neighbours of the same state, which are no longer spans of their own.
+    fn joined(&mut self, span: FreeSpan) -> FreeSpan {
+        let mut joined = span;
+        if !span.first.is_multiple_of(CHUNK_PAGES)
+            && let Some(left) = self.spans.before(span.first)
+            && left.state == span.state
+        {
+            self.absorb(left);
+            joined = FreeSpan { first: left.first, pages: left.pages + joined.pages, ..joined };
+        }
+        if !span.end().is_multiple_of(CHUNK_PAGES)
+            && let Some(right) = self.spans.at(span.end())
+            && right.state == span.state
+        {
+            self.absorb(right);
+            joined.pages += right.pages;
+        }
+        joined
+    }
+
+    fn absorb(&mut self, span: FreeSpan) {
+        self.spans.remove(span.first);
+        self.retention.take(self.entries, Span(span.first));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,297 @@
+//! The arena beside a list of who owns which pages, under random histories.
+
+use std::sync::atomic::AtomicU64;
+
+use super::*;
+use proptest::prelude::*;
+
+const CHUNKS: u32 = 2;
+const PAGES: u32 = CHUNKS * CHUNK_PAGES;
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Allocate { pages: u32, alignment_bits: u32, owner: Owner },
+    Free(usize),
+    FreeClean(usize),
+    Unmap { place: usize, skip: u32, pages: u32 },
+    Extend { place: usize, pages: u32 },
+    Carve { place: usize, pages: u32 },
+    Wait(i64),
+    Pressure,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    // Lengths in bins of their own and in shared ones, and some that fill a chunk.
+    let pages = prop_oneof![6 => 1..200_u32, 3 => 1..1500_u32, 1 => 1..CHUNK_PAGES + 5];
+    let owner = prop_oneof![Just(Owner::Block), Just(Owner::Map)];
+    let alignment = prop_oneof![3 => Just(0), 1 => 0..10_u32];
+    let place = 0..64_usize;
+    let step = prop_oneof![
+        8 => (pages.clone(), alignment, owner)
+            .prop_map(|(pages, alignment_bits, owner)| Step::Allocate { pages, alignment_bits, owner }),
+        6 => place.clone().prop_map(Step::Free),
+        1 => place.clone().prop_map(Step::FreeClean),
+        3 => (place.clone(), 0..100_u32, pages.clone())
+            .prop_map(|(place, skip, pages)| Step::Unmap { place, skip, pages }),
+        2 => (place.clone(), 1..100_u32).prop_map(|(place, pages)| Step::Extend { place, pages }),
+        1 => (place, pages).prop_map(|(place, pages)| Step::Carve { place, pages }),
+        3 => (0..2_000_000_000_i64).prop_map(Step::Wait),
+        1 => Just(Step::Pressure),
+    ];
+    prop::collection::vec(step, 1..150)
+}
+
+fn bits() -> Bits {
+    let words: Vec<AtomicU64> = (0..PAGES / 64).map(|_| AtomicU64::new(0)).collect();
+    Bits::new(words.leak())
+}
+
+fn tables() -> Tables {
+    Tables {
+        tags: vec![Tag::default(); PAGES as usize].leak(),
+        entries: vec![Entry::default(); PAGES as usize].leak(),
+        dirty: bits(),
+        mapped: bits(),
+        tainted: bits(),
+        closed: bits(),
+    }
+}
+
+/// Pages that somebody has: first, number, owner.
+type Owned = (u32, u32, Owner);
+
+struct Checked {
+    arena: Arena,
+    owned: Vec<Owned>,
+    now: Nanos,
+}
+
+impl Checked {
+    fn new(hot_pages: u64) -> Checked {
+        let mut arena = Arena::new(Rules::decay(Bytes(hot_pages * types::PAGE_BYTES)));
+        let tables = tables();
+        let address = tables.tags.as_mut_ptr();
+        arena.grow(0, tables);
+        let mut tables = self::tables();
+        // The tables of the first chunk go on; only their bits are new, and those are zero still.
+        // SAFETY: the tags were leaked, and the arena gives up its slice of them in `grow`.
+        tables.tags = unsafe { std::slice::from_raw_parts_mut(address, PAGES as usize) };
+        arena.grow(CHUNK_PAGES, tables);
+        Checked { arena, owned: Vec::new(), now: Nanos(0) }
+    }
+
+    /// Every free span, in order; and that they and what is owned fill the arena without overlap.
+    fn free_spans(&self) -> Vec<FreeSpan> {
+        let mut owned = self.owned.clone();
+        owned.sort_by_key(|owned| owned.0);
+        let (mut page, mut free, mut owned) = (0, Vec::new(), owned.into_iter().peekable());
+        while page < PAGES {
+            if let Some((_, pages, _)) = owned.next_if(|owned| owned.0 == page) {
+                page += pages;
+                continue;
+            }
+            let span = self.arena.spans.at(page).unwrap_or_else(|| panic!("page {page} is lost"));
+            free.push(span);
+            page = span.end();
+        }
+        assert_eq!((page, owned.next()), (PAGES, None), "spans overlap");
+        free
+    }
+
+    fn check(&self) {
+        let free = self.free_spans();
+        for pair in free.windows(2) {
+            let is_joined = pair[0].end() == pair[1].first && pair[0].state == pair[1].state;
+            assert!(!is_joined || pair[1].first.is_multiple_of(CHUNK_PAGES), "{pair:?} are two");
+        }
+        let pages_of = |state: Free| -> u64 {
+            free.iter().filter(|span| span.state == state).map(|span| u64::from(span.pages)).sum()
+        };
+        assert_eq!(self.arena.hot_pages(), pages_of(Free::Hot));
+        assert_eq!(self.arena.lazy_pages(), pages_of(Free::Lazy));
+        for span in &free {
+            let is_dirty = self.arena.dirty.next(span.first, span.end(), span.state == Free::Clean);
+            assert_eq!(is_dirty, span.end(), "{span:?}");
+            assert!(!self.arena.mapped.any(span.first, span.pages), "{span:?} is mapped");
+        }
+        for &(first, pages, owner) in &self.owned {
+            let unmapped = self.arena.mapped.next(first, first + pages, owner == Owner::Block);
+            assert_eq!(unmapped, first + pages);
+            assert_eq!(self.arena.block(first), (owner == Owner::Block).then_some(pages));
+        }
+    }
+
+    fn allocate(&mut self, pages: u32, alignment_bits: u32, owner: Owner) {
+        let wanted = pages + (1 << alignment_bits) - 1;
+        let free = self.free_spans();
+        let fitting = |state| {
+            let fits = free.iter().filter(move |span| span.state == state && span.pages >= wanted);
+            fits.map(|span| span.pages).min().map(|pages| (state, pages))
+        };
+        let expected = Free::ALL.into_iter().find_map(fitting);
+        let grant = self.arena.allocate(pages, 1 << alignment_bits, owner);
+        let Some(grant) = grant else { return assert_eq!(expected, None) };
+        let around = |span: &&FreeSpan| span.first <= grant.first && grant.first < span.end();
+        let chosen = free.iter().find(around).expect("pages handed out were free");
+        assert_eq!(Some((chosen.state, chosen.pages)), expected, "not the best fit");
+        assert_eq!((grant.held, grant.pages), (chosen.state, pages));
+        assert_eq!(grant.first % (1 << alignment_bits), 0);
+        self.owned.push((grant.first, pages, owner));
+    }
+
+    fn free(&mut self, place: usize, is_clean: bool) {
+        if self.owned.is_empty() {
+            return;
+        }
+        let (first, pages, owner) = self.owned.swap_remove(place % self.owned.len());
+        let disowned = match owner {
+            Owner::Block => self.arena.disown_block(first).map(|pages| (first, pages)),
+            Owner::Map => self.arena.disown_mapped(first, pages),
+        };
+        assert_eq!(disowned, Some((first, pages)));
+        self.deposit(first, pages, is_clean);
+    }
+
+    fn deposit(&mut self, first: u32, pages: u32, is_clean: bool) {
+        match is_clean {
+            true => self.arena.deposit_clean(first, pages),
+            false => self.arena.deposit(first, pages, self.now),
+        }
+    }
+
+    /// Unmaps a middle part of one mapping, what is left of it being mappings of their own.
+    fn unmap(&mut self, place: usize, skip: u32, pages: u32) {
+        let maps = |owned: &&Owned| owned.2 == Owner::Map;
+        let Some(&map) = self.owned.iter().filter(maps).nth(place % 8) else { return };
+        let (first, whole, _) = map;
+        let skip = skip % whole;
+        let pages = pages.min(whole - skip);
+        self.owned.retain(|owned| *owned != map);
+        let rests = [(first, skip), (first + skip + pages, whole - skip - pages)];
+        let rests = rests.into_iter().filter(|rest| rest.1 > 0);
+        self.owned.extend(rests.map(|(first, pages)| (first, pages, Owner::Map)));
+        let disowned = self.arena.disown_mapped(first + skip, pages);
+        assert_eq!(disowned, Some((first + skip, pages)));
+        self.deposit(first + skip, pages, false);
+    }
+
+    fn extend(&mut self, place: usize, pages: u32) {
+        if self.owned.is_empty() {
+            return;
+        }
+        let place = place % self.owned.len();
+        let (first, whole, owner) = self.owned[place];
+        let end = first + whole;
+        let free = self.free_spans();
+        let next = free.iter().find(|span| span.first == end && !end.is_multiple_of(CHUNK_PAGES));
+        let expected = next.filter(|span| span.pages >= pages).map(|span| span.state);
+        assert_eq!(self.arena.extend(end, pages), expected);
+        if expected.is_some() {
+            self.arena.own(first, whole + pages, owner);
+            self.owned[place].1 += pages;
+        }
+    }
+
+    fn carve(&mut self, place: usize, pages: u32) {
+        let first = place as u32 * (PAGES / 64);
+        let pages = pages.min(PAGES - first);
+        while let Some(grant) = self.arena.carve(first, pages) {
+            assert!(first <= grant.first && grant.first + grant.pages <= first + pages);
+            self.arena.own(grant.first, grant.pages, Owner::Map);
+            self.owned.push((grant.first, grant.pages, Owner::Map));
+        }
+        let is_free = |span: &FreeSpan| span.first < first + pages && first < span.end();
+        assert!(!self.free_spans().iter().any(is_free), "carved, yet free");
+    }
+
+    fn work(&mut self) {
+        let mut is_first = true;
+        while let Some(work) = self.arena.next_work(self.now) {
+            assert!(self.arena.is_working() && self.arena.next_work(self.now).is_none());
+            let (Work::LazilyFree(span) | Work::Discard(span)) = work;
+            if std::mem::take(&mut is_first) {
+                self.go_on_beside(span);
+            }
+            self.arena.finish();
+        }
+    }
+
+    /// Discards what is retained, oldest first.
+    fn drain(&mut self) {
+        while self.arena.oldest().is_some() {
+            self.arena.finish();
+        }
+    }
+
+    /// What another thread does while `span` is detached: it frees what may lie beside it.
+    fn go_on_beside(&mut self, span: FreeSpan) {
+        self.owned.push((span.first, span.pages, Owner::Map));
+        self.arena.own(span.first, span.pages, Owner::Map);
+        self.allocate(3, 0, Owner::Block);
+        self.free(self.owned.len() - 1, false);
+        self.owned.retain(|owned| owned.0 != span.first);
+        self.arena.mapped.clear(span.first, span.pages);
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Allocate { pages, alignment_bits, owner } => {
+                self.allocate(pages, alignment_bits, owner);
+            }
+            Step::Free(place) => self.free(place, false),
+            Step::FreeClean(place) => self.free(place, true),
+            Step::Unmap { place, skip, pages } => self.unmap(place, skip, pages),
+            Step::Extend { place, pages } => self.extend(place, pages),
+            Step::Carve { place, pages } => self.carve(place, pages),
+            Step::Wait(time) => self.now.0 += time,
+            Step::Pressure => self.arena.pressure(self.now),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn pages_have_one_owner_and_free_ones_are_found(steps in steps(), hot_pages in 0..5_000_u64) {
+        let mut checked = Checked::new(hot_pages);
+        for step in steps {
+            checked.step(step);
+            checked.work();
+            checked.check();
+            prop_assert!(checked.arena.hot_pages() <= hot_pages);
+        }
+        while !checked.owned.is_empty() {
+            checked.free(0, false);
+        }
+        checked.drain();
+        let clean = |first| FreeSpan { first, pages: CHUNK_PAGES, state: Free::Clean };
+        prop_assert_eq!(checked.free_spans(), vec![clean(0), clean(CHUNK_PAGES)]);
+    }
+
+    #[test]
+    fn a_fork_amid_work_loses_no_page(steps in steps()) {
+        let mut checked = Checked::new(100);
+        for step in steps {
+            checked.step(step);
+            if checked.arena.next_work(checked.now).is_some() {
+                checked.arena.recover(checked.now);
+            }
+            checked.check();
+        }
+        checked.drain();
+        prop_assert_eq!(checked.arena.hot_pages() + checked.arena.lazy_pages(), 0);
+    }
+}
+
+#[test]
+fn mapped_pages_come_back_stretch_by_stretch() {
+    let mut arena = Arena::new(Rules::paper());
+    arena.grow(0, tables());
+    arena.allocate(10, 1, Owner::Map);
+    arena.tainted.set(4, 2);
+    assert_eq!(arena.disown_mapped(2, 20), Some((2, 2)));
+    assert_eq!(arena.disown_mapped(2, 20), Some((4, 2)));
+    assert_eq!(arena.disown_mapped(2, 20), Some((6, 4)));
+    assert_eq!(arena.disown_mapped(2, 20), None);
+}

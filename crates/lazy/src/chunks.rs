@@ -1,0 +1,72 @@
+//! Chunks of address space, and which page of the arena an address is.
+//!
+//! A chunk is 1 GiB at a multiple of 1 GiB, so that one load of a small table says whose an address
+//! is: `free` asks for every block of the program.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Release};
+
+/// The arena's page, 4 KiB; machines with another base page are stood aside from.
+pub const PAGE: usize = types::PAGE_BYTES as usize;
+/// Bytes and pages of a chunk.
+pub const CHUNK: usize = 1 << CHUNK_BITS;
+pub const CHUNK_PAGES: u32 = (CHUNK / PAGE) as u32;
+/// Chunks at most: what does not fit goes to libc.
+pub const CHUNKS_MAX: usize = 64;
+
+/// Tests walk their chunks page by page, so theirs are short.
+const CHUNK_BITS: u32 = if cfg!(test) { 24 } else { 30 };
+/// User addresses have 47 bits on x86-64 and 48 on arm64 unless longer ones are asked for.
+const ADDRESS_BITS: u32 = 48;
+
+/// For each GiB of the address space, 1 + the number of its chunk, or 0.
+static CHUNK_AT: [AtomicU8; 1 << (ADDRESS_BITS - CHUNK_BITS)] =
+    [const { AtomicU8::new(0) }; 1 << (ADDRESS_BITS - CHUNK_BITS)];
+static ADDRESSES: [AtomicUsize; CHUNKS_MAX] = [const { AtomicUsize::new(0) }; CHUNKS_MAX];
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Chunks so far.
+pub fn count() -> usize {
+    COUNT.load(Acquire) as usize
+}
+
+/// Notes that the next chunk begins at `address`, a multiple of `CHUNK`; false where there is no
+/// room for it.
+pub fn add(address: usize) -> bool {
+    let number = count();
+    let (Some(place), Some(base)) = (CHUNK_AT.get(address >> CHUNK_BITS), ADDRESSES.get(number))
+    else {
+        return false;
+    };
+    base.store(address, Release);
+    place.store((number + 1) as u8, Release);
+    COUNT.store(number as u32 + 1, Release);
+    true
+}
+
+/// The page that `address` lies in; none outside the arena.
+#[inline]
+pub fn page_of(address: usize) -> Option<u32> {
+    let chunk = CHUNK_AT.get(address >> CHUNK_BITS)?.load(Acquire);
+    let number = u32::from(chunk).checked_sub(1)?;
+    Some(number * CHUNK_PAGES + ((address % CHUNK) / PAGE) as u32)
+}
+
+/// Where a page of the arena begins.
+pub fn address_of(page: u32) -> usize {
+    let base = ADDRESSES.get((page / CHUNK_PAGES) as usize).map_or(0, |base| base.load(Acquire));
+    base + (page % CHUNK_PAGES) as usize * PAGE
+}
+
+/// What of `length` bytes from `address` on, both multiples of a page, lies in the arena: pages and
+/// their number, chunk by chunk.
+pub fn overlaps(address: usize, length: usize) -> impl Iterator<Item = (u32, u32)> {
+    let end = address.saturating_add(length);
+    (0..count()).filter_map(move |number| {
+        let base = ADDRESSES.get(number)?.load(Acquire);
+        let (from, to) = (address.max(base), end.min(base + CHUNK));
+        (from < to).then(|| {
+            let first = number as u32 * CHUNK_PAGES + ((from - base) / PAGE) as u32;
+            (first, ((to - from) / PAGE) as u32)
+        })
+    })
+}

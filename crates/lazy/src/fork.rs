@@ -1,0 +1,53 @@
+//! Forks. After a fork every page that both processes have is copied at its next write, which costs
+//! more than a fresh page, and a page that both have cannot be lazily freed. So little of the pool
+//! is carried across, and the child gives back even that at its first use of the pool.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::chunks::PAGE;
+use crate::helper;
+use crate::pool::{POOL, perform};
+use crate::system;
+
+/// Pages of the pool that a fork may carry across.
+const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
+
+/// Whether `prepare` took the lock, which it does not in a handler that interrupted its holder.
+static IS_LOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Has the three functions below called around every `fork`.
+pub fn watch() {
+    // SAFETY: the functions live as long as the program.
+    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+}
+
+extern "C" fn prepare() {
+    let Some(mut arena) = POOL.lock() else { return };
+    while arena.hot_pages() + arena.lazy_pages() > KEPT_PAGES {
+        let Some(work) = arena.oldest() else { break };
+        perform(work);
+        arena.finish();
+    }
+    IS_LOCKED.store(true, Relaxed);
+    std::mem::forget(arena);
+}
+
+extern "C" fn parent() {
+    if IS_LOCKED.swap(false, Relaxed) {
+        // SAFETY: this thread locked it in `prepare`.
+        unsafe { POOL.unlock_forgotten() };
+    }
+}
+
+extern "C" fn child() {
+    helper::forget();
+    if IS_LOCKED.swap(false, Relaxed) {
+        // SAFETY: the one thread of the child is the one that locked it in `prepare`.
+        unsafe { POOL.unlock_forgotten() };
+        if let Some(mut arena) = POOL.lock() {
+            let now = system::now();
+            arena.recover(now);
+            arena.pressure(now);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! Calls that change how memory is mapped. What they change stays with the addresses, so the pages
+//! are marked and mapped anew when they are freed.
+
+use libc::{c_int, c_long, c_uint, c_ulong, c_void, size_t};
+
+use crate::chunks::{self, PAGE};
+use crate::pool::POOL;
+use crate::reserve::OPEN;
+use crate::retire::{is_retired, retire};
+use crate::stand_aside::served_from;
+
+/// Advice that concerns what pages hold, not how they are mapped.
+const PASSING_ADVICE: [c_int; 8] = [
+    libc::MADV_NORMAL,
+    libc::MADV_WILLNEED,
+    libc::MADV_DONTNEED,
+    libc::MADV_FREE,
+    libc::MADV_COLD,
+    libc::MADV_PAGEOUT,
+    libc::MADV_POPULATE_READ,
+    libc::MADV_POPULATE_WRITE,
+];
+
+/// # Safety
+/// As of the kernel's `mprotect`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
+    if protection != OPEN {
+        taint(address, length);
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int }
+}
+
+/// # Safety
+/// As of the kernel's `pkey_mprotect`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn pkey_mprotect(
+    address: *mut c_void,
+    length: size_t,
+    protection: c_int,
+    key: c_int,
+) -> c_int {
+    taint(address, length);
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, length, protection, key) as c_int }
+}
+
+/// # Safety
+/// As of the kernel's `madvise`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int) -> c_int {
+    if !PASSING_ADVICE.contains(&advice) {
+        taint(address, length);
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) as c_int }
+}
+
+/// # Safety
+/// As of the kernel's `mlock`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
+    taint(address, length);
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_mlock, address, length) as c_int }
+}
+
+/// # Safety
+/// As of the kernel's `mlock2`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mlock2(address: *const c_void, length: size_t, flags: c_uint) -> c_int {
+    taint(address, length);
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_mlock2, address, length, flags) as c_int }
+}
+
+/// # Safety
+/// As of the kernel's `mbind`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mbind(
+    address: *mut c_void,
+    length: c_ulong,
+    mode: c_int,
+    nodes: *const c_ulong,
+    nodes_max: c_ulong,
+    flags: c_uint,
+) -> c_long {
+    taint(address, length as usize);
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_mbind, address, length, mode, nodes, nodes_max, flags) }
+}
+
+/// Locking everything would fill the arena's free address space with memory.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn mlockall(flags: c_int) -> c_int {
+    retire();
+    // SAFETY: changes how this process's memory is kept.
+    unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int }
+}
+
+/// # Safety
+/// `limit` points to a limit.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn setrlimit(
+    resource: libc::__rlimit_resource_t,
+    limit: *const libc::rlimit,
+) -> c_int {
+    // SAFETY: as the caller vouches; a limit that is null is the kernel's to refuse.
+    let is_finite =
+        unsafe { limit.as_ref() }.is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY);
+    if is_finite && [libc::RLIMIT_AS, libc::RLIMIT_DATA].contains(&resource) {
+        retire();
+    }
+    let none = std::ptr::null::<c_void>();
+    // SAFETY: as the caller vouches; 0 is this process.
+    unsafe { libc::syscall(libc::SYS_prlimit64, 0, resource, limit, none) as c_int }
+}
+
+/// # Safety
+/// As of `setrlimit`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn setrlimit64(
+    resource: libc::__rlimit_resource_t,
+    limit: *const libc::rlimit,
+) -> c_int {
+    // SAFETY: as the caller vouches.
+    unsafe { setrlimit(resource, limit) }
+}
+
+fn taint<T>(address: *const T, length: usize) {
+    if served_from() == usize::MAX || is_retired() {
+        return;
+    }
+    let whole = length.checked_next_multiple_of(PAGE).unwrap_or(0);
+    for (first, pages) in chunks::overlaps(address as usize, whole) {
+        if let Some(arena) = POOL.lock() {
+            arena.tainted.set(first, pages);
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! `malloc` and its relatives as the program calls them: large requests to the pool, the rest to
+//! glibc. Contracts are those of glibc's manual; `reallocarray` is left to glibc, which calls
+//! `realloc`.
+
+use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
+
+use crate::arena::{Grant, Owner};
+use crate::chunks::{PAGE, address_of, page_of};
+use crate::knobs::knobs;
+use crate::pool::{Content, POOL, extend, give_back_locked, obtain};
+use crate::relocate::move_pages;
+use crate::spans::Free;
+use crate::stand_aside::{answer_probe, served_from};
+use crate::system::{self, KeepErrno};
+use crate::{helper, real, retire};
+
+/// Alignments above this go to glibc.
+const ALIGNMENT_MAX: usize = 2 << 20;
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn malloc(size: size_t) -> *mut c_void {
+    if size < served_from() {
+        return real::malloc(size);
+    }
+    block(size, PAGE, Content::Any).unwrap_or_else(|| real::malloc(size))
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
+    // What overflows is glibc's to refuse.
+    let bytes = count.checked_mul(size).unwrap_or(0);
+    if bytes < served_from() {
+        return real::calloc(count, size);
+    }
+    block(bytes, PAGE, Content::Zeros).unwrap_or_else(|| real::calloc(count, size))
+}
+
+/// # Safety
+/// `pointer` is null or a live block.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn free(pointer: *mut c_void) {
+    match page_of(pointer as usize) {
+        // SAFETY: the block is not the pool's, so it is glibc's.
+        None => unsafe { real::free(pointer) },
+        Some(page) => free_block(pointer, page),
+    }
+}
+
+/// # Safety
+/// `pointer` is null or a live block.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn realloc(pointer: *mut c_void, size: size_t) -> *mut c_void {
+    answer_probe();
+    match page_of(pointer as usize) {
+        // SAFETY: as the caller vouches.
+        None => unsafe { realloc_of_glibc(pointer, size) },
+        Some(page) => realloc_block(pointer, page, size),
+    }
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn memalign(alignment: size_t, size: size_t) -> *mut c_void {
+    let alignment = alignment.checked_next_power_of_two().unwrap_or(usize::MAX);
+    if size < served_from() || alignment > ALIGNMENT_MAX {
+        return real::memalign(alignment, size);
+    }
+    let alignment = alignment.max(PAGE);
+    block(size, alignment, Content::Any).unwrap_or_else(|| real::memalign(alignment, size))
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
+    memalign(alignment, size)
+}
+
+/// # Safety
+/// `place` takes a pointer.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn posix_memalign(
+    place: *mut *mut c_void,
+    alignment: size_t,
+    size: size_t,
+) -> c_int {
+    if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*mut c_void>()) {
+        return EINVAL;
+    }
+    let _errno = KeepErrno::new();
+    let pointer = memalign(alignment, size);
+    if pointer.is_null() {
+        return ENOMEM;
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { *place = pointer };
+    0
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn valloc(size: size_t) -> *mut c_void {
+    memalign(PAGE, size)
+}
+
+#[cfg_attr(not(test), unsafe(no_mangle))]
+extern "C" fn pvalloc(size: size_t) -> *mut c_void {
+    match size.checked_next_multiple_of(PAGE) {
+        Some(size) => memalign(PAGE, size),
+        None => no_memory(),
+    }
+}
+
+/// # Safety
+/// `pointer` is null or a live block.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> size_t {
+    match page_of(pointer as usize) {
+        // SAFETY: as the caller vouches.
+        None => unsafe { real::usable_size(pointer) },
+        Some(page) => usable_pages(page) as usize * PAGE,
+    }
+}
+
+/// A block of the pool; none where it has none.
+fn block(size: usize, alignment: usize, content: Content) -> Option<*mut c_void> {
+    if size > knobs().block_max {
+        return None;
+    }
+    helper::start_if_wanted();
+    let grant = obtain(size, alignment, Owner::Block, content)?;
+    Some(address_of(grant.first) as *mut c_void)
+}
+
+fn free_block(pointer: *mut c_void, page: u32) {
+    let _errno = KeepErrno::new();
+    // A handler that interrupted the pool may not free, says POSIX; if it does, the block is lost.
+    let Some(mut arena) = POOL.lock() else { return };
+    let is_start = (pointer as usize).is_multiple_of(PAGE);
+    let Some(pages) = arena.disown_block(page).filter(|_| is_start) else {
+        drop(arena);
+        die(b"pagewise-lazy: free(): invalid pointer\n");
+    };
+    if retire::is_retired() {
+        drop(arena);
+        let _ = system::unmap(address_of(page), pages as usize * PAGE);
+        return;
+    }
+    give_back_locked(arena, page, pages);
+    helper::start_if_wanted();
+}
+
+/// # Safety
+/// `pointer` is null or a live block of glibc's.
+unsafe fn realloc_of_glibc(pointer: *mut c_void, size: usize) -> *mut c_void {
+    // What glibc could not have from the pool when it was smaller, it keeps.
+    let is_large = |size: usize| size >= served_from() && size <= knobs().block_max;
+    if !is_large(size) {
+        // SAFETY: as the caller vouches.
+        return unsafe { real::realloc(pointer, size) };
+    }
+    // SAFETY: as the caller vouches.
+    let old = if pointer.is_null() { 0 } else { unsafe { real::usable_size(pointer) } };
+    match block(size, PAGE, Content::Any) {
+        Some(block) => {
+            system::copy(pointer as usize, block as usize, old.min(size));
+            // SAFETY: as the caller vouches.
+            unsafe { real::free(pointer) };
+            block
+        }
+        // SAFETY: as the caller vouches.
+        None => unsafe { real::realloc(pointer, size) },
+    }
+}
+
+fn realloc_block(pointer: *mut c_void, page: u32, size: usize) -> *mut c_void {
+    if size == 0 {
+        free_block(pointer, page);
+        return std::ptr::null_mut();
+    }
+    let old = usable_pages(page);
+    let is_ours = size >= served_from() && size <= knobs().block_max;
+    let pages = size.div_ceil(PAGE);
+    if is_ours && pages <= old as usize {
+        shrink(page, old, pages as u32);
+        return pointer;
+    }
+    if is_ours && grow(page, old, pages as u32) {
+        return pointer;
+    }
+    move_block(pointer, page, old, size)
+}
+
+/// Gives the tail back once it is worth a call: a quarter of the block.
+fn shrink(page: u32, old: u32, pages: u32) {
+    if old - pages <= old / 4 {
+        return;
+    }
+    let Some(mut arena) = POOL.lock() else { return };
+    arena.own(page, pages, Owner::Block);
+    give_back_locked(arena, page + pages, old - pages);
+}
+
+fn grow(page: u32, old: u32, pages: u32) -> bool {
+    let owned = Grant { first: page, pages: old, held: Free::Hot };
+    extend(owned, pages - old, Owner::Block, Content::Any)
+}
+
+fn move_block(pointer: *mut c_void, page: u32, old: u32, size: usize) -> *mut c_void {
+    let grant = (size >= served_from() && size <= knobs().block_max)
+        .then(|| obtain(size, PAGE, Owner::Block, Content::Any))
+        .flatten();
+    if let Some(grant) = grant {
+        let is_absent = move_pages(page, grant, old.min(grant.pages));
+        free_moved(page, old, is_absent);
+        return address_of(grant.first) as *mut c_void;
+    }
+    let block = real::malloc(size);
+    if !block.is_null() {
+        system::copy(pointer as usize, block as usize, size.min(old as usize * PAGE));
+        free_block(pointer, page);
+    }
+    block
+}
+
+/// The block at `page` was moved away from; `is_absent` where its pages went along.
+fn free_moved(page: u32, pages: u32, is_absent: bool) {
+    if !is_absent {
+        return free_block(address_of(page) as *mut c_void, page);
+    }
+    if let Some(mut arena) = POOL.lock() {
+        arena.disown_block(page);
+        let is_tainted = arena.tainted.any(page, pages);
+        drop(arena);
+        match is_tainted {
+            true => crate::pool::give_back_tainted(page, pages),
+            false => crate::pool::give_back_clean(page, pages),
+        }
+    }
+}
+
+/// Pages of the block that begins at `page`.
+fn usable_pages(page: u32) -> u32 {
+    match POOL.lock().map(|arena| arena.block(page)) {
+        Some(Some(pages)) => pages,
+        Some(None) => die(b"pagewise-lazy: realloc(): invalid pointer\n"),
+        None => 0,
+    }
+}
+
+fn no_memory() -> *mut c_void {
+    system::set_errno(ENOMEM);
+    std::ptr::null_mut()
+}
+
+/// Ends the program as glibc does on such a call.
+#[cold]
+fn die(message: &[u8]) -> ! {
+    system::say(message);
+    // SAFETY: ends the program.
+    unsafe { libc::abort() }
+}

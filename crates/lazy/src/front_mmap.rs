@@ -1,0 +1,296 @@
+//! `mmap`, `munmap` and `mremap` as the program calls them. Private anonymous memory that is
+//! readable and writable comes from the pool; all else goes to the kernel, after the arena has been
+//! told where it is affected.
+
+use libc::{
+    ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_POPULATE, MAP_PRIVATE,
+    MAP_SHARED, MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_NONE, PROT_WRITE, c_int,
+    c_void, off64_t, size_t,
+};
+use types::LazyCounter;
+
+use crate::arena::{Grant, Owner};
+use crate::chunks::{self, CHUNK, PAGE, address_of, page_of};
+use crate::knobs::{Profile, knobs};
+use crate::pool::{
+    Content, POOL, extend, give_back_clean, give_back_locked, give_back_tainted, obtain,
+};
+use crate::relocate::move_pages;
+use crate::reserve::OPEN;
+use crate::spans::Free;
+use crate::stand_aside::served_from;
+use crate::system::{self, Errno, KeepErrno, Mapping};
+use crate::{retire, statistics};
+
+/// Shared mappings that profile `browser` populates: bitmaps are of such sizes.
+const POPULATED: std::ops::RangeInclusive<usize> = 256 << 10..=16 << 20;
+
+/// # Safety
+/// As of the kernel's `mmap`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: off64_t,
+) -> *mut c_void {
+    let address = address as usize;
+    pointer(map(Mapping { address, length, protection, flags, file, offset }))
+}
+
+/// # Safety
+/// As of the kernel's `mmap`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mmap64(
+    address: *mut c_void,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: off64_t,
+) -> *mut c_void {
+    // SAFETY: as the caller vouches.
+    unsafe { mmap(address, length, protection, flags, file, offset) }
+}
+
+/// # Safety
+/// As of the kernel's `munmap`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
+    status(unmap(address as usize, length))
+}
+
+/// # Safety
+/// As of the kernel's `mremap`; the last argument counts only with `MREMAP_FIXED` or
+/// `MREMAP_DONTUNMAP`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mremap(
+    address: *mut c_void,
+    length: size_t,
+    new_length: size_t,
+    flags: c_int,
+    new_address: *mut c_void,
+) -> *mut c_void {
+    let request =
+        Remap { address: address as usize, length, new_length, flags, new: new_address as usize };
+    pointer(remap(request))
+}
+
+fn map(mapping: Mapping) -> Result<usize, Errno> {
+    if is_plain(&mapping)
+        && let Some(grant) = obtain(mapping.length, PAGE, Owner::Map, Content::Zeros)
+    {
+        return Ok(address_of(grant.first));
+    }
+    if mapping.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) == MAP_FIXED {
+        claim(mapping.address, mapping.length);
+    }
+    let flags = mapping.flags | if is_populated(&mapping) { MAP_POPULATE } else { 0 };
+    system::map(Mapping { flags, ..mapping })
+}
+
+/// Whether the pool's memory is as good: nothing is asked of the address, nor of how it is backed.
+fn is_plain(mapping: &Mapping) -> bool {
+    mapping.length >= served_from()
+        && mapping.length <= knobs().block_max
+        && mapping.address == 0
+        && mapping.protection == OPEN
+        && mapping.flags == MAP_PRIVATE | MAP_ANONYMOUS
+}
+
+fn is_populated(mapping: &Mapping) -> bool {
+    let is_populated = knobs().profile == Profile::Browser
+        && served_from() != usize::MAX
+        && POPULATED.contains(&mapping.length)
+        && mapping.flags & (MAP_SHARED | MAP_ANONYMOUS) == MAP_SHARED
+        && mapping.protection & PROT_WRITE != 0
+        && is_memory(mapping.file);
+    if is_populated {
+        statistics::add(LazyCounter::PopulatedPages, (mapping.length / PAGE) as u64);
+    }
+    is_populated
+}
+
+/// Whether the file lies in memory: only those can be sealed.
+fn is_memory(file: c_int) -> bool {
+    let _errno = KeepErrno::new();
+    // SAFETY: asks for a number.
+    unsafe { libc::fcntl(file, libc::F_GET_SEALS) != -1 }
+}
+
+/// The program is about to map something else over these addresses: what of them is free in the
+/// arena becomes the program's, and all of it is mapped anew when it is freed.
+fn claim(address: usize, length: usize) {
+    let Some(length) = length.checked_next_multiple_of(PAGE) else { return };
+    if retire::is_retired() {
+        return;
+    }
+    for (first, pages) in chunks::overlaps(address, length) {
+        while let Some(mut arena) = POOL.lock() {
+            if arena.is_working() {
+                drop(arena);
+                std::thread::yield_now();
+                continue;
+            }
+            while let Some(free) = arena.carve(first, pages) {
+                arena.own(free.first, free.pages, Owner::Map);
+                statistics::add(LazyCounter::OwnedPages, u64::from(free.pages));
+            }
+            arena.tainted.set(first, pages);
+            arena.closed.clear(first, pages);
+            break;
+        }
+    }
+}
+
+fn unmap(address: usize, length: usize) -> Result<(), Errno> {
+    let whole = length.checked_next_multiple_of(PAGE).unwrap_or(0);
+    let is_ours = address.is_multiple_of(PAGE) && chunks::overlaps(address, whole).next().is_some();
+    if !is_ours {
+        return system::unmap(address, length);
+    }
+    let _errno = KeepErrno::new();
+    let (mut from, end) = (address, address.saturating_add(whole));
+    while from < end {
+        let to = end.min((from / CHUNK + 1) * CHUNK);
+        match page_of(from) {
+            Some(first) => unmap_ours(first, ((to - from) / PAGE) as u32),
+            None => system::unmap(from, to - from)?,
+        }
+        from = to;
+    }
+    Ok(())
+}
+
+/// What is mapped of these pages becomes free. Pages of blocks and free ones are left alone.
+fn unmap_ours(first: u32, pages: u32) {
+    let (address, length) = (address_of(first), pages as usize * PAGE);
+    if retire::is_retired() {
+        if let Some(arena) = POOL.lock() {
+            arena.mapped.clear(first, pages);
+        }
+        let _ = system::unmap(address, length);
+        return;
+    }
+    loop {
+        let Some(mut arena) = POOL.lock() else {
+            // A signal handler that interrupted the pool: the memory goes, the addresses stay lost.
+            let _ = system::advise(address, length, libc::MADV_DONTNEED);
+            return;
+        };
+        let Some((from, count)) = arena.disown_mapped(first, pages) else { return };
+        give_back_locked(arena, from, count);
+    }
+}
+
+/// The arguments of `mremap`.
+#[derive(Clone, Copy)]
+struct Remap {
+    address: usize,
+    length: usize,
+    new_length: usize,
+    flags: c_int,
+    new: usize,
+}
+
+impl Remap {
+    fn call(self) -> Result<usize, Errno> {
+        system::remap(self.address, self.length, self.new_length, self.flags, self.new)
+    }
+}
+
+fn remap(request: Remap) -> Result<usize, Errno> {
+    if request.flags & MREMAP_FIXED != 0 {
+        claim(request.new, request.new_length);
+    }
+    let Some(first) = page_of(request.address).filter(|_| !retire::is_retired()) else {
+        return request.call();
+    };
+    let lengths = [request.length, request.new_length].map(|length| length.div_ceil(PAGE));
+    let [Ok(old), Ok(new)] = lengths.map(u32::try_from) else { return request.call() };
+    let is_simple = request.address.is_multiple_of(PAGE)
+        && old > 0
+        && new > 0
+        && request.flags & !MREMAP_MAYMOVE == 0
+        && is_wholly_ours(first, old);
+    if is_simple { resize(request, first, old, new) } else { remap_tainted(request, first, old) }
+}
+
+/// Whether the pages are mapped and have the arena's own attributes.
+fn is_wholly_ours(first: u32, pages: u32) -> bool {
+    POOL.lock().is_some_and(|arena| {
+        let end = first.saturating_add(pages);
+        arena.mapped.next(first, end, false) == end && !arena.tainted.any(first, pages)
+    })
+}
+
+fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno> {
+    if new <= old {
+        unmap_ours(first + new, old - new);
+        return Ok(request.address);
+    }
+    let owned = Grant { first, pages: old, held: Free::Hot };
+    if extend(owned, new - old, Owner::Map, Content::Zeros) {
+        return Ok(request.address);
+    }
+    let refused = || {
+        system::set_errno(ENOMEM);
+        ENOMEM
+    };
+    if request.flags & MREMAP_MAYMOVE == 0 {
+        return Err(refused());
+    }
+    let length = new as usize * PAGE;
+    let target = (length <= knobs().block_max)
+        .then(|| obtain(length, PAGE, Owner::Map, Content::ZerosFrom(old)))
+        .flatten();
+    let Some(target) = target else { return remap_tainted(request, first, old) };
+    if move_pages(first, target, old) {
+        if let Some(arena) = POOL.lock() {
+            arena.mapped.clear(first, old);
+        }
+        give_back_clean(first, old);
+    } else {
+        unmap_ours(first, old);
+    }
+    Ok(address_of(target.first))
+}
+
+/// The kernel moves the pages with all their attributes, out of the arena or within it. The place
+/// that they leave is the arena's again, if nobody was quicker.
+fn remap_tainted(request: Remap, first: u32, old: u32) -> Result<usize, Errno> {
+    let address = request.call()?;
+    if request.flags & MREMAP_DONTUNMAP != 0 {
+        return Ok(address);
+    }
+    let new = request.new_length.div_ceil(PAGE) as u32;
+    let kept = if address == request.address { new.min(old) } else { 0 };
+    let _errno = KeepErrno::new();
+    take_back(first + kept, old - kept);
+    Ok(address)
+}
+
+fn take_back(first: u32, pages: u32) {
+    let (address, length) = (address_of(first), pages as usize * PAGE);
+    if pages == 0 {
+        return;
+    }
+    let Some(arena) = POOL.lock() else { return };
+    let is_mapped = arena.mapped.next(first, first + pages, false) == first + pages;
+    arena.mapped.clear(first, pages);
+    drop(arena);
+    let is_back = system::map_anonymous(address, length, PROT_NONE, MAP_FIXED_NOREPLACE);
+    if is_mapped && is_back == Ok(address) {
+        give_back_tainted(first, pages);
+    }
+}
+
+fn pointer(result: Result<usize, Errno>) -> *mut c_void {
+    result.map_or(MAP_FAILED, |address| address as *mut c_void)
+}
+
+fn status(result: Result<(), Errno>) -> c_int {
+    if result.is_ok() { 0 } else { -1 }
+}

@@ -1,0 +1,304 @@
+//! What users may set, by environment variables and by a file of the same names; docs/lazy-unmapping.md
+//! lists them. The environment has the last word.
+
+use std::ffi::CStr;
+use std::sync::OnceLock;
+
+use policy::retention::{HOT_BYTES_MAX, Rules};
+use types::{Bytes, Nanos};
+
+use crate::system;
+use crate::text::{Text, lines, read};
+
+/// Names of the environment begin so; in a file they stand without it, in lower case.
+const PREFIX: &[u8] = b"PAGEWISE_LAZY_";
+const FILE: &[u8] = b"/etc/pagewise/lazy.conf";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Fast,
+    Guarded,
+    Thp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    None,
+    Browser,
+    Faithful,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Knobs {
+    pub is_on: bool,
+    pub is_verbose: bool,
+    pub has_helper: bool,
+    pub mode: Mode,
+    pub profile: Profile,
+    /// Smallest and largest request that is served.
+    pub block_min: usize,
+    pub block_max: usize,
+    /// Memory zeroed by hand for one request; the rest of it is discarded instead.
+    pub zero_max: usize,
+    /// Limit of hot memory, whatever the memory in reach allows.
+    pub hot_max: Bytes,
+    pub lazy_after: Nanos,
+    pub discard_after: Nanos,
+}
+
+const DEFAULTS: Knobs = Knobs {
+    is_on: true,
+    is_verbose: false,
+    has_helper: true,
+    mode: Mode::Fast,
+    profile: Profile::None,
+    block_min: 64 << 10,
+    block_max: 64 << 20,
+    zero_max: 8 << 20,
+    hot_max: HOT_BYTES_MAX,
+    lazy_after: Nanos(1_000_000_000),
+    discard_after: Nanos(5_000_000_000),
+};
+
+/// Freed spans below this stay accessible in mode `guarded`: closing each would split the process's
+/// mappings into more than the kernel allows.
+const GUARDED_MIN: usize = 256 << 10;
+
+impl Knobs {
+    /// The rules of retention where `hot_bytes` may be held hot.
+    pub fn rules(&self, hot_bytes: Bytes) -> Rules {
+        if self.profile == Profile::Faithful {
+            return Rules::paper();
+        }
+        Rules {
+            hot_bytes: hot_bytes.min(self.hot_max),
+            lazy_after: Some(self.lazy_after),
+            discard_after: Some(self.discard_after),
+        }
+    }
+
+    /// Whether freed memory of `bytes` bytes becomes inaccessible.
+    pub fn closes(&self, bytes: usize) -> bool {
+        self.profile == Profile::Faithful || (self.mode == Mode::Guarded && bytes >= GUARDED_MIN)
+    }
+
+    /// Whether memory that is not there yet is mapped before its first touch.
+    pub fn populates(&self) -> bool {
+        self.profile == Profile::Faithful
+    }
+}
+
+static KNOBS: OnceLock<Knobs> = OnceLock::new();
+
+/// The knobs as they were when the program began.
+pub fn knobs() -> &'static Knobs {
+    KNOBS.get().unwrap_or(&DEFAULTS)
+}
+
+/// Reads file and environment, once. What cannot be understood is said on standard error and
+/// ignored.
+pub fn load() -> &'static Knobs {
+    KNOBS.get_or_init(|| {
+        let mut knobs = DEFAULTS;
+        read_file(&mut knobs);
+        each_variable(|name, value| set_or_say(&mut knobs, name, value));
+        knobs
+    })
+}
+
+fn read_file(knobs: &mut Knobs) {
+    let mut room = [0; 4096];
+    let other = variable(b"PAGEWISE_LAZY_FILE");
+    let path = Text::of(&[other.unwrap_or(FILE)]);
+    let Some(text) = read(&path, &mut room) else {
+        if other.is_some() {
+            say(&[path.bytes(), b": cannot be read"]);
+        }
+        return;
+    };
+    for line in lines(text) {
+        let line = line.split(|&byte| byte == b'#').next().unwrap_or_default().trim_ascii();
+        if line.is_empty() {
+            continue;
+        }
+        let mut parts = line.splitn(2, |&byte| byte == b'=');
+        let name = parts.next().unwrap_or_default().trim_ascii();
+        set_or_say(knobs, name, parts.next().unwrap_or_default().trim_ascii());
+    }
+}
+
+fn set_or_say(knobs: &mut Knobs, name: &[u8], value: &[u8]) {
+    if let Err(expected) = set(knobs, name, value) {
+        say(&[name, b"=", value, b": expected ", expected.as_bytes(), b"; ignored"]);
+    }
+}
+
+/// Sets one knob, or says what it expects.
+fn set(knobs: &mut Knobs, name: &[u8], value: &[u8]) -> Result<(), &'static str> {
+    let mut lower = [0; 32];
+    let name_lower = lower.get_mut(..name.len()).ok_or("a name of docs/lazy-unmapping.md")?;
+    name_lower.copy_from_slice(name);
+    name_lower.make_ascii_lowercase();
+    match &*name_lower {
+        b"switch" => knobs.is_on = switch(value)?,
+        b"verbose" => knobs.is_verbose = switch(value)?,
+        b"helper" => knobs.has_helper = switch(value)?,
+        b"mode" => {
+            knobs.mode = match value {
+                b"fast" => Mode::Fast,
+                b"guarded" => Mode::Guarded,
+                b"thp" => Mode::Thp,
+                _ => return Err("fast, guarded or thp"),
+            }
+        }
+        b"profile" => {
+            knobs.profile = match value {
+                b"none" => Profile::None,
+                b"browser" => Profile::Browser,
+                b"faithful" => Profile::Faithful,
+                _ => return Err("none, browser or faithful"),
+            }
+        }
+        // Below a few pages the pool would cost more than it saves.
+        b"block_min" => knobs.block_min = size(value)?.max(16 << 10) as usize,
+        b"block_max" => knobs.block_max = size(value)?.min(512 << 20) as usize,
+        b"zero_max" => knobs.zero_max = size(value)? as usize,
+        b"hot_max" => knobs.hot_max = Bytes(size(value)?),
+        b"lazy_after" => knobs.lazy_after = time(value)?,
+        b"discard_after" => knobs.discard_after = time(value)?,
+        b"file" => {}
+        _ => return Err("a name of docs/lazy-unmapping.md"),
+    }
+    Ok(())
+}
+
+fn switch(value: &[u8]) -> Result<bool, &'static str> {
+    match value {
+        b"on" | b"1" => Ok(true),
+        b"off" | b"0" => Ok(false),
+        _ => Err("on or off"),
+    }
+}
+
+fn size(value: &[u8]) -> Result<u64, &'static str> {
+    let expected = "a size such as 32MiB";
+    let (number, unit) = number_and_unit(value).ok_or(expected)?;
+    let factor: u64 = match unit {
+        b"" | b"B" => 1,
+        b"KiB" => 1 << 10,
+        b"MiB" => 1 << 20,
+        b"GiB" => 1 << 30,
+        _ => return Err(expected),
+    };
+    number.checked_mul(factor).ok_or(expected)
+}
+
+fn time(value: &[u8]) -> Result<Nanos, &'static str> {
+    let expected = "a time such as 500ms or 5s";
+    let (number, unit) = number_and_unit(value).ok_or(expected)?;
+    let factor: i64 = match unit {
+        b"ms" => 1_000_000,
+        b"s" => 1_000_000_000,
+        _ => return Err(expected),
+    };
+    let number = i64::try_from(number).map_err(|_| expected)?;
+    number.checked_mul(factor).map(Nanos).ok_or(expected)
+}
+
+fn number_and_unit(value: &[u8]) -> Option<(u64, &[u8])> {
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let (number, unit) = value.split_at_checked(digits)?;
+    Some((std::str::from_utf8(number).ok()?.parse().ok()?, unit.trim_ascii()))
+}
+
+/// The value of an environment variable.
+pub fn variable(name: &[u8]) -> Option<&'static [u8]> {
+    let mut found = None;
+    each_entry(|key, value| {
+        if key == name && found.is_none() {
+            found = Some(value);
+        }
+    });
+    found
+}
+
+fn each_variable(mut each: impl FnMut(&[u8], &[u8])) {
+    each_entry(|key, value| {
+        if let Some(name) = key.strip_prefix(PREFIX) {
+            each(name, value);
+        }
+    });
+}
+
+/// Every `key=value` of the environment that the program began with.
+fn each_entry(mut each: impl FnMut(&[u8], &'static [u8])) {
+    unsafe extern "C" {
+        static environ: *const *const libc::c_char;
+    }
+    // SAFETY: libc's variable; nobody changes it while the constructor runs.
+    let mut place = unsafe { environ };
+    // SAFETY: a null pointer ends the list, and a null list is an empty one.
+    while let Some(entry) = unsafe { place.as_ref() }.filter(|entry| !entry.is_null()) {
+        // SAFETY: entries are C strings that live as long as the program.
+        let entry = unsafe { CStr::from_ptr(*entry) }.to_bytes();
+        if let Some(split) = entry.iter().position(|&byte| byte == b'=') {
+            each(
+                entry.get(..split).unwrap_or_default(),
+                entry.get(split + 1..).unwrap_or_default(),
+            );
+        }
+        // SAFETY: the entry was not the last.
+        place = unsafe { place.add(1) };
+    }
+}
+
+/// A line of standard error.
+pub fn say(parts: &[&[u8]]) {
+    let mut text = Text::of(&[b"pagewise-lazy: "]);
+    parts.iter().for_each(|part| text.push(part));
+    text.push(b"\n");
+    system::say(text.bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(name: &str, value: &str) -> Result<Knobs, &'static str> {
+        let mut knobs = DEFAULTS;
+        set(&mut knobs, name.as_bytes(), value.as_bytes())?;
+        Ok(knobs)
+    }
+
+    #[test]
+    fn knobs_take_their_units() {
+        assert_eq!(with("HOT_MAX", "12MiB").unwrap().hot_max, Bytes(12 << 20));
+        assert_eq!(with("zero_max", "0").unwrap().zero_max, 0);
+        assert_eq!(with("lazy_after", "250ms").unwrap().lazy_after, Nanos(250_000_000));
+        assert_eq!(with("mode", "guarded").unwrap().mode, Mode::Guarded);
+        assert!(!with("switch", "off").unwrap().is_on);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for (name, value) in [
+            ("hot_max", "many"),
+            ("hot_max", "-1MiB"),
+            ("hot_max", "99999999999GiB"),
+            ("lazy_after", "5"),
+            ("mode", "quick"),
+            ("nothing", "1"),
+            ("a_name_that_is_longer_than_any_of_ours", "1"),
+        ] {
+            assert!(with(name, value).is_err(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn memory_of_some_size_is_closed() {
+        assert!(!DEFAULTS.closes(1 << 30));
+        let guarded = Knobs { mode: Mode::Guarded, ..DEFAULTS };
+        assert!(guarded.closes(GUARDED_MIN) && !guarded.closes(GUARDED_MIN - 1));
+        assert!(Knobs { profile: Profile::Faithful, ..DEFAULTS }.closes(1));
+    }
+}

@@ -1,0 +1,40 @@
+//! The preload library: freed memory stays mapped for its next allocation (lazy unmapping, S3).
+//!
+//! Loaded into an unmodified program by LD_PRELOAD, it takes the place of the `malloc` family and of
+//! `mmap` and its relatives. Requests from 64 KiB to 64 MiB are served from an arena of its own
+//! ([`pool`]); what is freed stays there, and `policy::retention` says until when. Everything else
+//! goes on to glibc and the kernel.
+//!
+//! It runs inside `malloc`: it allocates nothing, and has no path that panics. No index, no
+//! arithmetic that is checked, no `expect`; a table that ends too early means a request not served.
+#![deny(clippy::indexing_slicing, clippy::expect_used, clippy::panic, clippy::unreachable)]
+#![cfg_attr(
+    test,
+    allow(clippy::indexing_slicing, clippy::panic, clippy::expect_used, reason = "tests")
+)]
+#![allow(unsafe_code, reason = "it is the program's allocator")]
+#![cfg_attr(test, allow(dead_code, reason = "unit tests are not served by the library"))]
+
+mod arena;
+mod bins;
+mod bits;
+mod chunks;
+mod fork;
+mod front_attributes;
+mod front_malloc;
+mod front_mmap;
+mod helper;
+mod knobs;
+mod limits;
+mod lock;
+mod pool;
+mod real;
+mod relocate;
+mod reserve;
+mod retire;
+mod spans;
+mod stand_aside;
+mod start;
+mod statistics;
+mod system;
+mod text;

@@ -1,0 +1,300 @@
+//! The process's arena and what is done to its memory: the one place where decisions become system
+//! calls. No call is made under the lock, save where a chunk is reserved and before a fork.
+
+use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE, PROT_NONE};
+use policy::retention::{Rules, hot_bytes_for};
+use types::{Bytes, LazyCounter};
+
+use crate::arena::{Arena, Grant, Owner, Work};
+use crate::bits::Bits;
+use crate::chunks::{PAGE, address_of};
+use crate::knobs::{Mode, knobs};
+use crate::limits::memory_in_reach;
+use crate::lock::{Guard, Lock};
+use crate::reserve::{OPEN, next_chunk};
+use crate::spans::{Free, FreeSpan};
+use crate::{helper, statistics, system};
+
+pub static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
+
+const HUGE_PAGE: usize = 2 << 20;
+
+/// What memory that is handed out holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    Any,
+    Zeros,
+    /// Zeros from this page of it on.
+    ZerosFrom(u32),
+}
+
+/// Memory of `length` bytes at a multiple of `alignment` bytes, a power of two. None where the pool
+/// has none: the caller then asks libc or the kernel.
+pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -> Option<Grant> {
+    let pages = u32::try_from(length.div_ceil(PAGE)).ok()?;
+    let alignment = u32::try_from(alignment.div_ceil(PAGE)).ok()?.max(1);
+    let mut arena = POOL.lock()?;
+    let grant = match arena.allocate(pages, alignment, owner) {
+        Some(grant) => grant,
+        None => {
+            grow(&mut arena)?;
+            arena.allocate(pages, alignment, owner)?
+        }
+    };
+    count_grant(&arena, grant);
+    let (is_closed, dirty) = (take_closed(&arena, grant), arena.dirty);
+    drop(arena);
+    prepare(grant, is_closed, dirty, content).or_else(|| {
+        refuse(grant, owner);
+        None
+    })
+}
+
+/// Lets the memory at `first` grow by `pages` pages behind it, where they are free.
+pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool {
+    let end = owned.first + owned.pages;
+    let Some(mut arena) = POOL.lock() else { return false };
+    let Some(held) = arena.extend(end, pages) else { return false };
+    let grant = Grant { first: end, pages, held };
+    arena.own(owned.first, owned.pages + pages, owner);
+    statistics::add(LazyCounter::OwnedPages, u64::from(pages));
+    let (is_closed, dirty) = (take_closed(&arena, grant), arena.dirty);
+    drop(arena);
+    if prepare(grant, is_closed, dirty, content).is_some() {
+        return true;
+    }
+    if let Some(mut arena) = POOL.lock() {
+        disown(&mut arena, grant, owner);
+        if owner == Owner::Block {
+            arena.own(owned.first, owned.pages, owner);
+        }
+    }
+    close(grant.first, grant.pages);
+    give_back(grant.first, grant.pages);
+    false
+}
+
+/// Pages of nobody, with the arena's own attributes, become free.
+pub fn give_back(first: u32, pages: u32) {
+    let is_closed = knobs().closes(pages as usize * PAGE) && close(first, pages);
+    let Some(arena) = POOL.lock() else { return };
+    if is_closed {
+        arena.closed.set(first, pages);
+    }
+    deposit(arena, first, pages);
+}
+
+/// Pages of nobody, whose attributes are unlike the arena's, are mapped anew and become free. Where
+/// the kernel refuses, they stay nobody's.
+pub fn give_back_tainted(first: u32, pages: u32) {
+    let (address, length) = (address_of(first), pages as usize * PAGE);
+    if system::map_anonymous(address, length, OPEN, libc::MAP_FIXED).is_err() {
+        return;
+    }
+    if knobs().mode == Mode::Thp {
+        let _ = system::advise(address, length, libc::MADV_HUGEPAGE);
+    }
+    give_back_clean(first, pages);
+}
+
+/// Pages of nobody that are absent from memory become free.
+pub fn give_back_clean(first: u32, pages: u32) {
+    let Some(mut arena) = POOL.lock() else { return };
+    arena.tainted.clear(first, pages);
+    arena.deposit_clean(first, pages);
+    count_free(pages);
+}
+
+/// A block or a part of a mapping that the caller holds under the lock becomes free.
+pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32) {
+    if arena.tainted.any(first, pages) {
+        drop(arena);
+        give_back_tainted(first, pages);
+    } else if knobs().closes(pages as usize * PAGE) {
+        drop(arena);
+        give_back(first, pages);
+    } else {
+        deposit(arena, first, pages);
+    }
+}
+
+/// Does what retention asks for now.
+pub fn work(mut arena: Guard<'_, Arena>) {
+    while let Some(work) = arena.next_work(system::now()) {
+        drop(arena);
+        perform(work);
+        let Some(locked) = POOL.lock() else { return };
+        arena = locked;
+        arena.finish();
+    }
+    publish(&arena);
+}
+
+/// Makes the system call of `work`.
+pub fn perform(work: Work) {
+    match work {
+        Work::Discard(span) => {
+            statistics::add(LazyCounter::DiscardedPages, u64::from(span.pages));
+            discard(span);
+        }
+        Work::LazilyFree(span) => {
+            statistics::add(LazyCounter::LazilyFreedPages, u64::from(span.pages));
+            lazily_free(span);
+        }
+    }
+}
+
+/// Looks anew at how much memory is in reach.
+pub fn measure_memory() {
+    let hot_bytes = memory_in_reach().map_or(knobs().hot_max, hot_bytes_for);
+    if let Some(mut arena) = POOL.lock() {
+        let rules = knobs().rules(hot_bytes);
+        arena.set_hot_bytes(rules.hot_bytes);
+        statistics::set(LazyCounter::HotMaxPages, rules.hot_bytes.pages());
+    }
+}
+
+fn deposit(mut arena: Guard<'_, Arena>, first: u32, pages: u32) {
+    arena.deposit(first, pages, system::now());
+    count_free(pages);
+    work(arena);
+}
+
+/// The first chunk brings the rules along, which depend on the memory in reach.
+fn grow(arena: &mut Arena) -> Option<()> {
+    let (first, tables) = next_chunk()?;
+    if first == 0 {
+        let hot_bytes = memory_in_reach().map_or(knobs().hot_max, hot_bytes_for);
+        let rules = knobs().rules(hot_bytes);
+        arena.set_rules(rules);
+        statistics::set(LazyCounter::HotMaxPages, rules.hot_bytes.pages());
+    }
+    arena.grow(first, tables);
+    statistics::add(LazyCounter::ReservedPages, u64::from(crate::chunks::CHUNK_PAGES));
+    Some(())
+}
+
+fn take_closed(arena: &Arena, grant: Grant) -> bool {
+    let is_closed = arena.closed.any(grant.first, grant.pages);
+    if is_closed {
+        arena.closed.clear(grant.first, grant.pages);
+    }
+    is_closed
+}
+
+/// Makes memory that was handed out ready for use; none where the kernel does not let it be opened.
+fn prepare(grant: Grant, is_closed: bool, dirty: Bits, content: Content) -> Option<Grant> {
+    let (address, length) = (address_of(grant.first), grant.pages as usize * PAGE);
+    if is_closed {
+        system::protect(address, length, OPEN).ok()?;
+    }
+    if grant.held == Free::Clean {
+        if knobs().populates() && system::advise(address, length, MADV_POPULATE_WRITE).is_ok() {
+            statistics::add(LazyCounter::PopulatedPages, u64::from(grant.pages));
+        }
+        return Some(grant);
+    }
+    let skipped = match content {
+        Content::Any => grant.pages,
+        Content::Zeros => 0,
+        Content::ZerosFrom(page) => page.min(grant.pages),
+    };
+    zero(grant.first + skipped, grant.first + grant.pages, dirty);
+    Some(grant)
+}
+
+/// Zeroes the pages from `first` to `end` that may hold something, by hand up to the limit; the
+/// kernel takes the rest.
+fn zero(first: u32, end: u32, dirty: Bits) {
+    let mut left = (knobs().zero_max / PAGE) as u32;
+    let mut page = first;
+    loop {
+        let from = dirty.next(page, end, true);
+        let to = dirty.next(from, end, false);
+        let by_hand = (to - from).min(left);
+        system::zero(address_of(from), by_hand as usize * PAGE);
+        statistics::add(LazyCounter::ZeroedPages, u64::from(by_hand));
+        left -= by_hand;
+        if from + by_hand < to {
+            let rest =
+                FreeSpan { first: from + by_hand, pages: end - from - by_hand, state: Free::Hot };
+            return discard(rest);
+        }
+        if to == end {
+            return;
+        }
+        page = to;
+    }
+}
+
+/// Memory that could not be opened is closed and free again.
+#[cold]
+fn refuse(grant: Grant, owner: Owner) {
+    let Some(mut arena) = POOL.lock() else { return };
+    disown(&mut arena, grant, owner);
+    drop(arena);
+    close(grant.first, grant.pages);
+    give_back(grant.first, grant.pages);
+}
+
+fn disown(arena: &mut Arena, grant: Grant, owner: Owner) {
+    match owner {
+        Owner::Block => {
+            arena.disown_block(grant.first);
+        }
+        Owner::Map => arena.mapped.clear(grant.first, grant.pages),
+    }
+}
+
+/// Makes pages inaccessible, if the kernel has room for one more mapping.
+fn close(first: u32, pages: u32) -> bool {
+    system::protect(address_of(first), pages as usize * PAGE, PROT_NONE).is_ok()
+}
+
+fn lazily_free(span: FreeSpan) {
+    let (mut address, mut length) = (address_of(span.first), span.pages as usize * PAGE);
+    if knobs().mode == Mode::Thp {
+        // A huge page that is freed in part is split first, which costs more than it gives back.
+        let end = (address + length) / HUGE_PAGE * HUGE_PAGE;
+        address = address.next_multiple_of(HUGE_PAGE);
+        length = end.saturating_sub(address);
+    }
+    if length > 0 && system::advise(address, length, MADV_FREE).is_err() {
+        discard(span);
+    }
+}
+
+fn discard(span: FreeSpan) {
+    let (address, length) = (address_of(span.first), span.pages as usize * PAGE);
+    if system::advise(address, length, MADV_DONTNEED).is_err() {
+        // Locked memory is kept by the kernel; what is free must read as zero all the same.
+        let flags = libc::MAP_FIXED;
+        if system::map_anonymous(address, length, OPEN, flags).is_err() {
+            system::zero(address, length);
+        }
+    }
+}
+
+fn count_grant(arena: &Arena, grant: Grant) {
+    statistics::add(LazyCounter::Allocations, 1);
+    statistics::add(LazyCounter::OwnedPages, u64::from(grant.pages));
+    let hits = match grant.held {
+        Free::Hot => LazyCounter::HotHits,
+        Free::Lazy => LazyCounter::LazyHits,
+        Free::Clean => return,
+    };
+    statistics::add(hits, 1);
+    statistics::add(LazyCounter::FaultsSavedPages, u64::from(grant.pages));
+    publish(arena);
+}
+
+fn count_free(pages: u32) {
+    statistics::add(LazyCounter::Frees, 1);
+    statistics::subtract(LazyCounter::OwnedPages, u64::from(pages));
+}
+
+fn publish(arena: &Arena) {
+    statistics::set(LazyCounter::HotPages, arena.hot_pages());
+    statistics::set(LazyCounter::LazyPages, arena.lazy_pages());
+    helper::notice(arena.hot_pages() + arena.lazy_pages());
+}

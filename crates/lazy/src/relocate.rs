@@ -1,0 +1,33 @@
+//! Moving what pages hold from one place of the arena to another.
+
+use libc::{MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE};
+
+use crate::arena::Grant;
+use crate::chunks::{PAGE, address_of};
+use crate::pool::POOL;
+use crate::spans::Free;
+use crate::system;
+
+/// Below this, copying is less work than two changes of the page tables.
+const MOVED_PAGES_MIN: u32 = 64;
+
+/// Moves `pages` pages from `from` on to the start of `to`: copied where that memory is hot, else
+/// by handing the pages themselves over. True where the source is absent from memory afterwards.
+pub fn move_pages(from: u32, to: Grant, pages: u32) -> bool {
+    let (source, target) = (address_of(from), address_of(to.first));
+    let length = pages as usize * PAGE;
+    if to.held != Free::Hot && pages >= MOVED_PAGES_MIN {
+        // Kernels before 5.7 refuse to leave the source mapped.
+        let flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+        if system::remap(source, length, length, flags, target).is_ok() {
+            // The pages bring along where they once were, so the kernel joins their mapping to no
+            // other until it is made anew.
+            if let Some(arena) = POOL.lock() {
+                arena.tainted.set(to.first, pages);
+            }
+            return true;
+        }
+    }
+    system::copy(source, target, length);
+    false
+}

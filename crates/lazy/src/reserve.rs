@@ -1,0 +1,99 @@
+//! Address space for the arena, a chunk at a time, and for what is kept of its pages.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+use libc::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, PROT_NONE, PROT_READ, PROT_WRITE};
+use policy::retention::Entry;
+
+use crate::arena::Tables;
+use crate::bits::Bits;
+use crate::chunks::{self, CHUNK, CHUNK_PAGES, CHUNKS_MAX};
+use crate::knobs::{Mode, knobs};
+use crate::spans::Tag;
+use crate::stand_aside;
+use crate::system::{self, Errno};
+
+pub const OPEN: libc::c_int = PROT_READ | PROT_WRITE;
+
+/// Reserves the next chunk. Gives its first page and the tables up to its end; none where the
+/// system refuses, which it is not asked again.
+pub fn next_chunk() -> Option<(u32, Tables)> {
+    static IS_REFUSED: AtomicUsize = AtomicUsize::new(0);
+    let number = chunks::count();
+    if number == CHUNKS_MAX || IS_REFUSED.load(Relaxed) != 0 {
+        return None;
+    }
+    let tables = match number {
+        0 if stand_aside::refuses_overcommit() => None,
+        _ => tables(number).ok().filter(|_| chunk().is_some_and(chunks::add)),
+    };
+    if tables.is_none() {
+        IS_REFUSED.store(1, Relaxed);
+    }
+    Some((number as u32 * CHUNK_PAGES, tables?))
+}
+
+/// Address space for one chunk at a multiple of its length.
+fn chunk() -> Option<usize> {
+    // Twice the length holds such a multiple wherever it lies.
+    let whole = system::map_anonymous(0, 2 * CHUNK, OPEN, 0).ok()?;
+    let address = whole.next_multiple_of(CHUNK);
+    let (before, after) = (address - whole, whole + CHUNK - address);
+    for (address, length) in [(whole, before), (address + CHUNK, after)] {
+        if length > 0 {
+            system::unmap(address, length).ok()?;
+        }
+    }
+    if knobs().mode == Mode::Thp {
+        // Refused where the kernel has no huge pages: base pages then.
+        let _ = system::advise(address, CHUNK, MADV_HUGEPAGE);
+    }
+    Some(address)
+}
+
+/// The tables with room for chunk `number` too. They are reserved for all chunks at once, so that
+/// they never move, and opened chunk by chunk, so that locking all memory locks little.
+fn tables(number: usize) -> Result<Tables, Errno> {
+    static ADDRESS: AtomicUsize = AtomicUsize::new(0);
+    if ADDRESS.load(Relaxed) == 0 {
+        let address = system::map_anonymous(0, CHUNKS_MAX * TABLES_OF_CHUNK, PROT_NONE, 0)?;
+        let _ = system::advise(address, CHUNKS_MAX * TABLES_OF_CHUNK, MADV_NOHUGEPAGE);
+        ADDRESS.store(address, Relaxed);
+    }
+    let mut place = Place { address: ADDRESS.load(Relaxed), number };
+    Ok(Tables {
+        tags: place.open::<Tag>(PAGES)?,
+        entries: place.open::<Entry>(PAGES)?,
+        dirty: Bits::new(place.open::<AtomicU64>(WORDS)?),
+        mapped: Bits::new(place.open::<AtomicU64>(WORDS)?),
+        tainted: Bits::new(place.open::<AtomicU64>(WORDS)?),
+        closed: Bits::new(place.open::<AtomicU64>(WORDS)?),
+    })
+}
+
+/// Elements of a table for one chunk: one for each page, or one for each word of bits.
+const PAGES: usize = CHUNK_PAGES as usize;
+const WORDS: usize = PAGES / u64::BITS as usize;
+const TABLES_OF_CHUNK: usize =
+    PAGES * (size_of::<Tag>() + size_of::<Entry>()) + 4 * WORDS * size_of::<AtomicU64>();
+
+/// Where the next table lies, and for which chunk it is opened.
+struct Place {
+    address: usize,
+    number: usize,
+}
+
+impl Place {
+    /// Opens the part of the next table that is chunk `number`'s. Gives the table up to its end.
+    ///
+    /// Element types are those whose zero bytes are a value: tags, entries and words of bits.
+    fn open<T>(&mut self, elements: usize) -> Result<&'static mut [T], Errno> {
+        let length = elements * size_of::<T>();
+        let table = self.address;
+        system::protect(table + self.number * length, length, OPEN)?;
+        self.address += CHUNKS_MAX * length;
+        // SAFETY: the memory is open, zeroed at first and never unmapped; it is a multiple of a page
+        // from the start of a mapping, so it is aligned; the arena gives its former slice up.
+        Ok(unsafe { std::slice::from_raw_parts_mut(table as *mut T, (self.number + 1) * elements) })
+    }
+}

@@ -1,0 +1,40 @@
+//! Giving the address space back for good, when the program does what the arena cannot be part of:
+//! locks all its memory, or limits its address space. Blocks and mappings that are in use stay where
+//! they are; requests from then on go to libc.
+
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+
+use crate::arena::Arena;
+use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of};
+use crate::lock::Guard;
+use crate::pool::POOL;
+use crate::{stand_aside, system};
+
+static IS_RETIRED: AtomicBool = AtomicBool::new(false);
+
+/// Whether what is free of the arena is no longer mapped, and what becomes free is unmapped.
+pub fn is_retired() -> bool {
+    IS_RETIRED.load(Acquire)
+}
+
+pub fn retire() {
+    stand_aside::stop_serving();
+    while let Some(mut arena) = POOL.lock() {
+        // Another thread's system call is under way: its span comes back in a moment.
+        if arena.is_working() {
+            drop(arena);
+            std::thread::yield_now();
+            continue;
+        }
+        IS_RETIRED.store(true, Release);
+        return unmap_free(&mut arena);
+    }
+}
+
+fn unmap_free(arena: &mut Guard<'_, Arena>) {
+    for chunk in 0..chunks::count() as u32 {
+        while let Some(free) = arena.carve(chunk * CHUNK_PAGES, CHUNK_PAGES) {
+            let _ = system::unmap(address_of(free.first), free.pages as usize * PAGE);
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Which spans of the arena are free, found by length and by neighbourhood. What is kept of a span
+//! lies beside the arena, never in its pages: a lazily freed page may turn to zeros at any time.
+
+use crate::bins::{Bins, NONE};
+
+/// How a free span is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Free {
+    /// Its pages are resident.
+    Hot,
+    /// Its pages are resident unless the kernel took them.
+    Lazy,
+    /// It has no pages, and will read as zero.
+    Clean,
+}
+
+impl Free {
+    pub const COUNT: usize = 3;
+    /// The order in which spans are handed out.
+    pub const ALL: [Free; Free::COUNT] = [Free::Hot, Free::Lazy, Free::Clean];
+}
+
+/// What a page is in the order of spans. A page of zero bytes is inside one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+enum Role {
+    #[default]
+    Inside,
+    /// The first page of memory that `malloc` and its relatives handed out.
+    Block,
+    /// The first or last page of a free span.
+    Hot,
+    Lazy,
+    Clean,
+}
+
+impl Role {
+    const fn of(state: Free) -> Role {
+        match state {
+            Free::Hot => Role::Hot,
+            Free::Lazy => Role::Lazy,
+            Free::Clean => Role::Clean,
+        }
+    }
+
+    const fn free(self) -> Option<Free> {
+        match self {
+            Role::Hot => Some(Free::Hot),
+            Role::Lazy => Some(Free::Lazy),
+            Role::Clean => Some(Free::Clean),
+            Role::Inside | Role::Block => None,
+        }
+    }
+}
+
+/// What is kept of a page. A page has the role of a free state exactly if it is the first or the
+/// last of a free span; both ends tell its length, the first page its neighbours in its bin.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Tag {
+    pub pages: u32,
+    pub(crate) next: u32,
+    pub(crate) previous: u32,
+    role: Role,
+}
+
+/// A free span.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreeSpan {
+    pub first: u32,
+    pub pages: u32,
+    pub state: Free,
+}
+
+impl FreeSpan {
+    /// The page behind it.
+    pub fn end(self) -> u32 {
+        self.first + self.pages
+    }
+}
+
+#[derive(Debug)]
+pub struct Spans {
+    tags: &'static mut [Tag],
+    bins: Bins,
+}
+
+impl Spans {
+    pub const fn new() -> Spans {
+        Spans { tags: &mut [], bins: Bins::new() }
+    }
+
+    /// The same spans over a longer array, which begins with the tags of the former.
+    pub fn grow(&mut self, tags: &'static mut [Tag]) {
+        self.tags = tags;
+    }
+
+    /// Makes the span free, without joining it to others.
+    pub fn insert(&mut self, span: FreeSpan) {
+        let tag = Tag { pages: span.pages, next: NONE, previous: NONE, role: Role::of(span.state) };
+        self.set(span.first, tag);
+        self.set(span.end() - 1, tag);
+        self.bins.push(self.tags, span.first, span.state);
+    }
+
+    /// Takes the free span that begins at `first` out; its pages belong to nobody then.
+    pub fn remove(&mut self, first: u32) -> Option<FreeSpan> {
+        let span = self.at(first)?;
+        self.bins.remove(self.tags, first, span.state);
+        self.set(first, Tag::default());
+        self.set(span.end() - 1, Tag::default());
+        Some(span)
+    }
+
+    /// The free span that begins at `first`.
+    pub fn at(&self, first: u32) -> Option<FreeSpan> {
+        let tag = self.tags.get(first as usize)?;
+        let state = tag.role.free()?;
+        Some(FreeSpan { first, pages: tag.pages, state })
+    }
+
+    /// The free span that ends before `page`, which is not free.
+    pub fn before(&self, page: u32) -> Option<FreeSpan> {
+        let tag = self.tags.get(page.checked_sub(1)? as usize)?;
+        let state = tag.role.free()?;
+        Some(FreeSpan { first: page.checked_sub(tag.pages)?, pages: tag.pages, state })
+    }
+
+    /// The free span that `page` lies in, or else the first one that begins behind it and before
+    /// `end`. Walks page by page, for calls that are rare.
+    pub fn first_from(&self, page: u32, end: u32) -> Option<FreeSpan> {
+        self.around(page).or_else(|| (page..end).find_map(|page| self.at(page)))
+    }
+
+    /// The free span that `page` lies in.
+    fn around(&self, page: u32) -> Option<FreeSpan> {
+        let has_role = |&page: &u32| {
+            let tag = self.tags.get(page as usize);
+            tag.is_some_and(|tag| tag.role != Role::Inside)
+        };
+        let nearest = (0..=page).rev().find(has_role)?;
+        let span = self.at(nearest)?;
+        if self.is_start(span) {
+            return (span.end() > page).then_some(span);
+        }
+        // Otherwise the nearest is the last page of a span.
+        if nearest == page { self.before(page + 1) } else { None }
+    }
+
+    /// About the shortest free span of `state` with at least `pages` pages.
+    pub fn find(&self, state: Free, pages: u32) -> Option<u32> {
+        self.bins.find(self.tags, state, pages)
+    }
+
+    /// Notes that `malloc` handed out `pages` pages from `first` on.
+    pub fn set_block(&mut self, first: u32, pages: u32) {
+        self.set(first, Tag { pages, next: NONE, previous: NONE, role: Role::Block });
+    }
+
+    /// Pages of the block that begins at `first`; none where none does.
+    pub fn block(&self, first: u32) -> Option<u32> {
+        let tag = self.tags.get(first as usize)?;
+        (tag.role == Role::Block).then_some(tag.pages)
+    }
+
+    /// Forgets the block that begins at `first`.
+    pub fn clear_block(&mut self, first: u32) {
+        self.set(first, Tag::default());
+    }
+
+    fn is_start(&self, span: FreeSpan) -> bool {
+        let last = self.tags.get((span.end() - 1) as usize);
+        last.is_some_and(|tag| tag.role == Role::of(span.state) && tag.pages == span.pages)
+    }
+
+    fn set(&mut self, page: u32, tag: Tag) {
+        if let Some(place) = self.tags.get_mut(page as usize) {
+            *place = tag;
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What happens when the program has been loaded, before its own first line.
+
+use crate::{fork, knobs, stand_aside};
+
+/// Runs after the libraries that were loaded before this one; requests until then go to libc.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = construct;
+
+/// Memory at the top of glibc's heap that it gives back, and that it takes more than it needs. Both
+/// follow its largest free block otherwise, which it no longer sees: it would give the top back at
+/// every `free` and ask for it again.
+const HEAP_TRIM: libc::c_int = 4 << 20;
+const HEAP_PAD: libc::c_int = 512 << 10;
+
+#[cfg_attr(test, allow(dead_code, reason = "nothing is served in unit tests"))]
+extern "C" fn construct() {
+    knobs::load();
+    if stand_aside::decide() {
+        fork::watch();
+        set_heap();
+    }
+}
+
+fn set_heap() {
+    let is_set = knobs::variable(b"MALLOC_TRIM_THRESHOLD_").is_some();
+    if is_set || knobs::variable(b"GLIBC_TUNABLES").is_some() {
+        return;
+    }
+    // SAFETY: sets numbers of glibc's.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, HEAP_TRIM);
+        libc::mallopt(libc::M_TOP_PAD, HEAP_PAD);
+    }
+}

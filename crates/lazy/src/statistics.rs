@@ -1,0 +1,34 @@
+//! Counters that `pagewise-agent lazy --stats` reads out of the process, by the name of their symbol.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use types::{LAZY_COUNTERS, LAZY_MAGIC, LazyCounter};
+
+#[repr(C, align(4096))]
+pub struct Statistics {
+    magic: AtomicU64,
+    counters: [AtomicU64; LAZY_COUNTERS.len()],
+}
+
+/// Adds are made under the pool's lock or may be lost, which the reader of statistics can bear.
+#[cfg_attr(not(test), unsafe(export_name = "pagewise_lazy_statistics"))]
+pub static STATISTICS: Statistics = Statistics {
+    magic: AtomicU64::new(LAZY_MAGIC),
+    counters: [const { AtomicU64::new(0) }; LAZY_COUNTERS.len()],
+};
+
+pub fn add(counter: LazyCounter, number: u64) {
+    if let Some(place) = STATISTICS.counters.get(counter as usize) {
+        place.store(place.load(Relaxed).wrapping_add(number), Relaxed);
+    }
+}
+
+pub fn subtract(counter: LazyCounter, number: u64) {
+    add(counter, number.wrapping_neg());
+}
+
+pub fn set(counter: LazyCounter, number: u64) {
+    if let Some(place) = STATISTICS.counters.get(counter as usize) {
+        place.store(number, Relaxed);
+    }
+}

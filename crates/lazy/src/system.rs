@@ -1,0 +1,127 @@
+//! System calls, made without libc's functions of the same name, which this library replaces.
+//!
+//! Addresses are numbers here. What a call does to memory is the caller's to answer for: pages of
+//! the arena belong to whoever took them out of it under the pool's lock, everything else to the
+//! program, which asked for the call. Nothing here allocates.
+
+use libc::{c_int, c_long, timespec};
+use types::Nanos;
+
+/// The number that a refused call left behind.
+pub type Errno = c_int;
+
+/// What a mapping is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Mapping {
+    pub address: usize,
+    pub length: usize,
+    pub protection: c_int,
+    pub flags: c_int,
+    pub file: c_int,
+    pub offset: libc::off64_t,
+}
+
+/// `mmap`. Gives the address.
+pub fn map(mapping: Mapping) -> Result<usize, Errno> {
+    let Mapping { address, length, protection, flags, file, offset } = mapping;
+    // SAFETY: see the head of this file.
+    result(unsafe {
+        libc::syscall(libc::SYS_mmap, address, length, protection, flags, file, offset)
+    })
+}
+
+/// `mmap` of private anonymous memory that is committed nowhere.
+pub fn map_anonymous(
+    address: usize,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+) -> Result<usize, Errno> {
+    let flags = flags | libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    map(Mapping { address, length, protection, flags, file: -1, offset: 0 })
+}
+
+pub fn unmap(address: usize, length: usize) -> Result<(), Errno> {
+    // SAFETY: see the head of this file.
+    result(unsafe { libc::syscall(libc::SYS_munmap, address, length) }).map(drop)
+}
+
+/// `mremap`. Gives the new address.
+pub fn remap(
+    address: usize,
+    length: usize,
+    new_length: usize,
+    flags: c_int,
+    new_address: usize,
+) -> Result<usize, Errno> {
+    // SAFETY: see the head of this file.
+    result(unsafe {
+        libc::syscall(libc::SYS_mremap, address, length, new_length, flags, new_address)
+    })
+}
+
+pub fn protect(address: usize, length: usize, protection: c_int) -> Result<(), Errno> {
+    // SAFETY: see the head of this file.
+    result(unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) }).map(drop)
+}
+
+pub fn advise(address: usize, length: usize, advice: c_int) -> Result<(), Errno> {
+    // SAFETY: see the head of this file.
+    result(unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) }).map(drop)
+}
+
+/// Fills with zeros.
+pub fn zero(address: usize, length: usize) {
+    // SAFETY: see the head of this file.
+    unsafe { std::ptr::write_bytes(address as *mut u8, 0, length) }
+}
+
+/// Copies between spans that do not overlap.
+pub fn copy(from: usize, to: usize, length: usize) {
+    // SAFETY: see the head of this file.
+    unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, length) }
+}
+
+/// The time that retention goes by; coarse, since it is asked at every `free`.
+pub fn now() -> Nanos {
+    let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: writes the time to where it is told, or nothing.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
+    Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+}
+
+/// Keeps `errno` as it is for as long as it lives.
+pub struct KeepErrno(c_int);
+
+impl KeepErrno {
+    pub fn new() -> KeepErrno {
+        // SAFETY: libc keeps an errno for every thread.
+        KeepErrno(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for KeepErrno {
+    fn drop(&mut self) {
+        set_errno(self.0);
+    }
+}
+
+pub fn set_errno(errno: Errno) {
+    // SAFETY: libc keeps an errno for every thread.
+    unsafe { *libc::__errno_location() = errno }
+}
+
+/// Writes `text` to standard error, as far as that goes.
+pub fn say(text: &[u8]) {
+    let _errno = KeepErrno::new();
+    // SAFETY: the kernel reads what the slice holds.
+    unsafe { libc::syscall(libc::SYS_write, 2, text.as_ptr(), text.len()) };
+}
+
+fn result(answer: c_long) -> Result<usize, Errno> {
+    if answer == -1 {
+        // SAFETY: libc keeps an errno for every thread.
+        return Err(unsafe { *libc::__errno_location() });
+    }
+    Ok(answer as usize)
+}

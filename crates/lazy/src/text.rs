@@ -1,0 +1,102 @@
+//! A short text on the stack: paths and messages, without an allocator.
+
+/// Bytes of a path or message at most; what goes beyond is cut off and noticed.
+const ROOM: usize = 512;
+
+pub struct Text {
+    bytes: [u8; ROOM],
+    length: usize,
+    is_cut: bool,
+}
+
+impl Text {
+    /// The parts one after the other.
+    pub fn of(parts: &[&[u8]]) -> Text {
+        let mut text = Text { bytes: [0; ROOM], length: 0, is_cut: false };
+        parts.iter().for_each(|part| text.push(part));
+        text
+    }
+
+    pub fn push(&mut self, part: &[u8]) {
+        // The last byte stays 0, so that the text is a C string too.
+        for &byte in part {
+            match self.bytes.get_mut(self.length) {
+                Some(place) if self.length < ROOM - 1 => *place = byte,
+                _ => return self.is_cut = true,
+            }
+            self.length += 1;
+        }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+
+    /// The text as a path; none where it was cut off or holds a zero.
+    pub fn path(&self) -> Option<*const libc::c_char> {
+        let is_whole = !self.is_cut && !self.bytes().contains(&0);
+        is_whole.then_some(self.bytes.as_ptr().cast())
+    }
+}
+
+/// The first bytes of the file `path`, as many as `room` takes; none where it cannot be read.
+pub fn read<'a>(path: &Text, room: &'a mut [u8]) -> Option<&'a [u8]> {
+    let path = path.path()?;
+    // SAFETY: the path is a C string.
+    let file = unsafe { libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC) };
+    if file < 0 {
+        return None;
+    }
+    let mut length = 0;
+    while let Some(rest) = room.get_mut(length..).filter(|rest| !rest.is_empty()) {
+        // SAFETY: the kernel writes at most the slice's length.
+        let count = unsafe { libc::read(file, rest.as_mut_ptr().cast(), rest.len()) };
+        match usize::try_from(count) {
+            Ok(count) if count > 0 => length += count,
+            _ => break,
+        }
+    }
+    // SAFETY: the file was opened above.
+    unsafe { libc::close(file) };
+    room.get(..length)
+}
+
+/// The number that `text` begins with, after blanks.
+pub fn number(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii_start();
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(text.get(..digits)?).ok()?.parse().ok()
+}
+
+/// The lines of `text`.
+pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split(|&byte| byte == b'\n')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_was_cut_is_no_path() {
+        let text = Text::of(&[b"/a", b"/b"]);
+        assert_eq!(text.bytes(), b"/a/b");
+        assert!(text.path().is_some() && Text::of(&[b"a\0b"]).path().is_none());
+        let long = Text::of(&[&[b'x'; ROOM]]);
+        assert_eq!((long.bytes().len(), long.path().is_none()), (ROOM - 1, true));
+    }
+
+    #[test]
+    fn numbers_are_read_up_to_what_is_none() {
+        assert_eq!(number(b"  4096 kB"), Some(4096));
+        assert_eq!((number(b"max\n"), number(b"")), (None, None));
+        assert_eq!(number(b"99999999999999999999999"), None);
+    }
+
+    #[test]
+    fn a_file_is_read_as_far_as_there_is_room() {
+        let mut room = [0; 6];
+        assert_eq!(read(&Text::of(&[b"/proc/self/comm"]), &mut room).map(<[u8]>::len), Some(6));
+        assert_eq!(read(&Text::of(&[b"/proc/self/none"]), &mut room), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! What a program file is, as far as a library that is loaded before its others can reach it.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::elf::{EM_AARCH64, EM_X86_64, FileHeader64, PT_INTERP};
+use object::read::ReadCache;
+use object::read::elf::{ElfFile, FileHeader, ProgramHeader};
+use object::{Endianness, Object, ObjectSymbol};
+
+use crate::{Error, process};
+
+type Elf<'a> = ElfFile<'a, FileHeader64<Endianness>, &'a ReadCache<File>>;
+
+/// Why a preloaded library does not come to serve a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreached {
+    /// It loads no libraries.
+    Static,
+    /// Its libc is musl, which has not the symbols of glibc.
+    Musl,
+    /// It gains rights when it starts, so the loader takes no library from its caller.
+    Privileged,
+    /// It defines `malloc` itself.
+    OwnMalloc,
+    /// It is of another processor.
+    Foreign,
+}
+
+impl Unreached {
+    /// The reason in words.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Unreached::Static => "it is linked statically, so it loads no library",
+            Unreached::Musl => "its libc is musl, and the library needs glibc",
+            Unreached::Privileged => {
+                "it gains rights when it starts, so it takes no library from here"
+            }
+            Unreached::OwnMalloc => "it brings its own malloc",
+            Unreached::Foreign => "it is for another processor",
+        }
+    }
+}
+
+/// The file that a shell would run for `command`; none where there is none.
+pub fn find(command: &str) -> Option<PathBuf> {
+    let is_program = |path: &PathBuf| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.mode() & 0o111 != 0)
+    };
+    if command.contains('/') {
+        return Some(PathBuf::from(command)).filter(is_program);
+    }
+    let folders = env::var_os("PATH")?;
+    env::split_paths(&folders).map(|folder| folder.join(command)).find(is_program)
+}
+
+/// Why a library that the environment names is not loaded into `program`, or its `malloc` not used;
+/// for a script, into its interpreter. None where it is.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn unreached(program: &Path) -> Result<Option<Unreached>, Error> {
+    let bytes = beginning(program)?;
+    // An interpreter that is itself a script is one level that the kernel allows, and rare.
+    let program = interpreter(&bytes).unwrap_or_else(|| program.to_owned());
+    if gains_rights(&program)? {
+        return Ok(Some(Unreached::Privileged));
+    }
+    let file = File::open(&program).map_err(|error| Error::refused("read", &program, error))?;
+    let cache = ReadCache::new(file);
+    // What is no ELF file of 64 bits is another processor's, or the kernel's to refuse.
+    Ok(Elf::parse(&cache).map_or(Some(Unreached::Foreign), |elf| unreached_binary(&elf, &cache)))
+}
+
+/// Where the dynamic symbol `name` lies from the start of `library`; none where it has none.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn symbol_offset(library: &Path, name: &str) -> Result<Option<u64>, Error> {
+    let file = File::open(library).map_err(|error| Error::refused("read", library, error))?;
+    let cache = ReadCache::new(file);
+    let Ok(elf) = Elf::parse(&cache) else { return Ok(None) };
+    let found = elf.dynamic_symbols().find(|symbol| symbol.name().is_ok_and(|own| own == name));
+    Ok(found.map(|symbol| symbol.address()))
+}
+
+fn unreached_binary(elf: &Elf<'_>, cache: &ReadCache<File>) -> Option<Unreached> {
+    let endian = elf.endian();
+    let own = if cfg!(target_arch = "x86_64") { EM_X86_64 } else { EM_AARCH64 };
+    if elf.elf_header().e_machine(endian) != own {
+        return Some(Unreached::Foreign);
+    }
+    let loader = elf.elf_program_headers().iter().find(|header| header.p_type(endian) == PT_INTERP);
+    let Some(loader) = loader.and_then(|header| header.interpreter(endian, cache).ok()?) else {
+        return Some(Unreached::Static);
+    };
+    if loader.windows(4).any(|part| part == b"musl") {
+        return Some(Unreached::Musl);
+    }
+    let is_malloc = |name: &str| name == "malloc";
+    let has_malloc = elf
+        .dynamic_symbols()
+        .any(|symbol| symbol.is_definition() && symbol.name().is_ok_and(is_malloc));
+    has_malloc.then_some(Unreached::OwnMalloc)
+}
+
+/// The first bytes of a file, of which a script's first line is one.
+fn beginning(program: &Path) -> Result<Vec<u8>, Error> {
+    let read = || {
+        let mut bytes = Vec::new();
+        File::open(program)?.take(256).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| Error::refused("read", program, error))
+}
+
+/// The program that a script names in its first line.
+fn interpreter(bytes: &[u8]) -> Option<PathBuf> {
+    let line = bytes.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    let program = PathBuf::from(words.next()?);
+    match (program.file_name()?.to_str(), words.next()) {
+        (Some("env"), Some(command)) => find(command),
+        _ => Some(program),
+    }
+}
+
+/// Whether the kernel gives a program rights that its caller has not; root has them all.
+fn gains_rights(program: &Path) -> Result<bool, Error> {
+    let file = fs::metadata(program).map_err(|error| Error::refused("read", program, error))?;
+    let (is_setuid, is_setgid) = (file.mode() & 0o4000 != 0, file.mode() & 0o2000 != 0);
+    let is_other = is_setuid && file.uid() != process::user();
+    let mut room = [0; 64];
+    let has_capabilities = rustix::fs::getxattr(program, "security.capability", &mut room).is_ok();
+    Ok(is_other || is_setgid || (has_capabilities && !process::is_root()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn file(content: &[u8], mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("program");
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        (folder, path)
+    }
+
+    #[test]
+    fn an_ordinary_program_is_reached_also_through_a_script() {
+        let shell = find("sh").unwrap();
+        assert_eq!(unreached(&shell).unwrap(), None);
+        let script = format!("#!{} -e\n", shell.display());
+        let (_folder, path) = file(script.as_bytes(), 0o755);
+        assert_eq!(unreached(&path).unwrap(), None);
+        let (_folder, path) = file(b"#!/usr/bin/env sh\n", 0o755);
+        assert_eq!(unreached(&path).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_no_program_of_this_machine_is_said() {
+        let (_folder, path) = file(b"MZ", 0o755);
+        assert_eq!(unreached(&path).unwrap(), Some(Unreached::Foreign));
+        assert!(unreached(Path::new("/nowhere")).is_err());
+    }
+
+    #[test]
+    fn a_program_is_found_as_a_shell_finds_it() {
+        assert!(find("sh").unwrap().is_absolute());
+        assert_eq!(find("a-program-that-is-not-there"), None);
+        let (_folder, path) = file(b"", 0o644);
+        assert_eq!(find(path.to_str().unwrap()), None);
+    }
+
+    #[test]
+    fn a_symbol_of_a_library_is_found() {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|line| line.contains("/libc.so")).expect("libc is loaded");
+        let library = PathBuf::from(line.split_ascii_whitespace().last().unwrap());
+        assert!(symbol_offset(&library, "malloc").unwrap().is_some_and(|offset| offset > 0));
+        assert_eq!(symbol_offset(&library, "no_such_symbol").unwrap(), None);
+    }
+}
