@@ -1,8 +1,9 @@
 # demo: answers about the recordings in examples/.   test: every test.   check: the fast ones, with lint and types.
 # build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, SECONDS each.
+# bench-lazy: lazy unmapping beside other allocators on real programs; as root, a quarter of an hour.
 # traces: captures what study page-size runs on; installs its programs, 20 minutes.
 # lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
-.PHONY: demo test check build bench fuzz lab-setup lab traces clean
+.PHONY: demo test check build bench bench-lazy fuzz lab-setup lab traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -56,6 +57,10 @@ traces: build
 bench: build
 	VIRTUAL_ENV=$(CURDIR)/.venv .venv/bin/maturin develop --release --quiet --extras bench
 	$(PYTHON) bench/run.py
+
+bench-lazy: build
+	tools/bench_lazy_setup.sh
+	PYTHONPATH=bench $(PYTHON) -m lazy.run
 
 fuzz:
 	SECONDS_EACH=$(SECONDS) fuzz/run.sh

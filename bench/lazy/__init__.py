@@ -1,0 +1,1 @@
+"""Lazy unmapping beside other allocators, on real programs: `make bench-lazy`."""

@@ -1,0 +1,125 @@
+"""The catalog of allocators under comparison: how a command is started with each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lazy.places import AGENT, BINARIES, LIBRARIES, MIMALLOC, SCUDO
+
+HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
+MIDDLE_PAGE_KB = 64
+
+
+@contextmanager
+def middle_pages() -> Iterator[None]:
+    """Pages of 64 KiB for all anonymous memory of the machine, put back at the end."""
+    switch = HUGE_PAGES / f"hugepages-{MIDDLE_PAGE_KB}kB" / "enabled"
+    before = switch.read_text().split("[")[1].split("]")[0]
+    switch.write_text("always")
+    try:
+        yield
+    finally:
+        switch.write_text(before)
+
+
+@dataclass(frozen=True)
+class Allocator:
+    """One row of the comparison."""
+
+    name: str
+    what: str
+    preload: Sequence[Path] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    prefix: Sequence[str] = ()
+    """Words before the command."""
+    machine: Callable[[], AbstractContextManager[None]] = nullcontext
+    """What is switched on the machine while the command runs."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is the library of this project."""
+        return bool(self.prefix)
+
+    def absent(self) -> str | None:
+        """What is missing to run it here, if anything is."""
+        needed = [*self.preload, *(Path(word) for word in self.prefix[:1])]
+        return next((str(path) for path in needed if not path.exists()), None)
+
+    def environment(self) -> dict[str, str]:
+        """The environment for a command."""
+        cleared = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("LD_PRELOAD", "GLIBC_TUNABLES")
+        }
+        given = {"LD_PRELOAD": " ".join(map(str, self.preload))} if self.preload else {}
+        return cleared | given | dict(self.variables)
+
+
+def tunables(*settings: str) -> dict[str, str]:
+    return {"GLIBC_TUNABLES": ":".join(f"glibc.malloc.{setting}" for setting in settings)}
+
+
+def ours(name: str, what: str, *options: str) -> Allocator:
+    return Allocator(name, what, prefix=(str(AGENT), "lazy", *options, "--"))
+
+
+GLIBC, FIXED = "glibc", "glibc fixed"
+
+ALLOCATORS = {
+    row.name: row
+    for row in (
+        Allocator(GLIBC, "Debian's, as it comes: thresholds grow with what is freed"),
+        Allocator(
+            FIXED,
+            "threshold fixed at 128 KiB, as the paper's allocator",
+            variables=tunables("mmap_threshold=131072"),
+        ),
+        Allocator(
+            "glibc tuned",
+            "thresholds fixed at 32 MiB for mmap, 256 MiB for trimming",
+            variables=tunables("mmap_threshold=33554432", "trim_threshold=268435456"),
+        ),
+        Allocator(
+            "glibc huge pages",
+            "the tunable hugetlb=1: madvise for pages of 2 MiB",
+            variables=tunables("hugetlb=1"),
+        ),
+        Allocator(
+            "glibc mTHP",
+            f"pages of {MIDDLE_PAGE_KB} KiB for all programs, by the kernel",
+            machine=middle_pages,
+        ),
+        Allocator("jemalloc", "5.3.0 of Debian", [LIBRARIES / "libjemalloc.so.2"]),
+        Allocator("mimalloc 2.0", "2.0.9 of Debian", [LIBRARIES / "libmimalloc.so.2.0"]),
+        Allocator("mimalloc 3.4", "3.4.3, the newest (cmeel-mimalloc)", [MIMALLOC]),
+        Allocator(
+            "tcmalloc", "gperftools 2.10 of Debian", [LIBRARIES / "libtcmalloc_minimal.so.4"]
+        ),
+        Allocator("scudo", "LLVM 16's as it comes", [SCUDO]),
+        Allocator(
+            "scudo Android",
+            "32 cached blocks of up to 2 MiB, given back after 1 s",
+            [SCUDO, BINARIES / "libscudo_android.so"],
+        ),
+        ours("fast", "freed memory stays as it is, up to the cap"),
+        ours("guarded", "freed memory is inaccessible", "--mode", "guarded"),
+        ours("thp", "an arena of huge pages", "--mode", "thp"),
+        ours("faithful", "the paper's rules", "--profile", "faithful"),
+        ours("browser", "fast, and writable memfd mappings populated", "--profile", "browser"),
+        ours(
+            "browser thp",
+            "the same in an arena of huge pages",
+            "--mode",
+            "thp",
+            "--profile",
+            "browser",
+        ),
+    )
+}
+HUGE = {"glibc huge pages", "glibc mTHP", "thp", "browser thp"}
+"""Those that use larger pages."""

@@ -1,0 +1,17 @@
+"""Large blocks allocated, written and freed, and nothing else: programs/churn.c."""
+
+from __future__ import annotations
+
+from lazy.allocators import Allocator
+from lazy.part import Part
+from lazy.places import BINARIES, IDLE_S
+from lazy.running import Finish, start
+
+BLOCKS = 800
+
+
+def start_churn(program: str, allocator: Allocator) -> Finish:
+    return start(allocator, [str(BINARIES / "churn"), program, str(BLOCKS), str(IDLE_S)])
+
+
+PART = Part("churn", ("malloc", "calloc"), start_churn, rounds=7)

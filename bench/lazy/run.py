@@ -1,0 +1,68 @@
+"""Compares lazy unmapping with other allocators on real programs; `make bench-lazy` calls this.
+
+    PYTHONPATH=bench .venv/bin/python -m lazy.run [PART...] [--rounds N] [--allocators A,B]
+
+Wants root, memory cgroups of version 1 and what tools/bench_lazy_setup.sh installs. What is done
+is kept in build/bench-lazy and not done again: an interrupted comparison goes on where it was.
+`--fresh` starts it anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+
+from lazy.allocators import ALLOCATORS
+from lazy.part import run
+from lazy.parts import PARTS
+from lazy.places import RUNS
+from lazy.store import Store, build_of, measured_files
+
+
+def main() -> None:
+    arguments = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if os.geteuid() != 0:
+        sys.exit("run it as root: it counts traps of other processes and limits their memory")
+    chosen = present(arguments.allocators)
+    if arguments.fresh:
+        RUNS.unlink(missing_ok=True)
+    store = Store(RUNS, build_of(measured_files()))
+    for name in arguments.parts or PARTS:
+        part = PARTS[name]
+        print(name, file=sys.stderr, flush=True)
+        run(part, store, chosen, arguments.rounds or part.rounds)
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(PARTS)}; default: all")
+    parser.add_argument("--rounds", type=int, help="instead of each part's own number")
+    parser.add_argument(
+        "--allocators",
+        type=lambda text: text.split(","),
+        default=list(ALLOCATORS),
+        help=f"of {', '.join(ALLOCATORS)}",
+    )
+    parser.add_argument("--fresh", action="store_true", help="forget what is stored")
+    arguments = parser.parse_args()
+    unknown = set(arguments.parts) - set(PARTS) | set(arguments.allocators) - set(ALLOCATORS)
+    if unknown:
+        parser.error(f"neither part nor allocator: {', '.join(sorted(unknown))}")
+    return arguments
+
+
+def present(names: list[str]) -> list[str]:
+    """Those that can run here; the others are named."""
+    absent = {name: lacking for name in names if (lacking := ALLOCATORS[name].absent())}
+    for name, lacking in absent.items():
+        print(f"{name} is left out: there is no {lacking}", file=sys.stderr)
+    return [name for name in names if name not in absent]
+
+
+if __name__ == "__main__":
+    main()
