@@ -257,6 +257,45 @@ def page_size() -> dict[str, Any]:
     }
 
 
+def lazy_bench() -> dict[str, Any]:
+    """A peer and ours, in one program each way, and an allocator that failed."""
+
+    def spread(typical: float) -> dict[str, float]:
+        return {"low": typical * 0.9, "typical": typical, "high": typical * 1.1}
+
+    def row(allocator: str, is_ours: bool, traps: float) -> dict[str, Any]:
+        return {
+            "program": "WebKitGTK",
+            "allocator": allocator,
+            "is_ours": is_ours,
+            "failure": None,
+            **dict.fromkeys(("traps", "peak_bytes", "freed_bytes", "idle_bytes"), spread(traps)),
+            **dict.fromkeys(("cpu_s", "response_s", "fault_share"), spread(0.5)),
+        }
+
+    failed = {
+        **row(EVIL, False, 1.0),
+        **dict.fromkeys(("traps", "cpu_s", "peak_bytes"), None),
+        "failure": "status -11",
+    }
+    return {
+        "schema": "pagewise.bench-lazy/1",
+        "place": f"commit {EVIL}",
+        "load": {"low": 0.1, "high": 1.0},
+        "rows": [row("glibc", False, 9000.0), row("fast", True, 900.0), failed],
+        "pressure": [{"allocator": "glibc", "runs": 9, "survived": 0, "burst_s": None}],
+        "timelines": [
+            {"allocator": "glibc", "frames": [[0.1, 300], [0.3, 9000]]},
+            {"allocator": "fast", "frames": [[0.1, 30], [0.2, 900]]},
+        ],
+        "claims": [
+            {"what": "traps", "target": "0.2x", "measured": "**0.1x**", "is_reached": True},
+            {"what": EVIL, "target": "0.2x", "measured": "**0.3x**", "is_reached": False},
+            {"what": "idle", "target": "1.1x", "measured": "not measured", "is_reached": None},
+        ],
+    }
+
+
 def everything() -> list[dict[str, Any]]:
     cells = [
         cell(trace, architecture, size)
@@ -279,4 +318,5 @@ def everything() -> list[dict[str, Any]]:
         study(),
         advice(),
         page_size(),
+        lazy_bench(),
     ]

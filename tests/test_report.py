@@ -230,6 +230,28 @@ def test_page_sizes_have_bars_by_memory_and_lines_of_fits(tmp_path: Path) -> Non
     assert "64\u00a0KiB" in shown and "30.0\u00a0%" in shown
 
 
+def test_allocators_are_compared_by_traps_memory_and_one_swipe(tmp_path: Path) -> None:
+    bench = KINDS["bench-lazy"]
+    inputs = gather([bench])
+    panel = next(
+        made for make in PANELS if (made := make(inputs)) and made.identifier == "lazy-bench"
+    )
+    assert "1 of 2" in panel.finding
+    traps, memory, timeline = panel.charts
+    bars = {series.name: series.points for series in traps.views[0].series}
+    assert bars == {
+        "others": [("glibc", 9000.0), ("fast", None)],
+        "pagewise": [("glibc", None), ("fast", 900.0)],
+    }
+    assert [series.name for series in memory.views[0].series] == ["peak", "after the work", "idle"]
+    assert [series.is_reference for series in timeline.views[0].series] == [True, False]
+    verdicts = [row[-1] for row in panel.tables[0].rows]
+    assert verdicts == ["holds", "does not hold", "not measured"]
+    page = pw.report([bench], tmp_path / "page.html")
+    assert page["panels"] == ["lazy-bench", "method"]
+    assert "exact replays" not in (tmp_path / "page.html").read_text()
+
+
 def test_a_curve_without_all_its_figures_is_refused(tmp_path: Path) -> None:
     answer = copy.deepcopy(KINDS["page-size"])
     answer["memories"][1]["data_ns"].pop()

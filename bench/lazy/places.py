@@ -14,6 +14,8 @@ BUILD = ROOT / "build" / "bench-lazy"
 BINARIES = BUILD / "bin"
 INPUTS = BUILD / "inputs"
 RUNS = BUILD / "runs.jsonl"
+RESULT = BUILD / "bench-lazy.json"
+DOCUMENT = ROOT / "docs" / "bench-lazy.md"
 
 LIBRARIES = Path("/usr/lib/x86_64-linux-gnu")
 MIMALLOC = BUILD / "mimalloc" / "cmeel.prefix" / "lib" / "libmimalloc.so.3"

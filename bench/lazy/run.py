@@ -10,15 +10,21 @@ is kept in build/bench-lazy and not done again: an interrupted comparison goes o
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import signal
 import sys
 
+from run import place
+
 from lazy.allocators import ALLOCATORS
+from lazy.document import document
 from lazy.part import run
 from lazy.parts import PARTS
-from lazy.places import RUNS
+from lazy.places import DOCUMENT, RESULT, RUNS
+from lazy.result import result
 from lazy.store import Store, build_of, measured_files
+from lazy.summary import Summary
 
 
 def main() -> None:
@@ -34,6 +40,16 @@ def main() -> None:
         part = PARTS[name]
         print(name, file=sys.stderr, flush=True)
         run(part, store, chosen, arguments.rounds or part.rounds)
+    tell(store)
+
+
+def tell(store: Store) -> None:
+    """Writes the result and the page of what is stored, and prints the page."""
+    told = result(Summary(store.runs), place())
+    RESULT.write_text(json.dumps(told, indent=1) + "\n")
+    page = document(told)
+    DOCUMENT.write_text(page)
+    print(page)
 
 
 def parse() -> argparse.Namespace:

@@ -45,6 +45,7 @@ class Inputs:
     studies: list[Result] = field(default_factory=list)
     advice: list[Result] = field(default_factory=list)
     page_sizes: list[Result] = field(default_factory=list)
+    lazy_benches: list[Result] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
@@ -148,6 +149,8 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
             inputs.studies.append({"name": name, **result})
         case "page-size":
             inputs.page_sizes.append({"name": name, **result})
+        case "bench-lazy":
+            inputs.lazy_benches.append(result)
         case _:
             inputs.advice.append({"name": name, **result})
     inputs.sources.append(Source(name, kind, digest))

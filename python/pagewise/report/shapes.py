@@ -234,6 +234,32 @@ PAGE_SIZE = {
     ],
 }
 
+SPREAD_OR_NULL = Maybe(SPREAD)
+BENCH_LAZY = {
+    "place": TEXT,
+    "load": {"low": NUMBER, "high": NUMBER},
+    "rows": [
+        {
+            **dict.fromkeys(("program", "allocator"), TEXT),
+            "is_ours": FLAG,
+            "failure": OrNull(TEXT),
+            **dict.fromkeys(
+                ("traps", "cpu_s", "response_s", "fault_share"),
+                SPREAD_OR_NULL,
+            ),
+            **dict.fromkeys(("peak_bytes", "freed_bytes", "idle_bytes"), SPREAD_OR_NULL),
+        }
+    ],
+    "pressure": [{"allocator": TEXT, "runs": COUNT, "survived": COUNT, "burst_s": SPREAD_OR_NULL}],
+    "timelines": [{"allocator": TEXT, "frames": [(POSITIVE, COUNT)]}],
+    "claims": [
+        {
+            **dict.fromkeys(("what", "target", "measured"), TEXT),
+            "is_reached": OrNull(FLAG),
+        }
+    ],
+}
+
 SHAPES: Mapping[str, Shape] = {
     "analyze": ANALYZE,
     "misses": MISSES,
@@ -242,6 +268,7 @@ SHAPES: Mapping[str, Shape] = {
     "study": STUDY,
     "advice": ADVICE,
     "page-size": PAGE_SIZE,
+    "bench-lazy": BENCH_LAZY,
 }
 """By the middle word of a result's ``schema``."""
 

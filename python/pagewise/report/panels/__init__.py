@@ -14,6 +14,7 @@ from pagewise.report.panels import (
     advice,
     architectures,
     data_quality,
+    lazy_bench,
     method,
     page_size,
     papers,
@@ -32,6 +33,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     pareto.panel,
     advice.panel,
     page_size.panel,
+    lazy_bench.panel,
     papers.panel,
     method.panel,
 ]

@@ -9,6 +9,11 @@ from pagewise.report.inputs import Inputs
 from pagewise.report.model import Cell, Column, Panel, Table
 
 FACTS = (Column("what", "what"), Column("value", "value"))
+REPLAYED = (
+    "Counts are exact replays of the recordings. Times are counts multiplied by the devices' "
+    "typical time for one page, without queueing."
+)
+MEASURED = "Figures of allocators were measured on the machine that their section names."
 HASHES = (Column("name", "input"), Column("what", "what"), Column("sha256", "sha256"))
 
 
@@ -30,13 +35,18 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel(
         "method",
         "Method",
-        "Counts are exact replays of the recordings. Times are counts multiplied by the devices' "
-        "typical time for one page, without queueing.",
+        how(inputs),
         tables=[
             Table("method-facts", "How this page was made", FACTS, facts, is_open=True),
             Table("inputs", "Inputs and their sha256", HASHES, sources, is_open=True),
         ],
     )
+
+
+def how(inputs: Inputs) -> str:
+    """What was replayed and what was measured."""
+    is_replayed = any(source.what != "bench-lazy" for source in inputs.sources)
+    return " ".join([REPLAYED] * is_replayed + [MEASURED] * bool(inputs.lazy_benches))
 
 
 def seeds(inputs: Inputs) -> str:

@@ -1,0 +1,166 @@
+"""What must be reached, and whether it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from lazy.allocators import ALLOCATORS, FIXED, GLIBC, HUGE
+from lazy.summary import Measure, Spread, Summary, field, of_swipes
+
+CPU, TRAPS, IDLE = field("cpu_s"), field("traps"), field("idle_bytes")
+SWIPE_TRAPS = of_swipes(lambda swipe: swipe["traps"])
+RESPONSE = of_swipes(lambda swipe: swipe["response_s"])
+FAULT_SHARE = of_swipes(lambda swipe: swipe["fault_s"] / swipe["response_s"])
+WEBKIT = ("swipe", "WebKitGTK")
+MIMALLOCS = ("mimalloc 2.0", "mimalloc 3.4")
+PAPER_FAULTS, PAPER_RESPONSE = 0.54, 0.94
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A figure beside what it must reach; ``is_reached`` is None where nothing was measured."""
+
+    what: str
+    target: str
+    measured: str
+    is_reached: bool | None
+
+
+def claims(summary: Summary) -> list[Claim]:
+    """All of them, in the order of the table."""
+    return [
+        *swipes(summary),
+        *churn(summary),
+        *idle(summary),
+        *pressure(summary),
+        *forks(summary),
+    ]
+
+
+def swipes(summary: Summary) -> Iterator[Claim]:
+    """Traps with the browser profile, and what the anonymous pool alone does."""
+    for theirs, most in ((GLIBC, 0.10), (FIXED, 0.04), ("jemalloc", 0.04), ("scudo", 0.04)):
+        yield at_most(summary, WEBKIT, "traps a swipe", "browser thp", theirs, SWIPE_TRAPS, most)
+    yield at_most(
+        summary, WEBKIT, "traps a swipe (the paper)", "fast", FIXED, SWIPE_TRAPS, PAPER_FAULTS
+    )
+    yield at_most(
+        summary, WEBKIT, "response time (the paper)", "fast", FIXED, RESPONSE, PAPER_RESPONSE
+    )
+    yield identity(summary)
+
+
+def identity(summary: Summary) -> Claim:
+    """No more time can be saved than was spent on the faults that are saved."""
+    traps = summary.ratio(*WEBKIT, "fast", FIXED, SWIPE_TRAPS)
+    response = summary.ratio(*WEBKIT, "fast", FIXED, RESPONSE)
+    share = summary.spread(*WEBKIT, FIXED, FAULT_SHARE)
+    what = "WebKitGTK: response saved, at most faults saved x share of time in faults"
+    if not (traps and response and share):
+        return Claim(what, "the paper's identity", "not measured", None)
+    bound = (1 - traps.typical) * share.typical
+    saved = Spread(1 - response.high, 1 - response.typical, 1 - response.low)
+    return Claim(
+        what,
+        f"at most {bound:.1%}",
+        f"**{saved.typical:.1%}** ({saved.low:.1%} to {saved.high:.1%})",
+        saved.low <= bound,
+    )
+
+
+def churn(summary: Summary) -> Iterator[Claim]:
+    """CPU time and traps of large blocks."""
+    for theirs, most in ((GLIBC, 0.5), (FIXED, 0.2), ("scudo", 0.2)):
+        yield at_most(summary, ("churn", "malloc"), "CPU", "fast", theirs, CPU, most)
+    yield at_most(summary, ("churn", "calloc"), "CPU", "fast", "jemalloc", CPU, 0.27)
+    for program in ("malloc", "calloc"):
+        for theirs in (*MIMALLOCS, "tcmalloc"):
+            yield at_most(summary, ("churn", program), "CPU", "fast", theirs, CPU, 1.0)
+    yield at_most(summary, ("churn", "malloc"), "CPU", "guarded", GLIBC, CPU, 0.75)
+    for program in ("malloc", "calloc"):
+        yield nearest(summary, program)
+
+
+def nearest(summary: Summary, program: str) -> Claim:
+    """Traps with huge pages, beside the peer without them that has fewest."""
+    ratios = {
+        theirs: ratio
+        for theirs in small_page_peers(summary)
+        if (ratio := summary.ratio("churn", program, "thp", theirs, TRAPS))
+    }
+    what = f"churn {program}: traps, thp over every peer without huge pages"
+    if not ratios:
+        return Claim(what, "at most 0.02x", "not measured", None)
+    theirs, worst = max(ratios.items(), key=lambda pair: pair[1].typical)
+    measured = f"{shown(worst)} ({theirs}, the worst of {len(ratios)})"
+    return Claim(what, "at most 0.02x", measured, worst.typical <= 0.02)
+
+
+def small_page_peers(summary: Summary) -> list[str]:
+    """Peers whose memory held no huge page when it was looked at."""
+    return [
+        name
+        for name, row in ALLOCATORS.items()
+        if not row.is_ours
+        and name not in HUGE
+        and not any(summary.values("churn", "malloc", name, field("huge_bytes")))
+    ]
+
+
+def idle(summary: Summary) -> Iterator[Claim]:
+    """Resident memory some seconds after the work."""
+    for where in (("churn", "malloc"), ("churn", "calloc"), ("numpy", "numpy"), WEBKIT):
+        yield at_most(summary, where, "idle resident memory", "fast", GLIBC, IDLE, 1.1)
+    for theirs in (*MIMALLOCS, "tcmalloc", "glibc tuned"):
+        yield at_most(
+            summary, ("churn", "malloc"), "idle resident memory", "fast", theirs, IDLE, 0.4
+        )
+
+
+def pressure(summary: Summary) -> Iterator[Claim]:
+    """Who survives the burst, and what it costs."""
+    where = ("pressure", "pressure")
+    for ours in ("fast", "guarded", "faithful"):
+        runs = summary.figures(*where, ours)
+        alive = sum(run["has_survived"] and run["is_cleared"] for run in runs)
+        yield Claim(
+            f"pressure: runs survived, {ours}",
+            "100 of 100",
+            f"**{alive} of {len(runs)}**" if runs else "not measured",
+            alive == len(runs) if runs else None,
+        )
+    for ours in ("fast", "guarded", "faithful"):
+        yield at_most(summary, where, "time of the burst", ours, GLIBC, field("burst_s"), 1.05)
+
+
+def forks(summary: Summary) -> Iterator[Claim]:
+    """The parent's next block."""
+    where = ("forks", "forks")
+    for ours in ("fast", "guarded"):
+        yield at_most(summary, where, "CPU of the next block", ours, GLIBC, field("shared_s"), 1.2)
+
+
+def at_most(
+    summary: Summary,
+    where: Sequence[str],
+    what: str,
+    ours: str,
+    theirs: str,
+    measure: Measure,
+    most: float,
+) -> Claim:
+    """Ours over theirs, by medians over what was measured in turn."""
+    part, program = where
+    ratio = summary.ratio(part, program, ours, theirs, measure)
+    name = program if program in (part, "WebKitGTK") else f"{part} {program}"
+    return Claim(
+        f"{name}: {what}, {ours} over {theirs}",
+        f"at most {most:g}x",
+        shown(ratio) if ratio else "not measured",
+        ratio.typical <= most if ratio else None,
+    )
+
+
+def shown(ratio: Spread) -> str:
+    return f"**{ratio.typical:.3g}x** ({ratio.low:.3g} to {ratio.high:.3g})"

@@ -1,0 +1,104 @@
+"""The comparison as one JSON object, which `pagewise report` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from lazy.allocators import ALLOCATORS, Allocator
+from lazy.claims import FAULT_SHARE, RESPONSE, SWIPE_TRAPS, WEBKIT, claims
+from lazy.parts import PARTS
+from lazy.summary import Measure, Summary, field, of_swipes
+
+PROGRAMS = (
+    ("churn", "malloc"),
+    ("churn", "calloc"),
+    ("numpy", "numpy"),
+    ("programs", "ImageMagick"),
+    ("programs", "ffmpeg"),
+    WEBKIT,
+)
+MEASURES: dict[str, Measure] = {
+    name: field(name) for name in ("traps", "cpu_s", "peak_bytes", "freed_bytes", "idle_bytes")
+}
+OF_SWIPES: dict[str, Measure] = {
+    "traps": SWIPE_TRAPS,
+    "cpu_s": of_swipes(lambda swipe: swipe["user_s"] + swipe["system_s"]),
+    "response_s": RESPONSE,
+    "fault_share": FAULT_SHARE,
+}
+
+
+def result(summary: Summary, place: str) -> dict[str, Any]:
+    """Medians of everything, the verdicts, and one swipe of each allocator frame by frame."""
+    return {
+        "schema": "pagewise.bench-lazy/1",
+        "place": place,
+        "load": {"low": min(summary.loads), "high": max(summary.loads)},
+        "rows": [row for where in PROGRAMS for row in rows(summary, *where)],
+        "pressure": list(pressure(summary)),
+        "forks": list(forks(summary)),
+        "timelines": list(timelines(summary)),
+        "claims": [asdict(claim) for claim in claims(summary)],
+    }
+
+
+def measured(summary: Summary, part: str, program: str) -> Iterator[Allocator]:
+    """The allocators with runs of a program."""
+    return (
+        ALLOCATORS[name] for name in PARTS[part].allocators if (part, program, name) in summary.runs
+    )
+
+
+def rows(summary: Summary, part: str, program: str) -> Iterator[dict[str, Any]]:
+    """One program under each allocator; figures that it has not are null."""
+    measures = MEASURES | (OF_SWIPES if part == "swipe" else {})
+    for allocator in measured(summary, part, program):
+        spreads = {
+            name: summary.spread(part, program, allocator.name, measure)
+            for name, measure in measures.items()
+        }
+        yield {
+            "program": program if program in (part, *WEBKIT) or part == "programs" else
+            f"{part} {program}",
+            "allocator": allocator.name,
+            "is_ours": allocator.is_ours,
+            "runs": len(summary.figures(part, program, allocator.name)),
+            "failure": summary.failure(part, program, allocator.name),
+            **{name: asdict(spread) if spread else None for name, spread in spreads.items()},
+        }  # fmt: skip
+
+
+def pressure(summary: Summary) -> Iterator[dict[str, Any]]:
+    """How many runs survived, and the time of the burst."""
+    for allocator in measured(summary, "pressure", "pressure"):
+        runs = summary.figures("pressure", "pressure", allocator.name)
+        burst = summary.spread("pressure", "pressure", allocator.name, field("burst_s"))
+        yield {
+            "allocator": allocator.name,
+            "runs": len(runs),
+            "survived": sum(run["has_survived"] for run in runs),
+            "failure": summary.failure("pressure", "pressure", allocator.name),
+            "burst_s": asdict(burst) if burst else None,
+        }
+
+
+def forks(summary: Summary) -> Iterator[dict[str, Any]]:
+    """CPU time of a block before and after fork, and of fork."""
+    for allocator in measured(summary, "forks", "forks"):
+        medians = {
+            name: median(values) if values else None
+            for name in ("warm_s", "fork_s", "shared_s", "shared_traps")
+            if (values := summary.values("forks", "forks", allocator.name, field(name))) is not None
+        }
+        failure = summary.failure("forks", "forks", allocator.name)
+        yield {"allocator": allocator.name, "failure": failure, **medians}
+
+
+def timelines(summary: Summary) -> Iterator[dict[str, Any]]:
+    """Seconds since the input event, and traps so far, at each frame of one swipe."""
+    for allocator in measured(summary, *WEBKIT):
+        for session in summary.figures(*WEBKIT, allocator.name)[:1]:
+            yield {"allocator": allocator.name, "frames": session["timeline"]["timeline"]}

@@ -1,0 +1,158 @@
+"""Lazy unmapping beside other allocators, measured: traps, resident memory, one swipe in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
+
+MEMORY = {"peak_bytes": "peak", "freed_bytes": "after the work", "idle_bytes": "idle"}
+ROW_COLUMNS = (
+    Column("program", "program"),
+    Column("allocator", "allocator"),
+    Column("traps", "traps", "count"),
+    Column("cpu_s", "CPU time", "seconds"),
+    Column("response_s", "response", "seconds"),
+    Column("fault_share", "time in faults", "share"),
+    *(Column(name, f"memory, {label}", "bytes") for name, label in MEMORY.items()),
+)
+CLAIM_COLUMNS = (
+    Column("what", "what"),
+    Column("target", "to reach"),
+    Column("measured", "measured"),
+    Column("verdict", "verdict"),
+)
+PRESSURE_COLUMNS = (
+    Column("allocator", "allocator"),
+    Column("survived", "survived", "count"),
+    Column("runs", "runs", "count"),
+    Column("burst_s", "time of the burst", "seconds"),
+)
+VERDICTS = {True: "holds", False: "does not hold", None: "not measured"}
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """The comparison given last; none where there is none."""
+    if not inputs.lazy_benches:
+        return None
+    bench = inputs.lazy_benches[-1]
+    programs = list(dict.fromkeys(row["program"] for row in bench["rows"]))
+    charts = [
+        Chart(
+            "lazy-bench-traps",
+            "Page-fault traps",
+            Axis("", "text", "category"),
+            Axis("traps", low=0),
+            [View(program, trap_bars(rows_of(bench, program))) for program in programs],
+            "bar",
+            is_stacked=True,
+        ),
+        Chart(
+            "lazy-bench-memory",
+            "Resident memory",
+            Axis("", "text", "category"),
+            Axis("resident", "bytes", low=0),
+            [View(program, memory_bars(rows_of(bench, program))) for program in programs],
+            "bar",
+        ),
+        Chart(
+            "lazy-bench-timeline",
+            "One swipe, frame by frame: traps since the input event",
+            Axis("time", "seconds", low=0),
+            Axis("traps", low=0),
+            [View("", list(timelines(bench)))],
+        ),
+    ]
+    tables = [
+        Table("lazy-bench-claims", "What must be reached", CLAIM_COLUMNS, claims(bench), True),
+        Table("lazy-bench", "Every program and allocator", ROW_COLUMNS, rows(bench)),
+        Table("lazy-bench-pressure", "Who survives the burst", PRESSURE_COLUMNS, pressure(bench)),
+    ]
+    return Panel(
+        "lazy-bench",
+        "Lazy unmapping beside other allocators",
+        finding(bench),
+        [chart for chart in charts if any(view.series for view in chart.views)],
+        tables,
+        [f"{bench['place']}; load average {bench['load']['low']:g} to {bench['load']['high']:g}."],
+    )
+
+
+def rows_of(bench: Result, program: str) -> list[Result]:
+    """Those of one program that did not fail."""
+    return [row for row in bench["rows"] if row["program"] == program and row["failure"] is None]
+
+
+def typical(row: Result, name: str) -> float | None:
+    """The median of a figure, if it was measured."""
+    spread = row.get(name)
+    return None if spread is None else spread["typical"]
+
+
+def trap_bars(rows: Sequence[Result]) -> list[Series]:
+    """A bar each, in one colour for the peers and one for ours."""
+    kinds = (("others", False), ("pagewise", True))
+    return [
+        Series(
+            name,
+            [
+                (row["allocator"], typical(row, "traps") if row["is_ours"] is is_ours else None)
+                for row in rows
+            ],
+        )
+        for name, is_ours in kinds
+    ]
+
+
+def memory_bars(rows: Sequence[Result]) -> list[Series]:
+    """Bars side by side: at the peak, after the work, idle; without what nobody has."""
+    return [
+        Series(label, [(row["allocator"], typical(row, name)) for row in rows])
+        for name, label in MEMORY.items()
+        if any(typical(row, name) is not None for row in rows)
+    ]
+
+
+def timelines(bench: Result) -> Iterator[Series]:
+    """A line for each allocator; those of others are references."""
+    ours = {row["allocator"] for row in bench["rows"] if row["is_ours"]}
+    for timeline in bench["timelines"]:
+        name = timeline["allocator"]
+        yield Series(name, timeline["frames"], is_reference=name not in ours)
+
+
+def rows(bench: Result) -> list[Sequence[Cell]]:
+    """Medians; what was not measured is empty."""
+    figures = [column.name for column in ROW_COLUMNS[2:]]
+    return [
+        (row["program"], row["allocator"], *(typical(row, name) for name in figures))
+        for row in bench["rows"]
+    ]
+
+
+def claims(bench: Result) -> list[Sequence[Cell]]:
+    """Each with its verdict; the page has no bold text."""
+    return [
+        (
+            claim["what"],
+            claim["target"],
+            claim["measured"].replace("**", ""),
+            VERDICTS[claim["is_reached"]],
+        )
+        for claim in bench["claims"]
+    ]
+
+
+def pressure(bench: Result) -> list[Sequence[Cell]]:
+    """Runs that lived, and how long the burst took them."""
+    return [
+        (row["allocator"], row["survived"], row["runs"], typical(row, "burst_s"))
+        for row in bench["pressure"]
+    ]
+
+
+def finding(bench: Result) -> str:
+    """How many claims hold."""
+    measured = [claim["is_reached"] for claim in bench["claims"] if claim["is_reached"] is not None]
+    return f"{sum(measured)} of {len(measured)} statements that were measured hold."
