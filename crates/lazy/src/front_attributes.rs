@@ -9,8 +9,9 @@ use crate::reserve::OPEN;
 use crate::retire::{is_retired, retire};
 use crate::stand_aside::served_from;
 
-/// Advice that concerns what pages hold, not how they are mapped.
-const PASSING_ADVICE: [c_int; 8] = [
+/// Advice that concerns what pages hold, not how they are mapped; and that for huge pages, which may
+/// stay with the addresses: numpy gives it for every large array, and who comes next sees no change.
+const PASSING_ADVICE: [c_int; 9] = [
     libc::MADV_NORMAL,
     libc::MADV_WILLNEED,
     libc::MADV_DONTNEED,
@@ -19,6 +20,7 @@ const PASSING_ADVICE: [c_int; 8] = [
     libc::MADV_PAGEOUT,
     libc::MADV_POPULATE_READ,
     libc::MADV_POPULATE_WRITE,
+    libc::MADV_HUGEPAGE,
 ];
 
 /// # Safety

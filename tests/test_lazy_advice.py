@@ -1,0 +1,50 @@
+"""Advice for huge pages, as numpy gives it for every large array, leaves freed memory reusable."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+LIBRARY = Path(sys.prefix) / "lib" / "libpagewise_lazy.so"
+PAGES = 1024
+
+PROGRAM = f"""
+import ctypes, json, mmap, resource
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.madvise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+length = {PAGES} * mmap.PAGESIZE
+
+def use(advice):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    address = libc.mmap(None, length, 3, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+    if advice is not None:
+        assert libc.madvise(address, length, advice) == 0
+    is_zero = ctypes.string_at(address, length) == bytes(length)
+    ctypes.memset(address, 7, length)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    libc.munmap(address, length)
+    return faults, is_zero
+
+print(json.dumps([use(None), use(mmap.MADV_HUGEPAGE), use(None)]))
+"""
+
+
+@pytest.mark.skipif(not LIBRARY.exists(), reason="libpagewise_lazy.so is not built")
+def test_memory_advised_to_be_huge_is_kept_and_zeroed() -> None:
+    ages = dict.fromkeys(("PAGEWISE_LAZY_LAZY_AFTER", "PAGEWISE_LAZY_DISCARD_AFTER"), "600s")
+    told = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, **ages, "LD_PRELOAD": str(LIBRARY)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    uses = json.loads(told.stdout)
+    assert all(is_zero for _, is_zero in uses), told.stdout
+    assert uses[-1][0] < PAGES / 2, told.stdout
