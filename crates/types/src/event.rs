@@ -213,6 +213,18 @@ impl Events {
         }
     }
 
+    /// Every event in turn.
+    pub fn iter(&self) -> impl Iterator<Item = Event> + '_ {
+        let kinds_and_flags = self.kind.iter().zip(&self.flags);
+        let pages_and_processes = self.page.iter().zip(&self.process);
+        kinds_and_flags.zip(pages_and_processes).map(|((kind, flags), (page, process))| Event {
+            kind: *kind,
+            flags: *flags,
+            page: *page,
+            process: *process,
+        })
+    }
+
     /// Appends one event without a time.
     pub fn push(&mut self, event: Event) {
         self.kind.push(event.kind);

@@ -6,7 +6,7 @@
 //! dependence on what was read, where a linked list would chase four pointers. Stale entries are
 //! squeezed out when a ring is full, so each is visited once.
 
-use types::PageId;
+use types::{PageId, prefetch};
 
 /// Queues over the same pages, each from oldest to newest, in groups: a page is in at most one queue
 /// of each group. With one group (the rule) that is all queues; with two, queue 0 is the first group
@@ -89,6 +89,15 @@ impl<const COUNT: usize, const GROUPS: usize> Queues<COUNT, GROUPS> {
             }
         }
         std::hint::black_box(read);
+    }
+
+    /// Asks for the place of a page that will be named, and for that of one soon to leave each queue.
+    #[inline(always)]
+    pub fn prefetch(&self, page: PageId) {
+        prefetch(&self.places, page.index());
+        for ring in &self.rings {
+            prefetch(&self.places, ring.page(ring.front.wrapping_add(AHEAD)).index());
+        }
     }
 
     /// Pages in `queue`.

@@ -59,8 +59,8 @@ impl Placement for Hierarchical {
     }
 
     #[inline(always)]
-    fn read_ahead(&self, pages: &[PageId]) {
-        self.resident.read_ahead(pages);
+    fn prefetch(&self, page: PageId) {
+        self.resident.prefetch(page);
     }
 
     #[inline(always)]

@@ -70,8 +70,8 @@ impl Placement for Hybrid {
     }
 
     #[inline(always)]
-    fn read_ahead(&self, pages: &[PageId]) {
-        self.ring.read_ahead(pages);
+    fn prefetch(&self, page: PageId) {
+        self.ring.prefetch(page);
     }
 
     #[inline(always)]

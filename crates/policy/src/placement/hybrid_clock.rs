@@ -51,8 +51,8 @@ impl Placement for HybridClock {
     }
 
     #[inline(always)]
-    fn read_ahead(&self, pages: &[PageId]) {
-        self.resident.read_ahead(pages);
+    fn prefetch(&self, page: PageId) {
+        self.resident.prefetch(page);
     }
 
     #[inline(always)]

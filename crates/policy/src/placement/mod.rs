@@ -86,10 +86,10 @@ pub struct PageIn {
 pub trait Placement {
     /// Makes room for the state of pages below `pages`.
     fn grow(&mut self, pages: usize);
-    /// These pages are about to be named: a chance to read what the placement keeps about them, so
-    /// that the waits for scattered memory overlap. Changes nothing.
+    /// This page will be named some events later: a chance to ask for what the placement keeps about it,
+    /// so that nobody waits for scattered memory. Changes nothing, and any number is allowed.
     #[inline(always)]
-    fn read_ahead(&self, _pages: &[PageId]) {}
+    fn prefetch(&self, _page: PageId) {}
     /// Where the copy of a page that leaves memory belongs.
     fn place_out(&mut self, out: PageOut) -> Tier;
     /// Where the copy of a page that came back to memory belongs from now on.

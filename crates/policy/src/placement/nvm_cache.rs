@@ -59,8 +59,8 @@ impl Placement for NvmCache {
     }
 
     #[inline(always)]
-    fn read_ahead(&self, pages: &[PageId]) {
-        self.order.read_ahead(pages);
+    fn prefetch(&self, page: PageId) {
+        self.order.prefetch(page);
     }
 
     #[inline(always)]

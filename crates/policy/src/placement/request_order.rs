@@ -8,7 +8,7 @@
 use crate::page_set::PageSet;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use types::PageId;
+use types::{PageId, prefetch};
 
 /// Number of a request, counted from 1; 0 means never requested.
 type RequestNumber = u64;
@@ -59,11 +59,10 @@ impl RequestOrder {
         }
     }
 
-    /// Reads what is kept about pages that are about to be requested.
+    /// Asks for what is kept about a page that will be requested.
     #[inline(always)]
-    pub fn read_ahead(&self, pages: &[PageId]) {
-        let read = pages.iter().fold(0, |read, page| read | self.last_request[page.index()]);
-        std::hint::black_box(read);
+    pub fn prefetch(&self, page: PageId) {
+        prefetch(&self.last_request, page.index());
     }
 
     /// `page` is requested now, inside or not.

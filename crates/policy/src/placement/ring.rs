@@ -17,10 +17,10 @@ impl Ring {
         self.queues.grow(pages);
     }
 
-    /// `pages` are about to be named: reads what is kept about them and about the oldest pages.
+    /// Asks for what is kept about a page that will be named, and about one of the oldest.
     #[inline(always)]
-    pub fn read_ahead(&self, pages: &[PageId]) {
-        self.queues.read_ahead(pages);
+    pub fn prefetch(&self, page: PageId) {
+        self.queues.prefetch(page);
     }
 
     /// Number of pages in the order.

@@ -238,7 +238,7 @@ mod tests {
     fn every_swap_in_brings_back_what_was_swapped_out() {
         let events = events(&Scenario { file_events: true, ..small() });
         let mut is_out = vec![false; events.len()];
-        for event in (0..events.len()).map(|index| events.get(index)) {
+        for event in events.iter() {
             let out = &mut is_out[event.page.index()];
             match event.kind {
                 EventKind::SwapOut => {

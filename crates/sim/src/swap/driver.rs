@@ -54,8 +54,8 @@ pub(super) fn is_swap_in(kind: EventKind) -> bool {
     matches!(kind, EventKind::SwapIn | EventKind::Read)
 }
 
-/// Events whose pages are looked at together before they are replayed one by one.
-const CHUNK: usize = 64;
+/// So many events before a page is named, what is kept about it is asked for.
+const AHEAD: usize = 16;
 
 /// A placement at work.
 ///
@@ -76,9 +76,12 @@ impl<P: Placement> Driver<P> {
     }
 
     fn grow(&mut self, events: &Events) {
-        let named =
-            events.page.iter().zip(&events.kind).filter(|(_, kind)| **kind != EventKind::Exit);
-        let pages = named.map(|(page, _)| page.index() + 1).max().unwrap_or(0);
+        // An exit names no page.
+        let page_past = |event: Event| match event.kind {
+            EventKind::Exit => 0,
+            _ => event.page.index() + 1,
+        };
+        let pages = events.iter().map(page_past).max().unwrap_or(0);
         let processes = events.process.iter().max().map_or(0, |process| process.index() + 1);
         self.residency.grow(pages, processes);
         self.tally.grow(processes);
@@ -252,17 +255,12 @@ impl<P: Placement> Driver<P> {
 impl<P: Placement + Send> Cell for Driver<P> {
     fn replay(&mut self, events: &Events) {
         self.grow(events);
-        for start in (0..events.len()).step_by(CHUNK) {
-            let chunk = start..events.len().min(start + CHUNK);
-            // An exit names no page.
-            if !events.kind[chunk.clone()].contains(&EventKind::Exit) {
-                let pages = &events.page[chunk.clone()];
-                self.residency.read_ahead(pages);
-                self.placement.read_ahead(pages);
+        for (index, event) in events.iter().enumerate() {
+            if let Some(&page) = events.page.get(index + AHEAD) {
+                self.residency.prefetch(page);
+                self.placement.prefetch(page);
             }
-            for index in chunk {
-                self.replay_one(events.get(index));
-            }
+            self.replay_one(event);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Where each page's valid copies are, and which process owns it.
 
-use types::{PageId, ProcessId};
+use types::{PageId, ProcessId, prefetch};
 
 const NONE: u32 = u32::MAX;
 
@@ -72,11 +72,10 @@ impl Residency {
         }
     }
 
-    /// Reads what is true of pages that are about to be named, so that the waits for memory overlap.
+    /// Asks for what is true of a page that will be named; any number is allowed.
     #[inline(always)]
-    pub fn read_ahead(&self, pages: &[PageId]) {
-        let read = pages.iter().fold(0, |read, page| read | self.state[page.index()].0);
-        std::hint::black_box(read);
+    pub fn prefetch(&self, page: PageId) {
+        prefetch(&self.state, page.index());
     }
 
     /// What is true of `page`.

@@ -21,7 +21,7 @@ pub fn save(source: &mut dyn Source, path: &Path) -> Result<(), Error> {
     let mut rows = Rows::default();
     while source.next_batch(&mut events)? {
         rows.clear();
-        for event in (0..events.len()).map(|index| events.get(index)) {
+        for event in events.iter() {
             let is_file = event.flags.contains(EventFlags::FILE);
             let is_exit = event.kind == EventKind::Exit;
             rows.space.push(if is_swap && !is_file { event.process.0 + 1 } else { 0 });

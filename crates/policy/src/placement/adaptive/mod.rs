@@ -26,7 +26,7 @@ use history::History;
 use page::{Copy, Page};
 use regret::Regret;
 use residents::Residents;
-use types::PageId;
+use types::{PageId, prefetch};
 use valuation::{Latencies, Terms, Valuation};
 
 pub use valuation::Latencies as AdaptiveLatencies;
@@ -212,9 +212,8 @@ impl Placement for Adaptive {
     }
 
     #[inline(always)]
-    fn read_ahead(&self, pages: &[PageId]) {
-        let read = pages.iter().fold(0, |read, page| read | self.pages[page.index()].last_event);
-        std::hint::black_box(read);
+    fn prefetch(&self, page: PageId) {
+        prefetch(&self.pages, page.index());
     }
 
     /// A clean page-out moves nothing and says nothing about the page's return, so it passes unseen.
