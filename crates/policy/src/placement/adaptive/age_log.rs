@@ -1,30 +1,35 @@
-//! Pages in the order in which they came to be what they are.
+//! Residents of one class and kind of copy in the order in which they came to be that.
 //!
 //! Whatever happens to a page makes it young again, so an order by birth is a log that grows at one end,
 //! and the pages of an age bin are a stretch of it between the beginnings of two epochs. Ageing moves
 //! the ends of stretches, not pages.
 
 use super::ages::{BINS, EPOCHS, EventNumber, LEAST_AGES};
+use super::class::Class;
+use super::page::{Copy, Page};
 use std::collections::VecDeque;
-use types::PageId;
+use types::{PageId, prefetch};
 
 /// Entries a log always has room for, whatever the number of its pages.
 const ENTRIES_MIN: usize = 64;
+/// So many entries before one is looked at, its page is asked for.
+const AHEAD: usize = 16;
 
 /// A page and when it came to be what it is.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
-    pub page: PageId,
-    pub born: EventNumber,
+struct Entry {
+    page: PageId,
+    born: EventNumber,
 }
 
-/// Entries in the order of their births. An entry is stale once its page is something else; whoever
-/// owns the log can tell.
+/// Entries in the order of their births. An entry is stale once its page is something else.
 ///
 /// Invariant: the entries of a bin are `ends[bin + 1]..ends[bin]`; `ends[0]` is the number of entries,
 /// and `ends[BINS]` is 0.
 #[derive(Clone, Debug)]
 pub(super) struct AgeLog {
+    class: Class,
+    copy: Copy,
     entries: Vec<Entry>,
     /// Number of entries when each epoch began, the current one first; 0 in the epochs before.
     starts: VecDeque<u32>,
@@ -35,9 +40,12 @@ pub(super) struct AgeLog {
     occupied: u64,
 }
 
-impl Default for AgeLog {
-    fn default() -> AgeLog {
+impl AgeLog {
+    /// Of residents of `class` whose copy is such a one.
+    pub fn of(class: Class, copy: Copy) -> AgeLog {
         AgeLog {
+            class,
+            copy,
             entries: Vec::with_capacity(ENTRIES_MIN),
             starts: VecDeque::new(),
             ends: [0; BINS + 1],
@@ -45,16 +53,14 @@ impl Default for AgeLog {
             occupied: 0,
         }
     }
-}
 
-impl AgeLog {
-    /// `entry`, born after all others, joins them.
+    /// `page`, whose last event is the current one, joins.
     #[inline]
-    pub fn push(&mut self, entry: Entry, is_live: impl Fn(Entry) -> bool) {
+    pub fn push(&mut self, page: PageId, pages: &[Page]) {
         if self.entries.len() == self.entries.capacity() {
-            self.drop_stale(is_live);
+            self.drop_stale(pages);
         }
-        self.entries.push(entry);
+        self.entries.push(Entry { page, born: pages[page.index()].last_event });
         self.ends[0] = self.entries.len() as u32;
         self.occupied |= 1;
     }
@@ -77,16 +83,35 @@ impl AgeLog {
 
     /// The page in `bin` that was born first.
     #[inline]
-    pub fn oldest(&mut self, bin: usize, is_live: impl Fn(Entry) -> bool) -> Option<PageId> {
+    pub fn oldest(&mut self, bin: usize, pages: &[Page]) -> Option<PageId> {
         while self.oldest[bin] < self.ends[bin] {
-            let entry = self.entries[self.oldest[bin] as usize];
-            if is_live(entry) {
+            let index = self.oldest[bin] as usize;
+            let entry = self.entries[index];
+            if self.is_live(entry, pages) {
                 return Some(entry.page);
             }
+            self.ask_for_page(index + AHEAD, pages);
             self.oldest[bin] += 1;
         }
         self.occupied &= !(1 << bin);
         None
+    }
+
+    /// Whether the page is still what it was when the entry joined. All is compared, whatever the first
+    /// says: a branch on it would be mistaken too often.
+    #[inline(always)]
+    fn is_live(&self, entry: Entry, pages: &[Page]) -> bool {
+        let page = &pages[entry.page.index()];
+        (page.last_event == entry.born)
+            & (page.class == self.class)
+            & (page.copy == Some(self.copy))
+    }
+
+    #[inline(always)]
+    fn ask_for_page(&self, index: usize, pages: &[Page]) {
+        if let Some(entry) = self.entries.get(index) {
+            prefetch(pages, entry.page.index());
+        }
     }
 
     fn find_stretches(&mut self) {
@@ -105,18 +130,24 @@ impl AgeLog {
     /// Makes room: a multiple of what the live entries take, so that each costs a constant.
     #[cold]
     #[inline(never)]
-    fn drop_stale(&mut self, is_live: impl Fn(Entry) -> bool) {
+    fn drop_stale(&mut self, pages: &[Page]) {
         let (mut seen, mut kept) = (0, 0);
-        let mut end = self.entries.len() as u32;
-        for start in self.starts.iter_mut().rev().chain(std::iter::once(&mut end)) {
-            for index in seen..*start as usize {
-                if is_live(self.entries[index]) {
-                    self.entries[kept] = self.entries[index];
-                    kept += 1;
-                }
+        for epoch in (0..=self.starts.len()).rev() {
+            // The last stretch is that since the current epoch began.
+            let end = match epoch {
+                0 => self.entries.len(),
+                epoch => self.starts[epoch - 1] as usize,
+            };
+            for index in seen..end {
+                self.ask_for_page(index + AHEAD, pages);
+                let entry = self.entries[index];
+                self.entries[kept] = entry;
+                kept += usize::from(self.is_live(entry, pages));
             }
-            seen = *start as usize;
-            *start = kept as u32;
+            seen = end;
+            if epoch > 0 {
+                self.starts[epoch - 1] = kept as u32;
+            }
         }
         self.entries.truncate(kept);
         self.entries.reserve_exact(3 * kept + ENTRIES_MIN);
@@ -128,16 +159,16 @@ impl AgeLog {
 #[cfg(test)]
 mod tests {
     use super::super::ages::{Clock, bin};
+    use super::super::class::CLASSES;
     use super::*;
-    use std::cell::RefCell;
 
     #[test]
     fn the_oldest_of_every_bin_is_what_a_search_finds() {
         const PAGES: usize = 50;
         let mut clock = Clock::new(0);
-        let mut log = AgeLog::default();
-        let births = RefCell::new([None; PAGES]);
-        let is_live = |entry: Entry| births.borrow()[entry.page.index()] == Some(entry.born);
+        let class = Class::of(CLASSES - 1);
+        let mut log = AgeLog::of(class, Copy::Clean);
+        let mut pages = [Page::UNKNOWN; PAGES];
         let mut state = 7u64;
         for event in 0..60_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -148,23 +179,25 @@ mod tests {
                     log.begin_epoch();
                 }
             }
-            let page = PageId(((state >> 33) % PAGES as u64).pow(2) as u32 / PAGES as u32);
-            if state >> 60 == 0 {
-                births.borrow_mut()[page.index()] = None;
-            } else {
-                births.borrow_mut()[page.index()] = Some(clock.now());
-                log.push(Entry { page, born: clock.now() }, is_live);
+            let id = PageId(((state >> 33) % PAGES as u64).pow(2) as u32 / PAGES as u32);
+            let page = &mut pages[id.index()];
+            *page = Page { last_event: clock.now(), class, copy: Some(Copy::Clean), ..*page };
+            match state >> 60 {
+                0 => page.copy = None,
+                1 => page.copy = Some(Copy::Dirty),
+                2 => page.class = Class::of(0),
+                _ => log.push(id, &pages),
             }
             if event % 13 == 0 {
                 let occupied = log.occupied();
                 for wanted in 0..BINS {
-                    let births = births.borrow();
-                    let pages = (0..PAGES).filter(|page| {
-                        births[*page].is_some_and(|born| bin(clock.age(born)) == wanted)
-                    });
-                    let expected = pages.min_by_key(|page| births[*page]);
-                    let found =
-                        log.oldest(wanted, |entry| births[entry.page.index()] == Some(entry.born));
+                    let is_in = |page: &Page| {
+                        (page.class, page.copy) == (class, Some(Copy::Clean))
+                            && bin(clock.age(page.last_event)) == wanted
+                    };
+                    let found = (0..PAGES).filter(|id| is_in(&pages[*id]));
+                    let expected = found.min_by_key(|id| pages[*id].last_event);
+                    let found = log.oldest(wanted, &pages);
                     assert_eq!(found.map(PageId::index), expected, "event {event}, bin {wanted}");
                     assert!(expected.is_none() || occupied >> wanted & 1 == 1);
                 }

@@ -51,11 +51,6 @@ impl Class {
         if is_last { self } else { Class(self.0 + PASTS as u8) }
     }
 
-    /// The class of pages in memory that were read once less, if there is one.
-    pub fn before_read(self) -> Option<Class> {
-        (self.reads() > 1).then(|| Class(self.0 - PASTS as u8))
-    }
-
     /// The class after a page-out that writes.
     #[inline]
     pub fn after_write(self) -> Class {

@@ -8,17 +8,29 @@ use types::PageId;
 /// One page in this many feeds the frequencies.
 const SAMPLING: usize = 4;
 
-/// How pages of one class left one age bin. Fractions, because old observations fade.
-#[derive(Clone, Copy, Debug, Default)]
+/// A figure of each class.
+pub(super) type ByClass = [f64; CLASSES];
+
+/// How pages left the age bins, by bin and class. Fractions, because old observations fade.
+#[derive(Clone, Debug)]
 pub(super) struct Frequencies {
     /// Pages that reached the bin.
-    pub entered: f64,
+    pub entered: [ByClass; BINS],
     /// Pages read within it.
-    pub read: f64,
+    pub read: [ByClass; BINS],
     /// Pages written again within it.
-    pub written: f64,
+    pub written: [ByClass; BINS],
     /// Pages whose process ended within it.
-    pub dropped: f64,
+    pub dropped: [ByClass; BINS],
+}
+
+impl Frequencies {
+    const NONE: Frequencies = Frequencies {
+        entered: [[0.0; CLASSES]; BINS],
+        read: [[0.0; CLASSES]; BINS],
+        written: [[0.0; CLASSES]; BINS],
+        dropped: [[0.0; CLASSES]; BINS],
+    };
 }
 
 /// Frequencies from a sample of the pages.
@@ -26,11 +38,11 @@ pub(super) struct Frequencies {
 /// Invariant: a sampled page is counted in `entered` of its class for every bin up to that of its age.
 #[derive(Clone, Debug)]
 pub(super) struct History {
-    /// Sampled pages that wait for their next event, by the epoch of their last one and their class.
     /// What remains of the frequencies after an epoch.
     remaining: f64,
+    /// Sampled pages that wait for their next event, by the epoch of their last one and their class.
     waiting: Vec<[u32; CLASSES]>,
-    frequencies: Vec<[Frequencies; BINS]>,
+    frequencies: Box<Frequencies>,
 }
 
 impl History {
@@ -39,31 +51,31 @@ impl History {
         History {
             remaining,
             waiting: vec![[0; CLASSES]; EPOCHS as usize],
-            frequencies: vec![[Frequencies::default(); BINS]; CLASSES],
+            frequencies: Box::new(Frequencies::NONE),
         }
     }
 
-    /// The frequencies of `class`, by age bin.
-    pub fn frequencies(&self, class: Class) -> &[Frequencies; BINS] {
-        &self.frequencies[class.index()]
+    /// The frequencies so far.
+    pub fn frequencies(&self) -> &Frequencies {
+        &self.frequencies
     }
 
     /// `page` is written somewhere, which gives it a new class.
     #[inline(always)]
-    pub fn written(&mut self, id: PageId, page: &mut Page, clock: &Clock) {
+    pub fn written(&mut self, id: PageId, page: Page, clock: &Clock) -> Page {
         let next = page.class.after_write();
-        self.change(id, page, next, clock, |frequencies| &mut frequencies.written);
+        self.changed(id, page, next, clock, |frequencies| &mut frequencies.written)
     }
 
     /// `page` is read from somewhere, which gives it a new class.
     #[inline(always)]
-    pub fn read(&mut self, id: PageId, page: &mut Page, clock: &Clock) {
+    pub fn read(&mut self, id: PageId, page: Page, clock: &Clock) -> Page {
         let next = page.class.after_read();
-        self.change(id, page, next, clock, |frequencies| &mut frequencies.read);
+        self.changed(id, page, next, clock, |frequencies| &mut frequencies.read)
     }
 
     /// `page` ceases to exist.
-    pub fn dropped(&mut self, id: PageId, page: &Page, clock: &Clock) {
+    pub fn dropped(&mut self, id: PageId, page: Page, clock: &Clock) {
         if is_sampled(id) {
             self.count(page, clock, |frequencies| &mut frequencies.dropped);
         }
@@ -75,8 +87,8 @@ impl History {
         for bin in 1..BINS {
             let reached = clock.epoch().wrapping_sub(LEAST_AGES[bin]) % EPOCHS;
             let waiting = &self.waiting[reached as usize];
-            for (frequencies, waiting) in self.frequencies.iter_mut().zip(waiting) {
-                frequencies[bin].entered += f64::from(*waiting);
+            for (entered, waiting) in self.frequencies.entered[bin].iter_mut().zip(waiting) {
+                *entered += f64::from(*waiting);
             }
         }
         self.waiting[(clock.epoch() % EPOCHS) as usize] = [0; CLASSES];
@@ -84,40 +96,42 @@ impl History {
 
     /// Lets old observations weigh less.
     pub fn fade(&mut self) {
-        for frequencies in self.frequencies.iter_mut().flatten() {
-            frequencies.entered *= self.remaining;
-            frequencies.read *= self.remaining;
-            frequencies.written *= self.remaining;
-            frequencies.dropped *= self.remaining;
+        let Frequencies { entered, read, written, dropped } = &mut *self.frequencies;
+        for by_bin in [entered, read, written, dropped] {
+            by_bin.as_flattened_mut().iter_mut().for_each(|count| *count *= self.remaining);
         }
     }
 
     /// The page's age starts again, in its `next` class; a sampled page counts as having left the last.
     #[inline(always)]
-    fn change(
+    fn changed(
         &mut self,
         id: PageId,
-        page: &mut Page,
+        page: Page,
         next: Class,
         clock: &Clock,
-        field: impl Fn(&mut Frequencies) -> &mut f64,
-    ) {
+        field: impl Fn(&mut Frequencies) -> &mut [ByClass; BINS],
+    ) -> Page {
         if is_sampled(id) {
             self.count(page, clock, field);
             self.waiting[(clock.epoch() % EPOCHS) as usize][next.index()] += 1;
-            self.frequencies[next.index()][0].entered += 1.0;
+            self.frequencies.entered[0][next.index()] += 1.0;
         }
-        page.class = next;
-        page.last_event = clock.now();
+        Page { class: next, last_event: clock.now(), ..page }
     }
 
     /// Counts what ends the wait of a sampled page.
-    fn count(&mut self, page: &Page, clock: &Clock, field: impl Fn(&mut Frequencies) -> &mut f64) {
+    fn count(
+        &mut self,
+        page: Page,
+        clock: &Clock,
+        field: impl Fn(&mut Frequencies) -> &mut [ByClass; BINS],
+    ) {
         if page.class == Class::UNKNOWN {
             return;
         }
         let age = clock.age(page.last_event);
-        *field(&mut self.frequencies[page.class.index()][bin(age)]) += 1.0;
+        field(&mut self.frequencies)[bin(age)][page.class.index()] += 1.0;
         if age < EPOCHS {
             let epoch = clock.epoch().wrapping_sub(age) % EPOCHS;
             self.waiting[epoch as usize][page.class.index()] -= 1;
@@ -162,7 +176,7 @@ mod tests {
         let id = id.expect("one page of a group is sampled");
         let (mut clock, mut history) = (Clock::new(0), History::new(1.0));
         let mut page = Page::UNKNOWN;
-        history.written(id, &mut page, &clock);
+        page = history.written(id, page, &clock);
         let written = page.class;
         let mut pass = |history: &mut History, epochs: u32| {
             for _ in 0..epochs * clock.epoch_events() {
@@ -173,16 +187,18 @@ mod tests {
             clock
         };
         let clock = pass(&mut history, AGE);
-        history.read(id, &mut page, &clock);
+        page = history.read(id, page, &clock);
         assert_eq!(page.class, written.after_read());
         let clock = pass(&mut history, AGE);
         for (class, last) in [(written, 1.0), (page.class, 0.0)] {
-            for (at, frequencies) in history.frequencies(class).iter().enumerate() {
-                assert_eq!(frequencies.entered, f64::from(u8::from(at <= bin(AGE))), "bin {at}");
-                assert_eq!(frequencies.read, if at == bin(AGE) { last } else { 0.0 }, "bin {at}");
+            for at in 0..BINS {
+                let entered = history.frequencies().entered[at][class.index()];
+                assert_eq!(entered, f64::from(u8::from(at <= bin(AGE))), "bin {at}");
+                let read = history.frequencies().read[at][class.index()];
+                assert_eq!(read, if at == bin(AGE) { last } else { 0.0 }, "bin {at}");
             }
         }
-        history.dropped(id, &page, &clock);
-        assert_eq!(history.frequencies(page.class)[bin(AGE)].dropped, 1.0);
+        history.dropped(id, page, &clock);
+        assert_eq!(history.frequencies().dropped[bin(AGE)][page.class.index()], 1.0);
     }
 }

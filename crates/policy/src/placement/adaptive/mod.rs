@@ -224,10 +224,9 @@ impl Placement for Adaptive {
             return if out.is_resident { Tier::Fast } else { Tier::Slow };
         }
         self.tick(out.has_room);
-        let page = &mut self.pages[out.page.index()];
-        self.history.written(out.page, page, &self.clock);
-        let class = page.class;
-        let tier = self.place_written(out, class);
+        let page = self.history.written(out.page, self.pages[out.page.index()], &self.clock);
+        self.pages[out.page.index()] = page;
+        let tier = self.place_written(out, page.class);
         self.regret.written(&mut self.pages[out.page.index()].shadow, tier);
         tier
     }
@@ -235,16 +234,16 @@ impl Placement for Adaptive {
     #[inline(always)]
     fn place_in(&mut self, read: PageIn) -> Tier {
         self.tick(read.has_room);
-        let page = &mut self.pages[read.page.index()];
+        let mut page = self.pages[read.page.index()];
         self.regret.read(&mut page.shadow, read.from);
-        self.history.read(read.page, page, &self.clock);
+        page = self.history.read(read.page, page, &self.clock);
+        self.pages[read.page.index()] = page;
         if let Some(copy) = page.copy {
             self.residents.put(read.page, copy, &mut self.pages);
             return Tier::Fast;
         }
         self.admitted = Copy::Clean;
-        let class = page.class;
-        if !self.fills(class, read.has_room) {
+        if !self.fills(page.class, read.has_room) {
             return Tier::Slow;
         }
         self.regret.filled();
@@ -267,7 +266,7 @@ impl Placement for Adaptive {
 
     fn forget(&mut self, page: PageId) {
         let known = std::mem::replace(&mut self.pages[page.index()], Page::UNKNOWN);
-        self.history.dropped(page, &known, &self.clock);
+        self.history.dropped(page, known, &self.clock);
         self.regret.dropped(&known.shadow);
     }
 }

@@ -4,7 +4,7 @@
 //! agree in those are worth the same, and the cheapest is found among some thousand cells rather than
 //! among all pages. Worths and ages change between epochs only; within one pages leave and join.
 
-use super::age_log::{AgeLog, Entry};
+use super::age_log::AgeLog;
 use super::ages::BINS;
 use super::class::{CLASSES, Class};
 use super::page::{Copy, Page};
@@ -44,7 +44,7 @@ pub(super) struct Residents {
 impl Default for Residents {
     fn default() -> Residents {
         Residents {
-            logs: vec![AgeLog::default(); LOGS],
+            logs: (0..LOGS).map(|log| AgeLog::of(class_of_log(log), copy_of_log(log))).collect(),
             worths: vec![[0.0; BINS]; LOGS],
             cheapest: [NOWHERE; LOGS],
             least: 0,
@@ -59,8 +59,7 @@ impl Residents {
         let page = &mut pages[id.index()];
         page.copy = Some(copy);
         let log = log_of(page.class, copy);
-        let entry = Entry { page: id, born: page.last_event };
-        self.logs[log].push(entry, |entry| is_live(pages, log, entry));
+        self.logs[log].push(id, pages);
         let worth = self.worths[log][0];
         if worth <= self.cheapest[log].worth {
             self.cheapest[log] = Cell { worth, bin: 0 };
@@ -74,8 +73,8 @@ impl Residents {
     /// Sets what residents are worth by class, copy and age bin. `begin_epoch` must follow.
     pub fn set_worths(&mut self, worth: impl Fn(Class, Copy, usize) -> f64) {
         for (log, worths) in self.worths.iter_mut().enumerate() {
-            let copy = copy_of_log(log);
-            *worths = std::array::from_fn(|bin| worth(Class::of(log / 2), copy, bin));
+            let (class, copy) = (class_of_log(log), copy_of_log(log));
+            *worths = std::array::from_fn(|bin| worth(class, copy, bin));
         }
     }
 
@@ -97,7 +96,7 @@ impl Residents {
             if worth == f64::INFINITY {
                 return None;
             }
-            if let Some(page) = self.logs[log].oldest(bin, |entry| is_live(pages, log, entry)) {
+            if let Some(page) = self.logs[log].oldest(bin, pages) {
                 return Some(Candidate { page, worth });
             }
             self.find_cheapest(log);
@@ -135,15 +134,12 @@ fn log_of(class: Class, copy: Copy) -> usize {
     2 * class.index() + usize::from(copy == Copy::Clean)
 }
 
-fn copy_of_log(log: usize) -> Copy {
-    if log.is_multiple_of(2) { Copy::Dirty } else { Copy::Clean }
+fn class_of_log(log: usize) -> Class {
+    Class::of(log / 2)
 }
 
-/// Whether the page is still what it was when the entry joined the log.
-#[inline(always)]
-fn is_live(pages: &[Page], log: usize, entry: Entry) -> bool {
-    let page = &pages[entry.page.index()];
-    page.last_event == entry.born && page.copy.is_some_and(|copy| log_of(page.class, copy) == log)
+fn copy_of_log(log: usize) -> Copy {
+    if log.is_multiple_of(2) { Copy::Dirty } else { Copy::Clean }
 }
 
 #[cfg(test)]
@@ -176,7 +172,7 @@ mod tests {
                 pages[id].copy = None;
             } else {
                 let log = (state >> 20) as usize % LOGS;
-                pages[id].class = Class::of(log / 2);
+                pages[id].class = class_of_log(log);
                 pages[id].last_event = clock.now();
                 residents.put(PageId(id as u32), copy_of_log(log), &mut pages);
             }

@@ -1,8 +1,8 @@
 //! What holding a page's copy in the fast tier is worth, by class and age.
 
 use super::ages::{BINS, bin_width};
-use super::class::{CLASSES, Class};
-use super::history::{Frequencies, History};
+use super::class::{CLASSES, Class, PASTS, READS};
+use super::history::{ByClass, Frequencies, History};
 use super::page::Copy;
 
 /// Weight of the prior, in sampled pages per age bin.
@@ -43,50 +43,63 @@ pub(super) struct Terms {
     pub prior_read: f64,
 }
 
-/// Chances of what matters to a page within one age bin; the rest of the pages end there.
-#[derive(Clone, Copy)]
+/// A figure of the classes with the same number of reads, by past. They do not depend on each other, so
+/// that a loop over them computes several at once.
+type ByPast = [f64; PASTS];
+
+/// Chances of what matters to a page within each age bin, by class; the rest of the pages end there.
 struct Chances {
-    read: f64,
-    dropped: f64,
-    stays: f64,
+    read: [ByClass; BINS],
+    dropped: [ByClass; BINS],
+    stays: [ByClass; BINS],
 }
 
 impl Chances {
     /// A page written again is worth the same in both tiers, so that chance only ends the wait.
     fn new(seen: &Frequencies, prior_read: f64) -> Chances {
-        let pages = seen.entered + PRIOR_WEIGHT;
-        let read = chance_of_read(seen, prior_read);
-        let written = (seen.written / pages).min(1.0 - read);
-        let dropped =
-            ((seen.dropped + PRIOR_WEIGHT * PRIOR_DROPPED) / pages).min(1.0 - read - written);
-        Chances { read, dropped, stays: 1.0 - read - written - dropped }
+        let mut chances = Chances {
+            read: prior_reads(seen, prior_read),
+            dropped: [[0.0; CLASSES]; BINS],
+            stays: [[0.0; CLASSES]; BINS],
+        };
+        for bin in 0..BINS {
+            for class in 0..CLASSES {
+                let entered = seen.entered[bin][class];
+                let pages = entered + PRIOR_WEIGHT;
+                let read = chance_of_read(seen.read[bin][class], entered, chances.read[bin][class]);
+                let written = at_most(seen.written[bin][class] / pages, 1.0 - read);
+                let dropped = (seen.dropped[bin][class] + PRIOR_WEIGHT * PRIOR_DROPPED) / pages;
+                let dropped = at_most(dropped, 1.0 - read - written);
+                chances.read[bin][class] = read;
+                chances.dropped[bin][class] = dropped;
+                chances.stays[bin][class] = 1.0 - read - written - dropped;
+            }
+        }
+        chances
     }
 }
 
-/// Values of one class and age bin, in nanoseconds, relative to the page being on the slow tier only.
-#[derive(Clone, Copy, Debug, Default)]
-struct Value {
-    /// Of a copy that the slow tier does not have; at least `given_up`.
-    dirty: f64,
-    /// Of a copy that the slow tier has too; at least 0, because it may be dropped.
-    clean: f64,
-    /// Of the page when its only copy, in the fast tier, is given up: minus a slow write, or, while the
-    /// page is in memory, minus the chance that the write must be made up for. Never above 0.
-    given_up: f64,
-}
-
-/// Values by class and age bin.
+/// Values by age bin and class, in nanoseconds, relative to the page being on the slow tier only.
 #[derive(Clone, Debug)]
 pub(super) struct Valuation {
-    values: Vec<Value>,
+    /// Of a copy that the slow tier does not have; at least `given_up`.
+    dirty: Box<[ByClass; BINS]>,
+    /// Of a copy that the slow tier has too; at least 0, because it may be dropped.
+    clean: Box<[ByClass; BINS]>,
+    /// Of the page when its only copy, in the fast tier, is given up: minus a slow write, or, while the
+    /// page is in memory, minus the chance that the write must be made up for. Never above 0.
+    given_up: Box<[ByClass; BINS]>,
     /// Of a clean copy at age 0 whose frame costs nothing.
-    clean_in_free_frame: [f64; CLASSES],
+    clean_in_free_frame: ByClass,
 }
 
 impl Default for Valuation {
     fn default() -> Valuation {
+        let nothing = || Box::new([[0.0; CLASSES]; BINS]);
         Valuation {
-            values: vec![Value::default(); CLASSES * BINS],
+            dirty: nothing(),
+            clean: nothing(),
+            given_up: nothing(),
             clean_in_free_frame: [0.0; CLASSES],
         }
     }
@@ -96,19 +109,17 @@ impl Valuation {
     /// What a copy is worth to a page that has just come to be of `class`.
     #[inline]
     pub fn of_young(&self, class: Class, copy: Copy) -> f64 {
-        let value = &self.values[class.index() * BINS];
         match copy {
-            Copy::Dirty => value.dirty,
-            Copy::Clean => value.clean,
+            Copy::Dirty => self.dirty[0][class.index()],
+            Copy::Clean => self.clean[0][class.index()],
         }
     }
 
     /// What giving a copy up would lose, the writes that it forces included. Never below 0.
     pub fn worth(&self, class: Class, copy: Copy, bin: usize) -> f64 {
-        let value = &self.values[class.index() * BINS + bin];
         match copy {
-            Copy::Dirty => value.dirty - value.given_up,
-            Copy::Clean => value.clean,
+            Copy::Dirty => self.dirty[bin][class.index()] - self.given_up[bin][class.index()],
+            Copy::Clean => self.clean[bin][class.index()],
         }
     }
 
@@ -119,51 +130,67 @@ impl Valuation {
 
     /// Values under these terms.
     pub fn compute(&mut self, history: &History, terms: Terms) {
-        let priors = prior_reads(history, terms.prior_read);
-        let chances = |class| {
-            let seen = history.frequencies(Class::of(class));
-            std::array::from_fn(|bin| Chances::new(&seen[bin], priors[class * BINS + bin]))
-        };
-        let chances: Vec<[Chances; BINS]> = (0..CLASSES).map(chances).collect();
+        let chances = Chances::new(history.frequencies(), terms.prior_read);
         for _ in 0..ROUNDS {
-            for class in (0..CLASSES).rev() {
-                self.compute_class(Class::of(class), &chances[class], terms);
+            for reads in (0..READS).rev() {
+                self.compute_classes(reads, &chances, terms);
             }
         }
     }
 
-    /// Backward over the ages: a page is read, or ends, or lives on to the next bin, where its copy
-    /// is kept if that is worth more than giving it up.
-    fn compute_class(&mut self, class: Class, chances: &[Chances; BINS], terms: Terms) {
+    /// The classes with this number of reads, backward over the ages: a page is read, or ends, or lives
+    /// on to the next bin, where its copy is kept if that is worth more than giving it up.
+    fn compute_classes(&mut self, reads: usize, chances: &Chances, terms: Terms) {
         let Latencies { slow_read, slow_write, fast_read, fast_write } = terms.latencies;
-        let next = self.values[class.after_read().index() * BINS];
-        let next_free = self.clean_in_free_frame[class.after_read().index()];
+        let after_read = (reads + 1).min(READS - 1);
+        let next_dirty = of_reads(&self.dirty[0], after_read);
+        let next_clean = of_reads(&self.clean[0], after_read);
+        let next_free = of_reads(&self.clean_in_free_frame, after_read);
         // After the read a page on the slow tier could be filled in; that much is not lost.
-        let refill = (next.clean - fast_write).max(0.0);
+        let refill = |next: f64| at_least(next - fast_write, 0.0);
         let saved = slow_read - fast_read;
-        let after_read_dirty = saved + next.dirty - refill;
-        let after_read_clean = saved + next.clean - refill;
-        let after_read_free = saved + next_free - (next_free - fast_write).max(0.0);
+        let after_read_dirty: ByPast =
+            std::array::from_fn(|past| saved + next_dirty[past] - refill(next_clean[past]));
+        let after_read_clean: ByPast =
+            std::array::from_fn(|past| saved + next_clean[past] - refill(next_clean[past]));
+        let after_read_free: ByPast =
+            std::array::from_fn(|past| saved + next_free[past] - refill(next_free[past]));
 
-        let drops = terms.drops_in_memory && class.is_in_memory();
-        let mut value = Value { dirty: -slow_write, clean: 0.0, given_up: -slow_write };
-        let mut free = 0.0;
-        let values = &mut self.values[class.index() * BINS..(class.index() + 1) * BINS];
+        let drops = terms.drops_in_memory && reads > 0;
+        let (mut dirty, mut given_up) = ([-slow_write; PASTS], [-slow_write; PASTS]);
+        let (mut clean, mut free) = ([0.0; PASTS], [0.0; PASTS]);
         for bin in (0..BINS).rev() {
-            let Chances { read, dropped, stays } = chances[bin];
-            // A page that leaves the bin does so half-way through on average.
-            let rent = terms.price * f64::from(bin_width(bin)) * (0.5 + 0.5 * stays);
-            if drops {
-                value.given_up = stays * value.given_up - (read + dropped) * slow_write;
+            let read = of_reads(&chances.read[bin], reads);
+            let dropped = of_reads(&chances.dropped[bin], reads);
+            let stays = of_reads(&chances.stays[bin], reads);
+            for past in 0..PASTS {
+                let (read, stays) = (read[past], stays[past]);
+                // A page that leaves the bin does so half-way through on average.
+                let rent = terms.price * f64::from(bin_width(bin)) * (0.5 + 0.5 * stays);
+                if drops {
+                    given_up[past] = stays * given_up[past] - (read + dropped[past]) * slow_write;
+                }
+                let kept = read * after_read_dirty[past] + stays * dirty[past] - rent;
+                dirty[past] = at_least(kept, given_up[past]);
+                let kept = read * after_read_clean[past] + stays * clean[past] - rent;
+                clean[past] = at_least(kept, 0.0);
+                free[past] = read * after_read_free[past] + stays * free[past];
             }
-            let dirty = read * after_read_dirty + stays * value.dirty - rent;
-            value.dirty = dirty.max(value.given_up);
-            value.clean = (read * after_read_clean + stays * value.clean - rent).max(0.0);
-            free = read * after_read_free + stays * free;
-            values[bin] = value;
+            set_of_reads(&mut self.dirty[bin], reads, dirty);
+            set_of_reads(&mut self.clean[bin], reads, clean);
+            set_of_reads(&mut self.given_up[bin], reads, given_up);
         }
-        self.clean_in_free_frame[class.index()] = free;
+        set_of_reads(&mut self.clean_in_free_frame, reads, free);
     }
+}
+
+/// The classes with this number of reads.
+fn of_reads(figures: &ByClass, reads: usize) -> ByPast {
+    std::array::from_fn(|past| figures[reads * PASTS + past])
+}
+
+fn set_of_reads(figures: &mut ByClass, reads: usize, of_reads: ByPast) {
+    figures[reads * PASTS..][..PASTS].copy_from_slice(&of_reads);
 }
 
 /// Prior chance of a read for every class and age bin. Bins widen with age, so a constant chance per
@@ -171,29 +198,40 @@ impl Valuation {
 /// rather than heaps: theirs follows what the younger bins showed. A page that came back once more than
 /// others is at least as likely to come again, so what those did counts where nothing was seen of its
 /// own class: in a rotation that takes as long as the next return.
-fn prior_reads(history: &History, prior_read: f64) -> Vec<f64> {
-    let mut priors = Vec::with_capacity(CLASSES * BINS);
-    for class in (0..CLASSES).map(Class::of) {
-        let before = class.before_read();
-        let mut prior = prior_read * if class.has_returned() { RETURNED_FACTOR } else { 1.0 };
-        for (bin, seen) in history.frequencies(class).iter().enumerate() {
-            let seen_before = before.map_or(0.0, |before| {
-                let prior = priors[before.index() * BINS + bin];
-                chance_of_read(&history.frequencies(before)[bin], prior)
-            });
-            priors.push(seen_before.max(prior));
-            if class.is_never_written() {
-                let pages = seen.entered + PRIOR_WEIGHT;
-                let gap = chance_of_read(seen, prior) - prior;
-                prior += gap * EXTRAPOLATION * seen.entered / pages;
-            }
+fn prior_reads(seen: &Frequencies, prior_read: f64) -> [ByClass; BINS] {
+    let mut priors = [[0.0; CLASSES]; BINS];
+    let mut own: ByClass = std::array::from_fn(|class| {
+        prior_read * if Class::of(class).has_returned() { RETURNED_FACTOR } else { 1.0 }
+    });
+    for (bin, priors) in priors.iter_mut().enumerate() {
+        let (entered, read) = (&seen.entered[bin], &seen.read[bin]);
+        *priors = own;
+        for class in 2 * PASTS..CLASSES {
+            let before = class - PASTS;
+            let seen_before = chance_of_read(read[before], entered[before], priors[before]);
+            priors[class] = at_least(seen_before, own[class]);
+        }
+        for class in (0..CLASSES).filter(|class| Class::of(*class).is_never_written()) {
+            let pages = entered[class] + PRIOR_WEIGHT;
+            let gap = chance_of_read(read[class], entered[class], own[class]) - own[class];
+            own[class] += gap * EXTRAPOLATION * entered[class] / pages;
         }
     }
     priors
 }
 
-fn chance_of_read(seen: &Frequencies, prior: f64) -> f64 {
-    ((seen.read + PRIOR_WEIGHT * prior) / (seen.entered + PRIOR_WEIGHT)).min(1.0)
+fn chance_of_read(read: f64, entered: f64, prior: f64) -> f64 {
+    at_most((read + PRIOR_WEIGHT * prior) / (entered + PRIOR_WEIGHT), 1.0)
+}
+
+/// The smaller of two numbers of which none is NaN: one instruction, unlike `f64::min`.
+fn at_most(number: f64, bound: f64) -> f64 {
+    if number < bound { number } else { bound }
+}
+
+/// The larger of two numbers of which none is NaN: one instruction, unlike `f64::max`.
+fn at_least(number: f64, bound: f64) -> f64 {
+    if number > bound { number } else { bound }
 }
 
 #[cfg(test)]
@@ -209,9 +247,9 @@ mod tests {
         const ROUND: u32 = 20;
         let (mut clock, mut history) = (Clock::new(0), History::new(1.0));
         let mut pages = [Page::UNKNOWN; PAGES];
-        let mut round = |event: fn(&mut History, PageId, &mut Page, &Clock)| {
+        let mut round = |event: fn(&mut History, PageId, Page, &Clock) -> Page| {
             for (id, page) in pages.iter_mut().enumerate() {
-                event(&mut history, PageId(id as u32), page, &clock);
+                *page = event(&mut history, PageId(id as u32), *page, &clock);
             }
             for _ in 0..ROUND * clock.epoch_events() {
                 if clock.tick() {
@@ -223,8 +261,8 @@ mod tests {
         round(History::written);
         let once = round(History::read);
         let twice = round(History::read);
-        let priors = prior_reads(&history, 0.02);
-        let prior = |class: Class, age| priors[class.index() * BINS + bin(age)];
+        let priors = prior_reads(history.frequencies(), 0.02);
+        let prior = |class: Class, age| priors[bin(age)][class.index()];
         let sampled = PAGES as f64 / 4.0;
         assert_eq!(prior(once, ROUND), 0.02);
         assert_eq!(prior(twice, ROUND), (sampled + 4.0 * 0.02) / (sampled + 4.0));
