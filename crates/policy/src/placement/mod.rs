@@ -103,6 +103,9 @@ pub trait Placement {
     fn forget(&mut self, page: PageId);
 }
 
+/// Makes a placement for a number of frames.
+pub type MadeFor = fn(u64) -> Box<dyn Placement>;
+
 /// One placement of the catalog.
 pub struct Row {
     /// Its name: that of the architecture which drives it.
@@ -111,7 +114,7 @@ pub struct Row {
     pub summary: &'static str,
     /// How each of its forms is made for a number of frames, with options under which it uses all
     /// that it can.
-    pub forms: &'static [fn(frames: u64) -> Box<dyn Placement>],
+    pub forms: &'static [MadeFor],
 }
 
 /// Every placement, in the order in which lists show architectures.
