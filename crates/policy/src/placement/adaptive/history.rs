@@ -84,10 +84,9 @@ impl History {
     /// An epoch begins: pages that are still waiting and reach a bin count there, so that long waits
     /// weigh before they end.
     pub fn begin_epoch(&mut self, clock: &Clock) {
-        for bin in 1..BINS {
-            let reached = clock.epoch().wrapping_sub(LEAST_AGES[bin]) % EPOCHS;
-            let waiting = &self.waiting[reached as usize];
-            for (entered, waiting) in self.frequencies.entered[bin].iter_mut().zip(waiting) {
+        for (age, entered) in LEAST_AGES.iter().zip(&mut self.frequencies.entered).skip(1) {
+            let reached = clock.epoch().wrapping_sub(*age) % EPOCHS;
+            for (entered, waiting) in entered.iter_mut().zip(&self.waiting[reached as usize]) {
                 *entered += f64::from(*waiting);
             }
         }
