@@ -198,8 +198,12 @@ fn head(input: &Input) -> &[u8] {
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Files that are no recordings of ours but that people try, and what to do with them.
-const FOREIGN_MARKS: [(&[u8], &str); 6] = [
+const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (MAGIC, "a trace of memory references, not of pages"),
+    (
+        b"pgwrec\x00\x01",
+        "a recording of an earlier pagewise: import it with that, or record it again",
+    ),
     (b"PK\x03\x04", "a zip archive: unpack it first"),
     (b"\xfd7zXZ", "an xz file: unpack it first"),
     (b"BZh", "a bzip2 file: unpack it first"),

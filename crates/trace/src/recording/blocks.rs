@@ -1,7 +1,7 @@
 //! Blocks from the bytes of a recording.
 
 use super::{
-    About, BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, BlockKind, Ending, FileName, Record, Sample, columns,
+    About, BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, BlockKind, Ending, FileName, Record, Sample, packing,
 };
 use crate::Error;
 use crate::input::Input;
@@ -78,9 +78,9 @@ fn parse(kind: u32, contents: &[u8]) -> Result<Block, String> {
         kind if kind == BlockKind::About as u32 => {
             Block::About(serde_json::from_slice(contents).map_err(text)?)
         }
-        kind if kind == BlockKind::Records as u32 => Block::Records(
-            columns::unpack(contents).ok_or("expected whole columns of records in a block")?,
-        ),
+        kind if kind == BlockKind::Records as u32 => {
+            Block::Records(packing::unpack(contents).ok_or("expected whole records in a block")?)
+        }
         kind if kind == BlockKind::Sample as u32 => {
             Block::Sample(serde_json::from_slice(contents).map_err(text)?)
         }

@@ -6,17 +6,17 @@
 //! describes it for other readers.
 
 mod blocks;
-mod columns;
+mod packing;
 mod parts;
 mod writer;
 
 pub use blocks::{Block, read_block};
-pub use columns::RECORDS_MAX;
+pub use packing::RECORDS_MAX;
 pub use parts::{About, Area, Counters, Ending, FileName, Missing, Pressure, Sample};
 pub use writer::Writer;
 
 /// The first bytes of a recording, its version at the end.
-pub const MAGIC: [u8; 8] = *b"pgwrec\x00\x01";
+pub const MAGIC: [u8; 8] = *b"pgwrec\x00\x02";
 
 /// Bytes ahead of the contents of a block.
 const BLOCK_HEAD_BYTES: usize = 12;

@@ -24,11 +24,16 @@ fn write(records: &[Record]) -> Vec<u8> {
     writer.finish(Ending { lost: 3, ..Ending::default() }).unwrap()
 }
 
+/// Words that often are as before, as in real recordings.
+fn word() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(0), 1..4u64, any::<u64>()]
+}
+
 prop_compose! {
     fn any_record()(
-        (time_ns, address, object) in any::<(u64, u64, u64)>(),
-        (process, auxiliary, device) in any::<(u32, u32, u32)>(),
-        (pages, kind, flags) in any::<(u16, u8, u8)>(),
+        (time_ns, address, object) in (word(), word(), word()),
+        (process, auxiliary, device) in (0..3u32, any::<u32>(), 0..2u32),
+        (pages, kind, flags) in (0..2u16, 0..20u8, any::<u8>()),
     ) -> Record {
         Record { time_ns, address, object, process, auxiliary, device, pages, kind, flags }
     }
@@ -58,6 +63,36 @@ proptest! {
         // Whatever it says, it must not panic and must not take more memory than a block has.
         let _ = read(&bytes);
     }
+}
+
+#[test]
+fn a_block_of_records_is_laid_out_as_documented() {
+    let out = Record {
+        time_ns: 300,
+        address: 7,
+        object: 5,
+        process: 2,
+        pages: 1,
+        kind: 1,
+        ..Record::default()
+    };
+    let records = [
+        out,
+        Record { kind: 2, address: 0, process: 0, pages: 0, ..out },
+        Record { time_ns: 299, address: 6, ..out },
+        Record { flags: 3, auxiliary: 9, address: 6, object: 5, time_ns: 299, ..out },
+    ];
+    let mut packer = packing::Packer::default();
+    records.iter().for_each(|&record| packer.push(record));
+    let rows: [&[u8]; 5] = [
+        &[4, 0, 0, 0],
+        &[1, 0b0010_0110, 0x11, 88, 2, 1, 0, 0, 0, 0, 0, 2, 0, 0, 0, 14, 10],
+        &[2, 0, 0xf0],
+        &[1, 0b0001_0000, 0xf1, 1, 1],
+        &[1, 0b0000_1001, 0xff, 3, 9, 0, 0, 0],
+    ];
+    assert_eq!(packer.bytes(), rows.concat());
+    assert_eq!(packing::unpack(packer.bytes()).as_deref(), Some(&records[..]));
 }
 
 #[test]

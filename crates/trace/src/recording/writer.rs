@@ -4,19 +4,19 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::{About, BlockKind, Ending, FileName, MAGIC, RECORDS_MAX, Record, Sample, columns};
+use super::packing::{Packer, RECORDS_MAX};
+use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample};
 
 /// The fast levels of zstd, below 1, cost the recorded machine less and its disk more.
-const COMPRESSION_LEVEL: i32 = -1;
+const COMPRESSION_LEVEL: i32 = -30;
 
 /// Writes a recording. Every block goes out in one call, so that what is on disk ends with a whole
 /// block unless the machine itself stops.
 pub struct Writer<W: Write> {
     output: W,
     compressor: zstd::bulk::Compressor<'static>,
-    pending: Vec<Record>,
-    /// Kept from block to block: fresh memory costs a fault per page.
-    contents: Vec<u8>,
+    pending: Packer,
+    /// Kept from block to block, as what is pending.
     block: Vec<u8>,
     recorded: u64,
     unwritten: u64,
@@ -36,8 +36,7 @@ impl<W: Write> Writer<W> {
         let mut writer = Writer {
             output,
             compressor,
-            pending: Vec::new(),
-            contents: Vec::new(),
+            pending: Packer::default(),
             block: Vec::new(),
             recorded: 0,
             unwritten: 0,
@@ -52,9 +51,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// What the operating system refuses; the records of the block are lost then.
     pub fn push(&mut self, record: Record) -> io::Result<()> {
-        let ends_block = self.pending.len() == RECORDS_MAX
-            || self.pending.last().is_some_and(|last| !columns::can_follow(last, &record));
-        if ends_block {
+        if self.pending.count() == RECORDS_MAX {
             self.flush()?;
         }
         self.pending.push(record);
@@ -74,15 +71,14 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// What the operating system refuses.
     pub fn flush(&mut self) -> io::Result<()> {
-        if self.pending.is_empty() {
+        let count = self.pending.count() as u64;
+        if count == 0 {
             return Ok(());
         }
-        let mut contents = std::mem::take(&mut self.contents);
-        columns::pack(&self.pending, &mut contents);
-        let count = self.pending.len() as u64;
-        self.pending.clear();
-        let written = self.write_block(BlockKind::Records, &contents);
-        self.contents = contents;
+        let mut pending = std::mem::take(&mut self.pending);
+        let written = self.write_block(BlockKind::Records, pending.bytes());
+        pending.clear();
+        self.pending = pending;
         let counted = if written.is_ok() { &mut self.recorded } else { &mut self.unwritten };
         *counted += count;
         written
@@ -111,7 +107,7 @@ impl<W: Write> Writer<W> {
 
     /// Records handed over so far.
     pub fn recorded(&self) -> u64 {
-        self.recorded + self.pending.len() as u64
+        self.recorded + self.pending.count() as u64
     }
 
     /// Records of blocks that could not be written.

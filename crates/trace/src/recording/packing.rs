@@ -1,0 +1,239 @@
+//! Records as the bytes of a block. What the records before foretell is left out, which costs the
+//! recorded machine less than compressing it.
+//!
+//! u32 count, then for each record: u8 kind, u16 of `told`, and its fields in the order of `told`: the
+//! time as the distance from the record before; flags u8, pages u16 and device u32, process u32,
+//! auxiliary u32; address and object as the distance from the record of that kind before. A distance
+//! is little endian, has its sign in the lowest bit, and as many bytes as it needs.
+
+use super::Record;
+
+/// Records of one block: at a million a minute, one block in four seconds.
+pub const RECORDS_MAX: usize = 1 << 16;
+
+const HEAD_BYTES: usize = 4;
+
+/// More than the bytes of any record, and of a word that is written behind them.
+const ROW_BYTES_MAX: usize = 48;
+
+/// What a record tells, in the two bytes behind its kind. What it does not is as in the record of that
+/// kind before.
+mod told {
+    pub const FLAGS: u16 = 1;
+    /// And the device.
+    pub const PAGES: u16 = 2;
+    pub const PROCESS: u16 = 4;
+    pub const AUXILIARY: u16 = 8;
+    /// Four bits each: how many bytes the distance has. Of address and object none means zero.
+    pub const TIME_SHIFT: u16 = 4;
+    pub const ADDRESS_SHIFT: u16 = 8;
+    pub const OBJECT_SHIFT: u16 = 12;
+    /// An address or object as in the record of that kind before.
+    pub const OF_KIND: u16 = 14;
+    /// As in the last record of any kind where it was not zero.
+    pub const AS_LAST: u16 = 15;
+}
+
+/// What both sides remember of the records before.
+#[derive(Default)]
+struct Before {
+    time_ns: u64,
+    /// The last that were not zero.
+    address: u64,
+    object: u64,
+    /// By the low bits of their kind.
+    of_kind: [Record; 16],
+}
+
+impl Before {
+    fn of_kind(&mut self, kind: u8) -> &mut Record {
+        &mut self.of_kind[usize::from(kind % 16)]
+    }
+
+    fn remember(&mut self, record: Record) {
+        self.time_ns = record.time_ns;
+        if record.address != 0 {
+            self.address = record.address;
+        }
+        if record.object != 0 {
+            self.object = record.object;
+        }
+        *self.of_kind(record.kind) = record;
+    }
+}
+
+/// A block in the making.
+#[derive(Default)]
+pub(super) struct Packer {
+    before: Before,
+    count: u32,
+    /// Kept from block to block: fresh memory costs a fault per page.
+    bytes: Vec<u8>,
+}
+
+impl Packer {
+    pub(super) fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    pub(super) fn push(&mut self, record: Record) {
+        if self.bytes.is_empty() {
+            self.bytes.extend([0; HEAD_BYTES]);
+        }
+        let last = *self.before.of_kind(record.kind);
+        let mut row = Row { bytes: [0; ROW_BYTES_MAX], length: 3 };
+        let time = row.put_distance(zigzag(record.time_ns, self.before.time_ns));
+        let mut told = time << told::TIME_SHIFT;
+        if record.flags != last.flags {
+            told |= told::FLAGS;
+            row.put(record.flags.to_le_bytes());
+        }
+        if (record.pages, record.device) != (last.pages, last.device) {
+            told |= told::PAGES;
+            row.put(record.pages.to_le_bytes());
+            row.put(record.device.to_le_bytes());
+        }
+        if record.process != last.process {
+            told |= told::PROCESS;
+            row.put(record.process.to_le_bytes());
+        }
+        if record.auxiliary != last.auxiliary {
+            told |= told::AUXILIARY;
+            row.put(record.auxiliary.to_le_bytes());
+        }
+        told |=
+            row.put_word(record.address, self.before.address, last.address) << told::ADDRESS_SHIFT;
+        told |= row.put_word(record.object, self.before.object, last.object) << told::OBJECT_SHIFT;
+        row.bytes[0] = record.kind;
+        row.bytes[1..3].copy_from_slice(&told.to_le_bytes());
+        // All of it, since a copy of known length is a few instructions.
+        let end = self.bytes.len() + row.length;
+        self.bytes.extend_from_slice(&row.bytes);
+        self.bytes.truncate(end);
+        self.before.remember(record);
+        self.count += 1;
+    }
+
+    /// The block.
+    pub(super) fn bytes(&mut self) -> &[u8] {
+        self.bytes[..HEAD_BYTES].copy_from_slice(&self.count.to_le_bytes());
+        &self.bytes
+    }
+
+    /// Begins the next block, which stands alone.
+    pub(super) fn clear(&mut self) {
+        self.before = Before::default();
+        self.count = 0;
+        self.bytes.clear();
+    }
+}
+
+/// The bytes of one record.
+struct Row {
+    bytes: [u8; ROW_BYTES_MAX],
+    length: usize,
+}
+
+impl Row {
+    fn put<const COUNT: usize>(&mut self, bytes: [u8; COUNT]) {
+        self.bytes[self.length..self.length + COUNT].copy_from_slice(&bytes);
+        self.length += COUNT;
+    }
+
+    /// Puts a distance and returns its length.
+    fn put_distance(&mut self, distance: u64) -> u16 {
+        let length = (u64::BITS - distance.leading_zeros()).div_ceil(8);
+        self.put(distance.to_le_bytes());
+        self.length -= size_of::<u64>() - length as usize;
+        length as u16
+    }
+
+    /// Puts an address or object, and says how.
+    fn put_word(&mut self, word: u64, last: u64, of_kind: u64) -> u16 {
+        if word == 0 {
+            return 0;
+        }
+        if word == last {
+            return told::AS_LAST;
+        }
+        match self.put_distance(zigzag(word, of_kind)) {
+            0 => told::OF_KIND,
+            length => length,
+        }
+    }
+}
+
+/// The distance of two numbers, small where they are near.
+fn zigzag(number: u64, from: u64) -> u64 {
+    let distance = number.wrapping_sub(from) as i64;
+    (distance << 1 ^ distance >> 63) as u64
+}
+
+fn unzigzag(packed: u64, from: u64) -> u64 {
+    from.wrapping_add(packed >> 1 ^ (packed & 1).wrapping_neg())
+}
+
+/// The records in the bytes of a block; none if they are not what a `Packer` makes.
+pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<Record>> {
+    let (head, rows) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+    let count = u32::from_le_bytes(*head) as usize;
+    if count > RECORDS_MAX {
+        return None;
+    }
+    let (mut rest, mut before) = (rows, Before::default());
+    let mut records = Vec::with_capacity(count);
+    for _ in 0..count {
+        let record = unpack_record(&mut rest, &mut before)?;
+        before.remember(record);
+        records.push(record);
+    }
+    rest.is_empty().then_some(records)
+}
+
+fn unpack_record(rest: &mut &[u8], before: &mut Before) -> Option<Record> {
+    let [kind, low, high] = take(rest)?;
+    let told = u16::from_le_bytes([low, high]);
+    let time_ns = unzigzag(distance(rest, told >> told::TIME_SHIFT)?, before.time_ns);
+    let last = *before.of_kind(kind);
+    let mut record = Record { kind, time_ns, ..last };
+    if told & told::FLAGS != 0 {
+        [record.flags] = take(rest)?;
+    }
+    if told & told::PAGES != 0 {
+        record.pages = u16::from_le_bytes(take(rest)?);
+        record.device = u32::from_le_bytes(take(rest)?);
+    }
+    if told & told::PROCESS != 0 {
+        record.process = u32::from_le_bytes(take(rest)?);
+    }
+    if told & told::AUXILIARY != 0 {
+        record.auxiliary = u32::from_le_bytes(take(rest)?);
+    }
+    record.address = word(rest, told >> told::ADDRESS_SHIFT, before.address, last.address)?;
+    record.object = word(rest, told >> told::OBJECT_SHIFT, before.object, last.object)?;
+    Some(record)
+}
+
+fn word(rest: &mut &[u8], how: u16, last: u64, of_kind: u64) -> Option<u64> {
+    match how & 15 {
+        0 => Some(0),
+        told::OF_KIND => Some(of_kind),
+        told::AS_LAST => Some(last),
+        length => Some(unzigzag(distance(rest, length)?, of_kind)),
+    }
+}
+
+/// A distance of as many bytes as the low four bits of `length` say.
+fn distance(rest: &mut &[u8], length: u16) -> Option<u64> {
+    let (bytes, others) = rest.split_at_checked(usize::from(length & 15))?;
+    let mut word = [0; size_of::<u64>()];
+    word.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    *rest = others;
+    Some(u64::from_le_bytes(word))
+}
+
+fn take<const COUNT: usize>(rest: &mut &[u8]) -> Option<[u8; COUNT]> {
+    let (taken, others) = rest.split_first_chunk()?;
+    *rest = others;
+    Some(*taken)
+}
