@@ -13,7 +13,8 @@ fn skeleton() {
     );
     let built = libbpf_cargo::SkeletonBuilder::new()
         .source("bpf/recorder.bpf.c")
-        .clang_args(["-Wall", "-Werror"])
+        // Version 3 has the compare-and-swap; Linux takes it since 5.12.
+        .clang_args(["-Wall", "-Werror", "-mcpu=v3"])
         .build_and_generate(folder.join("recorder.skel.rs"));
     if let Err(error) = built {
         panic!(

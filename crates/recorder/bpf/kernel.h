@@ -29,6 +29,7 @@ enum { false = 0, true = 1 };
 /* include/uapi/linux/bpf.h */
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_RB_NO_WAKEUP = 1 };
 
 #define __kernel_type __attribute__((preserve_access_index))
@@ -151,6 +152,10 @@ struct anon_vma_chain {
 typedef struct {
 	unsigned long val;
 } swp_entry_t;
+
+struct cpumask {
+	unsigned long bits[1];
+} __kernel_type;
 
 struct super_block {
 	u32 s_dev;

@@ -1,18 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One record as it crosses from the kernel, 40 bytes; trace::recording::Record is its other side. */
+/* What crosses from the kernel; trace::recording::Record and recorder::rings are its other side. */
 #ifndef PAGEWISE_RECORD_H
 #define PAGEWISE_RECORD_H
 
+/* One record, 40 bytes. */
 struct record {
 	u64 time_ns;   /* CLOCK_MONOTONIC */
 	u64 address;   /* virtual page number, page offset in a file, sector, or 8 bytes of a name */
 	u64 object;    /* swap entry, inode, or the next 8 bytes of a name */
 	u32 process;   /* who the record is about: the page's owner, the faulting process */
 	u32 auxiliary; /* by kind: who did it, nanoseconds, or the parent process */
-	u32 device;    /* number of the device */
-	u16 pages;     /* 4 KiB pages */
-	u8 kind;
-	u8 flags;
+	union {
+		struct {
+			u32 device; /* number of the device */
+			u16 pages;  /* 4 KiB pages */
+			u8 kind;    /* with ROUND in every other round of the ring, the first too */
+			u8 flags;
+		};
+		u64 end; /* written last */
+	};
+};
+
+#define ROUND 0x80
+
+/* Positions in a ring of records, which count on from round to round. */
+struct ring {
+	u64 claimed; /* by the kernel's side */
+	u64 lost;    /* records that found the ring full */
+	u64 apart[6]; /* another processor writes what follows */
+	u64 read;
+	u64 end_apart[7];
 };
 
 /* The name of a file, once ahead of its pages: the last part of its path first, each part ended by

@@ -30,6 +30,11 @@ const volatile u32 only_process = 0; // a thread group; 0 = every process
 						   BPF_CORE_READ(of, field);               \
 	})
 
+// A word that counts as a pointer where it stands, so that a plain load would not let us look at its
+// bits; struct cpumask begins with a plain word.
+#define WORD(object, field)                                                                    \
+	READ((struct cpumask *)((void *)(object) + bpf_core_field_offset((object)->field)), bits[0])
+
 #define PAGE_SHIFT 12
 #define MAPPING_FLAGS 3UL
 #define MAPPING_ANON 1UL
@@ -40,11 +45,36 @@ const volatile u32 only_process = 0; // a thread group; 0 = every process
 #define SIGNAL_KILL 9
 #define DEPTH_MAX 48 // of an interval tree: more than log2 of all mappings that fit in memory
 #define FAULTS_MAX 65536
+#define CLAIMS_MAX 16
+
+// Records wait in rings, which this and the reader map: each processor fills one. Who writes claims a
+// place by compare-and-swap, so that a ring may serve several processors, and an interrupt may come
+// between. A record is complete when its kind has the mark of the ring's round; until then the reader
+// leaves it and what is behind it.
+const volatile u32 ring_mask = 0;   // rings, a power of two, less one
+const volatile u32 record_mask = 0; // the same of the records in each
 
 struct {
-	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 8 << 20);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct ring);
+} rings SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct record);
 } records SEC(".maps");
+
+// Names of files.
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 256 << 10);
+} names SEC(".maps");
 
 enum fault_state { NO_FAULT, USER_FAULT, KERNEL_FAULT };
 
@@ -81,39 +111,61 @@ struct {
 	__type(value, u32);
 } named_files SEC(".maps");
 
-// One number: the records that found the buffer full.
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u64);
-} lost SEC(".maps");
-
-static __always_inline void lose(void)
+// Claims the next place of a ring; null if it is full, or if others claim faster.
+static __always_inline struct record *claim(u32 number, struct ring *ring, u8 *round)
 {
-	u32 key = 0;
-	u64 *count = bpf_map_lookup_elem(&lost, &key);
+	for (int attempt = 0; attempt < CLAIMS_MAX; attempt++) {
+		u64 place = *(volatile u64 *)&ring->claimed;
 
-	if (count)
-		__sync_fetch_and_add(count, 1);
-}
+		if (place - *(volatile u64 *)&ring->read > record_mask)
+			return 0;
+		if (__sync_val_compare_and_swap(&ring->claimed, place, place + 1) != place)
+			continue;
+		u32 index = number * (record_mask + 1) + (place & record_mask);
 
-static __always_inline struct record *begin(u8 kind, u32 process)
-{
-	struct record *record = bpf_ringbuf_reserve(&records, sizeof(*record), 0);
-
-	if (!record) {
-		lose();
-		return 0;
+		*round = place & (record_mask + 1) ? 0 : ROUND;
+		return bpf_map_lookup_elem(&records, &index);
 	}
-	*record = (struct record){ .time_ns = bpf_ktime_get_ns(), .process = process, .kind = kind };
-	return record;
+	return 0;
 }
 
-// The reader polls: waking it for each record would cost more than the record.
-static __always_inline void end(struct record *record)
+// x86 stores in order; elsewhere an exchange comes after the stores before it.
+static __always_inline void complete(u64 *end, u64 value)
 {
-	bpf_ringbuf_submit(record, BPF_RB_NO_WAKEUP);
+#ifdef __TARGET_ARCH_x86
+	barrier();
+	*(volatile u64 *)end = value;
+#else
+	__sync_lock_test_and_set(end, value);
+#endif
+}
+
+static __always_inline void hand_over_at(u64 time_ns, struct record record)
+{
+	u32 number = bpf_get_smp_processor_id() & ring_mask;
+	struct ring *ring = bpf_map_lookup_elem(&rings, &number);
+	u8 round;
+
+	if (!ring)
+		return;
+	struct record *place = claim(number, ring, &round);
+
+	if (!place) {
+		__sync_fetch_and_add(&ring->lost, 1);
+		return;
+	}
+	place->time_ns = time_ns;
+	place->address = record.address;
+	place->object = record.object;
+	place->process = record.process;
+	place->auxiliary = record.auxiliary;
+	record.kind |= round;
+	complete(&place->end, record.end);
+}
+
+static __always_inline void hand_over(struct record record)
+{
+	hand_over_at(bpf_ktime_get_ns(), record);
 }
 
 static __always_inline u32 current_process(void)
@@ -185,15 +237,6 @@ static __always_inline u64 swap_entry(struct folio *folio)
 	return bpf_core_field_exists(folio->swap) ? READ(folio, swap.val) : (u64)READ(older, private);
 }
 
-// A pointer with flags in its low bits, which a plain load would not let us look at.
-static __always_inline unsigned long mapping_word(struct folio *folio)
-{
-	unsigned long mapping = 0;
-
-	bpf_core_read(&mapping, sizeof(mapping), &folio->mapping);
-	return mapping;
-}
-
 static __always_inline unsigned long flags_of(struct folio *folio)
 {
 	struct folio___memory_flags *newer = (void *)folio;
@@ -209,10 +252,7 @@ static __always_inline bool is_swap_backed(struct folio *folio)
 
 static __always_inline struct folio *folio_of(struct page *page)
 {
-	unsigned long head = 0;
-
-	// Like mapping_word, since it shares its place with a list.
-	bpf_core_read(&head, sizeof(head), &page->compound_head);
+	unsigned long head = WORD(page, compound_head);
 
 	return head & 1 ? (void *)(head - 1) : (void *)page;
 }
@@ -265,7 +305,7 @@ static __always_inline bool is_mapped_twice(struct anon_vma *object)
 SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(page_out, struct folio *folio)
 {
-	unsigned long mapping = mapping_word(folio);
+	unsigned long mapping = WORD(folio, mapping);
 	u64 index = folio->index;
 	u32 process = 0;
 	u64 page = 0;
@@ -288,16 +328,15 @@ int BPF_PROG(page_out, struct folio *folio)
 	if (is_mapped_twice(object))
 		flags |= SHARED;
 
-	struct record *record = begin(PAGE_OUT, process);
-
-	if (!record)
-		return 0;
-	record->address = page;
-	record->object = swap_entry(folio);
-	record->auxiliary = current_process();
-	record->pages = pages_of(folio);
-	record->flags = flags;
-	end(record);
+	hand_over((struct record){
+		.kind = PAGE_OUT,
+		.process = process,
+		.address = page,
+		.object = swap_entry(folio),
+		.auxiliary = current_process(),
+		.pages = pages_of(folio),
+		.flags = flags,
+	});
 	return 0;
 }
 
@@ -309,14 +348,13 @@ static __always_inline struct fault *open_fault(u32 thread)
 	return fault && fault->thread == thread && fault->state != NO_FAULT ? fault : 0;
 }
 
-// Where the current task will return to in user space. It differs between a fault and any later
-// system call, which tells whether a remembered fault is still open.
-static __always_inline u64 return_address(void)
+// Where a task will return to in user space. It differs between a fault and any later system call,
+// which tells whether a remembered fault is still open.
+static __always_inline u64 return_address(struct task_struct *task)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *registers = (struct pt_regs *)bpf_task_pt_regs(task);
 
-	return PT_REGS_IP_CORE(registers);
+	return PT_REGS_IP(registers);
 }
 
 static __always_inline int begin_fault(u64 address, u64 return_to, enum fault_state state)
@@ -346,7 +384,7 @@ int BPF_PROG(user_fault, unsigned long address, struct pt_regs *registers)
 SEC("tp_btf/page_fault_kernel")
 int BPF_PROG(kernel_fault, unsigned long address)
 {
-	return begin_fault(address, return_address(), KERNEL_FAULT);
+	return begin_fault(address, return_address(bpf_get_current_task_btf()), KERNEL_FAULT);
 }
 
 static __always_inline int set_reclaims(bool reclaims)
@@ -382,20 +420,20 @@ int BPF_PROG(group_reclaim_ends)
 	return set_reclaims(false);
 }
 
-static __always_inline int end_fault(struct fault *fault)
+static __always_inline int end_fault(struct fault *fault, u32 process)
 {
-	struct record *record = begin(SWAP_IN, current_process());
+	u64 now = bpf_ktime_get_ns();
+	u64 duration = now - fault->time_ns;
 
-	if (record) {
-		u64 duration = record->time_ns - fault->time_ns;
-
-		record->address = fault->address >> PAGE_SHIFT;
-		record->auxiliary = duration > 0xffffffffULL ? 0xffffffff : duration;
-		record->pages = 1;
-		record->flags = (fault->state == KERNEL_FAULT ? IN_KERNEL : 0) |
-				(fault->reads_device ? MAJOR : 0);
-		end(record);
-	}
+	hand_over_at(now, (struct record){
+		.kind = SWAP_IN,
+		.process = process,
+		.address = fault->address >> PAGE_SHIFT,
+		.auxiliary = duration > 0xffffffffULL ? 0xffffffff : duration,
+		.pages = 1,
+		.flags = (fault->state == KERNEL_FAULT ? IN_KERNEL : 0) |
+			 (fault->reads_device ? MAJOR : 0),
+	});
 	fault->state = NO_FAULT;
 	return 0;
 }
@@ -405,17 +443,15 @@ int BPF_PROG(swapped_pages_change, struct mm_struct *memory, int member)
 {
 	if (member != MM_SWAPENTS)
 		return 0;
-	struct fault *fault = open_fault(bpf_get_current_pid_tgid());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fault *fault = open_fault(task->pid);
 
 	// A page-out of the task's own memory changes the same count, and the tracepoint does not tell
 	// which way.
-	if (!fault || fault->reclaims || fault->return_address != return_address())
+	if (!fault || fault->reclaims || task->mm != memory ||
+	    fault->return_address != return_address(task) || !is_wanted(task))
 		return 0;
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-
-	if (READ(task, mm) != memory || !is_current_wanted())
-		return 0;
-	return end_fault(fault);
+	return end_fault(fault, task->tgid);
 }
 
 // The two below stand for the one above where rss_stat comes once in 64 faults.
@@ -443,7 +479,7 @@ int BPF_PROG(swap_in_ends)
 
 	if (!fault || swapped_by_task() >= fault->swapped || !is_current_wanted())
 		return 0;
-	return end_fault(fault);
+	return end_fault(fault, current_process());
 }
 
 SEC("tp_btf/block_bio_queue")
@@ -465,19 +501,18 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 		return 0;
 	u64 identity = bpf_get_current_pid_tgid();
 	struct fault *fault = writes ? 0 : open_fault(identity);
-	struct record *record = begin(writes ? SWAP_WRITE : SWAP_READ, identity >> 32);
 
-	if (!record)
-		return 0;
-	record->object = swap_entry(folio);
-	record->device = bio->bi_bdev->bd_dev;
-	record->pages = bio->bi_iter.bi_size >> PAGE_SHIFT;
-	if (fault) {
-		record->address = fault->address >> PAGE_SHIFT;
-		record->flags |= IN_FAULT;
+	if (fault)
 		fault->reads_device = true;
-	}
-	end(record);
+	hand_over((struct record){
+		.kind = writes ? SWAP_WRITE : SWAP_READ,
+		.process = identity >> 32,
+		.address = fault ? fault->address >> PAGE_SHIFT : 0,
+		.object = swap_entry(folio),
+		.device = bio->bi_bdev->bd_dev,
+		.pages = bio->bi_iter.bi_size >> PAGE_SHIFT,
+		.flags = fault ? IN_FAULT : 0,
+	});
 	return 0;
 }
 
@@ -496,7 +531,7 @@ static __always_inline void name_file(struct inode *inode, u64 number, u32 devic
 
 	if (!alias)
 		return;
-	struct file_name *name = bpf_ringbuf_reserve(&records, sizeof(*name), 0);
+	struct file_name *name = bpf_ringbuf_reserve(&names, sizeof(*name), 0);
 
 	if (!name)
 		return; // the next page tries again
@@ -522,7 +557,7 @@ static __always_inline int file_page(struct folio *folio, u8 kind)
 {
 	if (!is_folio_wanted(folio))
 		return 0;
-	unsigned long mapping = mapping_word(folio);
+	unsigned long mapping = WORD(folio, mapping);
 
 	if (!mapping || mapping & MAPPING_FLAGS)
 		return 0;
@@ -531,16 +566,14 @@ static __always_inline int file_page(struct folio *folio, u8 kind)
 	u32 device = READ(READ(inode, i_sb), s_dev);
 
 	name_file(inode, number, device);
-
-	struct record *record = begin(kind, current_process());
-
-	if (!record)
-		return 0;
-	record->address = READ(folio, index);
-	record->object = number;
-	record->device = device;
-	record->pages = pages_of(folio);
-	end(record);
+	hand_over((struct record){
+		.kind = kind,
+		.process = current_process(),
+		.address = READ(folio, index),
+		.object = number,
+		.device = device,
+		.pages = pages_of(folio),
+	});
 	return 0;
 }
 
@@ -573,15 +606,14 @@ int BPF_PROG(block_request, struct request *request)
 
 	if (!is_request_wanted(request))
 		return 0;
-	struct record *record = begin(BLOCK, current_process());
-
-	if (!record)
-		return 0;
-	record->address = READ(request, __sector);
-	record->object = READ(request, __data_len);
-	record->device = (u32)READ(disk, major) << 20 | READ(disk, first_minor);
-	record->flags = operation == REQ_OP_WRITE ? WRITES : operation ? IS_OTHER : 0;
-	end(record);
+	hand_over((struct record){
+		.kind = BLOCK,
+		.process = current_process(),
+		.address = READ(request, __sector),
+		.object = READ(request, __data_len),
+		.device = (u32)READ(disk, major) << 20 | READ(disk, first_minor),
+		.flags = operation == REQ_OP_WRITE ? WRITES : operation ? IS_OTHER : 0,
+	});
 	return 0;
 }
 
@@ -590,12 +622,11 @@ int BPF_PROG(kill, int signal, void *information, struct task_struct *task)
 {
 	if (signal != SIGNAL_KILL || !is_wanted(task))
 		return 0;
-	struct record *record = begin(KILL, READ(task, tgid));
-
-	if (!record)
-		return 0;
-	record->auxiliary = current_process();
-	end(record);
+	hand_over((struct record){
+		.kind = KILL,
+		.process = READ(task, tgid),
+		.auxiliary = current_process(),
+	});
 	return 0;
 }
 
@@ -609,13 +640,12 @@ int BPF_PROG(oom_kill, u64 victim)
 	// Of a number alone the group is not known, but that of the one who wants memory.
 	if (is_task ? !is_wanted(task) : !is_current_wanted())
 		return 0;
-	struct record *record = begin(KILL, is_task ? READ(task, tgid) : (u32)victim);
-
-	if (!record)
-		return 0;
-	record->auxiliary = current_process();
-	record->flags = OOM_KILL;
-	end(record);
+	hand_over((struct record){
+		.kind = KILL,
+		.process = is_task ? READ(task, tgid) : (u32)victim,
+		.auxiliary = current_process(),
+		.flags = OOM_KILL,
+	});
 	return 0;
 }
 
@@ -624,16 +654,15 @@ int BPF_PROG(process_exec, struct task_struct *task)
 {
 	if (!is_wanted(task))
 		return 0;
-	struct record *record = begin(EXEC, READ(task, tgid));
-
-	if (!record)
-		return 0;
 	u64 name[2] = {};
 
 	bpf_core_read(name, sizeof(name), &task->comm);
-	record->address = name[0];
-	record->object = name[1];
-	end(record);
+	hand_over((struct record){
+		.kind = EXEC,
+		.process = READ(task, tgid),
+		.address = name[0],
+		.object = name[1],
+	});
 	return 0;
 }
 
@@ -644,12 +673,11 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 
 	if (READ(child, pid) != process || !is_wanted(child))
 		return 0;
-	struct record *record = begin(FORK, process);
-
-	if (!record)
-		return 0;
-	record->auxiliary = READ(parent, tgid);
-	end(record);
+	hand_over((struct record){
+		.kind = FORK,
+		.process = process,
+		.auxiliary = READ(parent, tgid),
+	});
 	return 0;
 }
 
@@ -660,9 +688,6 @@ int BPF_PROG(process_exit, struct task_struct *task)
 
 	if (READ(task, pid) != process || !is_wanted(task))
 		return 0;
-	struct record *record = begin(EXIT, process);
-
-	if (record)
-		end(record);
+	hand_over((struct record){ .kind = EXIT, .process = process });
 	return 0;
 }

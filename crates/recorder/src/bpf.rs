@@ -1,16 +1,20 @@
-//! The BPF programs in the kernel, and the ring buffer that they fill.
+//! The BPF programs in the kernel, and the rings that they fill.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{MapCore, MapFlags, PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{PrintLevel, RingBuffer, RingBufferBuilder};
+use linux::SharedWords;
 use linux::cgroup::Version;
-use trace::recording::Record;
+use linux::system::Machine;
+use trace::recording::FileName;
 
 use crate::batch::Batch;
+use crate::rings::{Rings, Shape};
 use crate::sources::Source;
 use crate::{Error, Filter, file_names};
 use skeleton::{RecorderSkel, RecorderSkelBuilder};
@@ -29,19 +33,16 @@ mod skeleton {
 
 /// Programs that are loaded and attached. Dropped, they leave the kernel.
 pub struct Programs<'object> {
-    skeleton: RecorderSkel<'object>,
-    buffer: RingBuffer<'static>,
-    /// Batches that a full buffer makes.
-    batches_max: u32,
-    /// What the buffer held when it was last looked at.
-    drained: Rc<RefCell<Batch>>,
+    _skeleton: RecorderSkel<'object>,
+    rings: Rings<SharedWords>,
+    /// Where the programs leave names of files, and those that were there when it was last looked at.
+    names: RingBuffer<'static>,
+    named: Rc<RefCell<Vec<FileName>>>,
+    batch: Batch,
 }
 
 /// So few records that a batch stays in the processor's cache.
 const BATCH_RECORDS: usize = 4096;
-
-/// Bytes of a record in the buffer, its head included.
-const RECORD_BYTES: usize = 48;
 
 /// Where the programs live; made before them and dropped after them.
 pub type Object = MaybeUninit<libbpf_rs::OpenObject>;
@@ -53,7 +54,7 @@ pub fn object() -> Object {
 
 impl<'object> Programs<'object> {
     /// Loads the programs of `sources` and attaches them. `buffer_bytes` is the room for records
-    /// that wait to be read, a power of two of at least a page; `object` is where they live.
+    /// that wait to be read; `object` is where the programs live.
     ///
     /// # Errors
     /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
@@ -89,43 +90,52 @@ impl<'object> Programs<'object> {
             constants.uses_memory_controller = group.version == Version::V1;
         }
         constants.only_process = filter.process.unwrap_or(0);
-        open.maps.records.set_max_entries(buffer_bytes).map_err(refused)?;
+        let processors = Machine::this(&root)?.processors as usize;
+        let shape = Shape::of(buffer_bytes as usize, processors);
+        constants.ring_mask = shape.rings as u32 - 1;
+        constants.record_mask = shape.records as u32 - 1;
+        open.maps.rings.set_max_entries(shape.rings as u32).map_err(refused)?;
+        let records = (shape.rings * shape.records) as u32;
+        open.maps.records.set_max_entries(records).map_err(refused)?;
         let mut skeleton = open.load().map_err(refused)?;
-        let drained = Rc::new(RefCell::new(Batch::default()));
+        let rings = Rings::new(
+            shape,
+            SharedWords::of(skeleton.maps.rings.as_fd(), shape.position_words())?,
+            SharedWords::of(skeleton.maps.records.as_fd(), shape.record_words())?,
+        );
+        let named = Rc::default();
         let mounts = linux::mounts::by_device(&root)?;
-        let buffer = ring(&skeleton, mounts, Rc::clone(&drained)).map_err(refused)?;
+        let names = names(&skeleton, mounts, Rc::clone(&named)).map_err(refused)?;
         skeleton.attach().map_err(refused)?;
-        let batches_max = buffer_bytes / (BATCH_RECORDS * RECORD_BYTES) as u32 + 1;
-        Ok(Programs { skeleton, buffer, batches_max, drained })
+        Ok(Programs { _skeleton: skeleton, rings, names, named, batch: Batch::default() })
     }
 
-    /// Hands what the buffer holds to `take`, a batch at a time, and empties it; what comes
-    /// meanwhile may wait for the next time.
+    /// Hands what the rings hold to `take`, a batch at a time, and empties them; what comes meanwhile
+    /// waits for the next time, so that records of all processors stay in order.
     ///
     /// # Errors
     /// What the kernel refuses, or `take`.
-    pub fn drain(&self, mut take: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
-        for _ in 0..self.batches_max {
-            let count = self.buffer.consume_raw_n(BATCH_RECORDS);
-            if count < 0 {
-                return Err(refused(libbpf_rs::Error::from_raw_os_error(-count)));
-            }
-            let mut batch = self.drained.borrow_mut();
-            let taken = take(&batch);
-            batch.clear();
-            taken?;
-            if (count as usize) < BATCH_RECORDS {
-                break;
+    pub fn drain(
+        &mut self,
+        mut take: impl FnMut(&Batch) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let until_ns = linux::system::monotonic_ns();
+        loop {
+            self.batch.clear();
+            self.rings.take(until_ns, BATCH_RECORDS, &mut self.batch.records);
+            // After the records: a name is left before the first record that needs it.
+            self.names.consume().map_err(refused)?;
+            self.batch.files.append(&mut self.named.borrow_mut());
+            take(&self.batch)?;
+            if self.batch.records.len() < BATCH_RECORDS {
+                return Ok(());
             }
         }
-        Ok(())
     }
 
     /// Records that found the buffer full so far.
     pub fn lost(&self) -> u64 {
-        let key = 0u32.to_ne_bytes();
-        let value = self.skeleton.maps.lost.lookup(&key, MapFlags::ANY).ok().flatten();
-        value.and_then(|bytes| Some(u64::from_ne_bytes(bytes.try_into().ok()?))).unwrap_or(0)
+        self.rings.lost()
     }
 }
 
@@ -147,20 +157,15 @@ fn refused(error: libbpf_rs::Error) -> Error {
     Error::Bpf(format!("{error:#}"))
 }
 
-/// The buffer of the programs, which puts what it holds into `drained` when it is consumed.
-fn ring(
+/// The buffer of names of files, which puts what it holds into `named` when it is consumed.
+fn names(
     skeleton: &RecorderSkel,
     mounts: HashMap<u32, String>,
-    drained: Rc<RefCell<Batch>>,
+    named: Rc<RefCell<Vec<FileName>>>,
 ) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
     let mut builder = RingBufferBuilder::new();
-    builder.add(&skeleton.maps.records, move |bytes| {
-        let mut batch = drained.borrow_mut();
-        // The kernel's side writes whole records, and names of files, which differ in length.
-        match bytes.try_into() {
-            Ok(bytes) => batch.records.push(Record::from_kernel(bytes)),
-            Err(_) => batch.files.extend(file_names::from_kernel(bytes, &mounts)),
-        }
+    builder.add(&skeleton.maps.names, move |bytes| {
+        named.borrow_mut().extend(file_names::from_kernel(bytes, &mounts));
         0
     })?;
     builder.build()

@@ -8,6 +8,8 @@ mod bpf;
 mod error;
 #[cfg(feature = "bpf")]
 mod file_names;
+#[cfg(feature = "bpf")]
+mod rings;
 mod sampler;
 mod session;
 pub mod sources;

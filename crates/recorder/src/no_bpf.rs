@@ -39,7 +39,7 @@ impl<'object> Programs<'object> {
     ///
     /// # Errors
     /// None.
-    pub fn drain(&self, _take: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
+    pub fn drain(&mut self, _take: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
         match self.never {}
     }
 

@@ -246,7 +246,7 @@ impl Drop for Ending {
     }
 }
 
-/// Bytes of a ring buffer, which the kernel wants a power of two and at least a page.
+/// Bytes of the buffer, all processors together: a power of two of at least a page.
 fn parse_size(text: &str) -> Result<u32, String> {
     let Size(bytes) = text.parse()?;
     u32::try_from(bytes)

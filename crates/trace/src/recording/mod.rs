@@ -60,9 +60,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// Its length as the kernel hands it over.
-    pub const BYTES: usize = 40;
-
     /// The `EXEC` record of a process that becomes the program `name`, of which 16 bytes fit.
     #[must_use]
     pub fn of_program(self, name: &str) -> Record {
@@ -73,24 +70,20 @@ impl Record {
         Record { kind: kind::EXEC, address: value as u64, object: (value >> 64) as u64, ..self }
     }
 
-    /// The record in the bytes that the kernel handed over, which are in this machine's order.
-    pub fn from_kernel(bytes: &[u8; Record::BYTES]) -> Record {
-        let double = |at: usize| {
-            u64::from_ne_bytes(bytes[at..at + 8].try_into().expect("the range has 8 bytes"))
-        };
-        let word = |at: usize| {
-            u32::from_ne_bytes(bytes[at..at + 4].try_into().expect("the range has 4 bytes"))
-        };
+    /// The record in the words that the kernel handed over.
+    pub fn from_kernel([time_ns, address, object, processes, end]: [u64; 5]) -> Record {
+        let [p0, p1, p2, p3, a0, a1, a2, a3] = processes.to_ne_bytes();
+        let [d0, d1, d2, d3, s0, s1, kind, flags] = end.to_ne_bytes();
         Record {
-            time_ns: double(0),
-            address: double(8),
-            object: double(16),
-            process: word(24),
-            auxiliary: word(28),
-            device: word(32),
-            pages: u16::from_ne_bytes([bytes[36], bytes[37]]),
-            kind: bytes[38],
-            flags: bytes[39],
+            time_ns,
+            address,
+            object,
+            process: u32::from_ne_bytes([p0, p1, p2, p3]),
+            auxiliary: u32::from_ne_bytes([a0, a1, a2, a3]),
+            device: u32::from_ne_bytes([d0, d1, d2, d3]),
+            pages: u16::from_ne_bytes([s0, s1]),
+            kind,
+            flags,
         }
     }
 }
