@@ -39,7 +39,7 @@ extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
 /// `pointer` is null or a live block.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn free(pointer: *mut c_void) {
-    match page_of(pointer as usize) {
+    match page_of_ours(pointer) {
         // SAFETY: the block is not the pool's, so it is glibc's.
         None => unsafe { real::free(pointer) },
         Some(page) => free_block(pointer, page),
@@ -51,7 +51,7 @@ unsafe extern "C" fn free(pointer: *mut c_void) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn realloc(pointer: *mut c_void, size: size_t) -> *mut c_void {
     answer_probe();
-    match page_of(pointer as usize) {
+    match page_of_ours(pointer) {
         // SAFETY: as the caller vouches.
         None => unsafe { realloc_of_glibc(pointer, size) },
         Some(page) => realloc_block(pointer, page, size),
@@ -111,11 +111,20 @@ extern "C" fn pvalloc(size: size_t) -> *mut c_void {
 /// `pointer` is null or a live block.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> size_t {
-    match page_of(pointer as usize) {
+    match page_of_ours(pointer) {
         // SAFETY: as the caller vouches.
         None => unsafe { real::usable_size(pointer) },
         Some(page) => usable_pages(page) as usize * PAGE,
     }
+}
+
+/// The page that a pointer of the pool's lies in. Once the arena has retired, glibc may have been
+/// given what was free of it.
+#[inline]
+fn page_of_ours(pointer: *mut c_void) -> Option<u32> {
+    let page = page_of(pointer as usize)?;
+    let is_ours = !retire::is_retired() || POOL.lock()?.block(page).is_some();
+    is_ours.then_some(page)
 }
 
 /// A block of the pool; none where it has none.

@@ -174,14 +174,17 @@ fn unmap_ours(first: u32, pages: u32) {
         let _ = system::unmap(address, length);
         return;
     }
-    loop {
+    let (mut page, end) = (first, first + pages);
+    while page < end {
         let Some(mut arena) = POOL.lock() else {
             // A signal handler that interrupted the pool: the memory goes, the addresses stay lost.
             let _ = system::advise(address, length, libc::MADV_DONTNEED);
             return;
         };
-        let Some((from, count)) = arena.disown_mapped(first, pages) else { return };
+        let Some((from, count)) = arena.disown_mapped(page, end - page) else { return };
         give_back_locked(arena, from, count);
+        // Others may have been given what lies before.
+        page = from + count;
     }
 }
 

@@ -5,6 +5,7 @@ use libc::{MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE};
 use crate::arena::Grant;
 use crate::chunks::{PAGE, address_of};
 use crate::pool::POOL;
+use crate::reserve::OPEN;
 use crate::spans::Free;
 use crate::system;
 
@@ -16,18 +17,31 @@ const MOVED_PAGES_MIN: u32 = 64;
 pub fn move_pages(from: u32, to: Grant, pages: u32) -> bool {
     let (source, target) = (address_of(from), address_of(to.first));
     let length = pages as usize * PAGE;
-    if to.held != Free::Hot && pages >= MOVED_PAGES_MIN {
-        // Kernels before 5.7 refuse to leave the source mapped.
-        let flags = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
-        if system::remap(source, length, length, flags, target).is_ok() {
-            // The pages bring along where they once were, so the kernel joins their mapping to no
-            // other until it is made anew.
-            if let Some(arena) = POOL.lock() {
-                arena.tainted.set(to.first, pages);
-            }
-            return true;
+    if to.held != Free::Hot && pages >= MOVED_PAGES_MIN && hand_over(source, target, length) {
+        // The pages bring along where they once were, so the kernel joins their mapping to no other
+        // until it is made anew.
+        if let Some(arena) = POOL.lock() {
+            arena.tainted.set(to.first, pages);
         }
+        return true;
     }
     system::copy(source, target, length);
+    false
+}
+
+/// Hands the pages over by way of addresses of the kernel's choice. The kernel clears the target
+/// before it looks whether the source is one mapping, so a refusal must come before the target is
+/// named. Kernels before 5.7 refuse to leave the source mapped.
+fn hand_over(source: usize, target: usize, length: usize) -> bool {
+    let flags = MREMAP_MAYMOVE | MREMAP_DONTUNMAP;
+    let Ok(between) = system::remap(source, length, length, flags, 0) else { return false };
+    let flags = MREMAP_MAYMOVE | MREMAP_FIXED;
+    if system::remap(between, length, length, flags, target).is_ok() {
+        return true;
+    }
+    // Out of mappings. The source is where the caller copies from, so the pages go back there.
+    let _ = system::map_anonymous(target, length, OPEN, libc::MAP_FIXED);
+    system::copy(between, source, length);
+    let _ = system::unmap(between, length);
     false
 }

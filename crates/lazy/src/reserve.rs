@@ -1,6 +1,6 @@
 //! Address space for the arena, a chunk at a time, and for what is kept of its pages.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use libc::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, PROT_NONE, PROT_READ, PROT_WRITE};
 use policy::retention::Entry;
@@ -15,12 +15,16 @@ use crate::system::{self, Errno};
 
 pub const OPEN: libc::c_int = PROT_READ | PROT_WRITE;
 
+/// Whether the system refused a chunk: it is not asked again.
+static IS_REFUSED: AtomicBool = AtomicBool::new(false);
+/// Where the tables begin; 0 before there are any.
+static TABLES: AtomicUsize = AtomicUsize::new(0);
+
 /// Reserves the next chunk. Gives its first page and the tables up to its end; none where the
-/// system refuses, which it is not asked again.
+/// system refuses.
 pub fn next_chunk() -> Option<(u32, Tables)> {
-    static IS_REFUSED: AtomicUsize = AtomicUsize::new(0);
     let number = chunks::count();
-    if number == CHUNKS_MAX || IS_REFUSED.load(Relaxed) != 0 {
+    if number == CHUNKS_MAX || IS_REFUSED.load(Relaxed) {
         return None;
     }
     let tables = match number {
@@ -28,7 +32,7 @@ pub fn next_chunk() -> Option<(u32, Tables)> {
         _ => tables(number).ok().filter(|_| chunk().is_some_and(chunks::add)),
     };
     if tables.is_none() {
-        IS_REFUSED.store(1, Relaxed);
+        IS_REFUSED.store(true, Relaxed);
     }
     Some((number as u32 * CHUNK_PAGES, tables?))
 }
@@ -54,13 +58,12 @@ fn chunk() -> Option<usize> {
 /// The tables with room for chunk `number` too. They are reserved for all chunks at once, so that
 /// they never move, and opened chunk by chunk, so that locking all memory locks little.
 fn tables(number: usize) -> Result<Tables, Errno> {
-    static ADDRESS: AtomicUsize = AtomicUsize::new(0);
-    if ADDRESS.load(Relaxed) == 0 {
+    if TABLES.load(Relaxed) == 0 {
         let address = system::map_anonymous(0, CHUNKS_MAX * TABLES_OF_CHUNK, PROT_NONE, 0)?;
         let _ = system::advise(address, CHUNKS_MAX * TABLES_OF_CHUNK, MADV_NOHUGEPAGE);
-        ADDRESS.store(address, Relaxed);
+        TABLES.store(address, Relaxed);
     }
-    let mut place = Place { address: ADDRESS.load(Relaxed), number };
+    let mut place = Place { address: TABLES.load(Relaxed), number };
     Ok(Tables {
         tags: place.open::<Tag>(PAGES)?,
         entries: place.open::<Entry>(PAGES)?,
@@ -69,6 +72,21 @@ fn tables(number: usize) -> Result<Tables, Errno> {
         tainted: Bits::new(place.open::<AtomicU64>(WORDS)?),
         closed: Bits::new(place.open::<AtomicU64>(WORDS)?),
     })
+}
+
+/// Gives back what is reserved for tables of chunks that will not come.
+pub fn release_unused_tables() {
+    IS_REFUSED.store(true, Relaxed);
+    let mut table = TABLES.swap(0, Relaxed);
+    if table == 0 {
+        return;
+    }
+    let bits = WORDS * size_of::<AtomicU64>();
+    for length in [PAGES * size_of::<Tag>(), PAGES * size_of::<Entry>(), bits, bits, bits, bits] {
+        let used = chunks::count() * length;
+        let _ = system::unmap(table + used, CHUNKS_MAX * length - used);
+        table += CHUNKS_MAX * length;
+    }
 }
 
 /// Elements of a table for one chunk: one for each page, or one for each word of bits.

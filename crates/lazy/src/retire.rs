@@ -8,6 +8,7 @@ use crate::arena::Arena;
 use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of};
 use crate::lock::Guard;
 use crate::pool::POOL;
+use crate::reserve::release_unused_tables;
 use crate::{stand_aside, system};
 
 static IS_RETIRED: AtomicBool = AtomicBool::new(false);
@@ -27,7 +28,8 @@ pub fn retire() {
             continue;
         }
         IS_RETIRED.store(true, Release);
-        return unmap_free(&mut arena);
+        unmap_free(&mut arena);
+        return release_unused_tables();
     }
 }
 

@@ -26,6 +26,8 @@ pub enum Unreached {
     Privileged,
     /// It defines `malloc` itself.
     OwnMalloc,
+    /// It was built with a sanitizer, which replaces `malloc` as well.
+    Sanitized,
     /// It is of another processor.
     Foreign,
 }
@@ -40,6 +42,7 @@ impl Unreached {
                 "it gains rights when it starts, so it takes no library from here"
             }
             Unreached::OwnMalloc => "it brings its own malloc",
+            Unreached::Sanitized => "it was built with a sanitizer",
             Unreached::Foreign => "it is for another processor",
         }
     }
@@ -100,12 +103,18 @@ fn unreached_binary(elf: &Elf<'_>, cache: &ReadCache<File>) -> Option<Unreached>
     if loader.windows(4).any(|part| part == b"musl") {
         return Some(Unreached::Musl);
     }
-    let is_malloc = |name: &str| name == "malloc";
-    let has_malloc = elf
-        .dynamic_symbols()
-        .any(|symbol| symbol.is_definition() && symbol.name().is_ok_and(is_malloc));
-    has_malloc.then_some(Unreached::OwnMalloc)
+    let has_symbol = |is_wanted: fn(&str, bool) -> bool| {
+        elf.dynamic_symbols()
+            .any(|symbol| symbol.name().is_ok_and(|name| is_wanted(name, symbol.is_definition())))
+    };
+    // A sanitizer's library must come first, or it ends the program.
+    if has_symbol(|name, _| SANITIZERS.contains(&name)) {
+        return Some(Unreached::Sanitized);
+    }
+    has_symbol(|name, is_own| is_own && name == "malloc").then_some(Unreached::OwnMalloc)
 }
+
+const SANITIZERS: [&str; 4] = ["__asan_init", "__tsan_init", "__msan_init", "__hwasan_init"];
 
 /// The first bytes of a file, of which a script's first line is one.
 fn beginning(program: &Path) -> Result<Vec<u8>, Error> {

@@ -1,0 +1,403 @@
+"""The preload library under programs that know nothing of it, and the command that loads it."""
+
+import json
+import os
+import platform
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+AGENT = Path(sys.executable).parent / "pagewise-agent"
+LIBRARY = AGENT.parents[1] / "lib" / "libpagewise_lazy.so"
+CALLS = Path(__file__).with_name("lazy_calls.c")
+CC = shutil.which("cc")
+GLIBC = platform.libc_ver()[0] == "glibc"
+LIMITED = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+pytestmark = pytest.mark.skipif(
+    CC is None or not LIBRARY.exists() or not GLIBC or LIMITED or os.sysconf("SC_PAGESIZE") != 4096,
+    reason="needs cc, glibc, pages of 4 KiB, unlimited address space and the library: make build",
+)
+
+MIB = 1 << 20
+# Retention with every decision taken often: little is hot, and what is freed soon goes.
+HASTY = {"HOT_MAX": "1MiB", "LAZY_AFTER": "1ms", "DISCARD_AFTER": "3ms", "ZERO_MAX": "1MiB"}
+SETTINGS: dict[str, dict[str, str]] = {
+    "fast": {},
+    "guarded": {"MODE": "guarded"},
+    "thp": {"MODE": "thp"},
+    "faithful": {"PROFILE": "faithful"},
+    "hasty": HASTY,
+    "hasty guarded": {**HASTY, "MODE": "guarded", "HELPER": "off"},
+}
+SETTING = pytest.mark.parametrize("setting", SETTINGS)
+
+
+def loaded(**knobs: str) -> dict[str, str]:
+    """The environment that loads the library with these knobs."""
+    own = {f"PAGEWISE_LAZY_{name}": value for name, value in knobs.items()}
+    return {**os.environ, "LD_PRELOAD": str(LIBRARY), **own}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("lazy")
+
+
+def compiled(source: str, program: Path, *options: str) -> Path:
+    """The C program, built once."""
+    if not program.exists():
+        command = [str(CC), "-O1", "-x", "c", "-", "-o", str(program), "-pthread", *options]
+        built = subprocess.run(command, input=source, text=True, capture_output=True)
+        if built.returncode != 0:
+            pytest.skip(f"cc {' '.join(options)}: {built.stderr.strip()[-200:]}")
+    return program
+
+
+def status(program: Path, *arguments: str, **knobs: str) -> tuple[int, str]:
+    """How the program ends under the library, and what it says on standard error."""
+    environment = loaded(VERBOSE="on", **knobs)
+    command = [program, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    return done.returncode, done.stderr
+
+
+@SETTING
+@pytest.mark.parametrize(("threads", "forks"), [(1, 4), (3, 2)])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_answer_is_right(
+    folder: Path, setting: str, threads: int, forks: int, seed: int
+) -> None:
+    program = compiled(CALLS.read_text(), folder / "calls")
+    arguments = [str(number) for number in (seed, 1500 // threads, threads, forks)]
+    assert status(program, *arguments, **SETTINGS[setting]) == (0, "")
+
+
+FREED = r"""
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+int main(int count, char **words)
+{
+    size_t size = 1 << 20;
+    volatile char *data = words[1][0] == 'f' ? malloc(size)
+        : mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset((char *)data, 1, size);
+    if (words[1][0] == 'f')
+        free((void *)data);
+    else
+        munmap((void *)data, size);
+    return data[size / 2] + count > 100;
+}
+"""
+
+
+@pytest.mark.parametrize("how", ["free", "munmap"])
+@pytest.mark.parametrize("setting", ["fast", "guarded", "faithful"])
+def test_use_after_free_ends_the_program_where_memory_is_guarded(
+    folder: Path, setting: str, how: str
+) -> None:
+    program = compiled(FREED, folder / "freed")
+    ended, _ = status(program, how, **SETTINGS[setting])
+    assert ended == (0 if setting == "fast" else -signal.SIGSEGV)
+
+
+REUSE = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static long use(void)
+{
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int round = 0; round < 8; round++) {
+        char *volatile data = malloc(16 << 20);
+        memset(data, 1, 16 << 20);
+        free(data);
+    }
+    getrusage(RUSAGE_SELF, &after);
+    return after.ru_minflt - before.ru_minflt;
+}
+int main(void)
+{
+    int pipes[2];
+    long first = use(), again = use();
+    if (pipe(pipes) != 0)
+        return 2;
+    pid_t child = fork();
+    if (child == 0) {
+        close(pipes[1]);
+        _exit(read(pipes[0], &first, 1) != 0);
+    }
+    long forked = use();
+    close(pipes[1]);
+    int status;
+    waitpid(child, &status, 0);
+    printf("%ld %ld %ld\n", first, again, forked);
+    return status;
+}
+"""
+
+
+def test_freed_memory_is_used_again_without_faults_also_after_a_fork(folder: Path) -> None:
+    program = compiled(REUSE, folder / "reuse")
+    pages = 16 * MIB // 4096
+    answer = subprocess.check_output([program], env=loaded(LAZY_AFTER="1000s"), text=True)
+    first, again, forked = map(int, answer.split())
+    assert pages <= first < 1.1 * pages
+    assert again < 0.1 * pages
+    # Little was carried across the fork, so that little is copied: as much as is fresh.
+    assert forked < 1.2 * pages
+
+
+def test_the_command_passes_everything_through(tmp_path: Path) -> None:
+    script = 'import sys; print(sys.argv[1:], sys.stdin.read()); print("e", file=sys.stderr)'
+    command = [AGENT, "lazy", "--", sys.executable, "-c", script + "; sys.exit(7)", "a b", "--c"]
+    done = subprocess.run(command, input="in", capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (7, "['a b', '--c'] in\n", "e\n")
+    killed = subprocess.run([AGENT, "lazy", "--", "sh", "-c", "kill -TERM $$"])
+    assert killed.returncode == -signal.SIGTERM
+    absent = subprocess.run(
+        [AGENT, "lazy", "--", "no-such-program"], capture_output=True, text=True
+    )
+    assert absent.returncode == 2 and "no-such-program" in absent.stderr
+
+
+HOLDER = """
+blocks = [bytearray(1 << 20) for _ in range(20)]
+del blocks
+print(flush=True)
+input()
+"""
+
+
+@contextmanager
+def holder(**knobs: str) -> Iterator[subprocess.Popen[str]]:
+    """A program that has freed 20 MiB and waits."""
+    command = [AGENT, "lazy", "--", sys.executable, "-c", HOLDER]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=loaded(**knobs), stdin=pipe, stdout=pipe, text=True
+    ) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        yield child
+        child.communicate("\n")
+
+
+def counters(process: int) -> dict[str, Any]:
+    done = subprocess.run(
+        [AGENT, "lazy", "--stats", str(process), "--json"], capture_output=True, text=True
+    )
+    if done.returncode == 3 and "denied" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+def test_counters_of_a_running_program_are_read() -> None:
+    with holder(LAZY_AFTER="1000s", DISCARD_AFTER="1000s") as child:
+        report = counters(child.pid)
+        text = subprocess.check_output([AGENT, "lazy", "--stats", str(child.pid)], text=True)
+    assert report["schema"] == "pagewise.lazy/1" and report["allocations"] >= 20
+    assert report["hot_pages"] + report["lazy_pages"] >= 20 * MIB // 4096
+    assert [line.split()[0] for line in text.splitlines()] == list(report)[3:]
+
+
+def test_idle_memory_is_given_back_without_a_call_of_the_program() -> None:
+    with holder(LAZY_AFTER="10ms", DISCARD_AFTER="20ms") as child:
+        for _ in range(600):
+            report = counters(child.pid)
+            if report["hot_pages"] + report["lazy_pages"] == 0:
+                break
+            time.sleep(0.1)
+        assert report["hot_pages"] + report["lazy_pages"] == 0
+        assert report["discarded_pages"] >= 20 * MIB // 4096
+
+
+def test_a_program_without_the_library_has_no_counters() -> None:
+    done = subprocess.run(
+        [AGENT, "lazy", "--stats", str(os.getpid())], capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    assert "not loaded" in done.stderr or "denied" in done.stderr
+
+
+EMPTY = "int main(void) { return 0; }"
+OWN_MALLOC = r"""
+#include <stddef.h>
+static char heap[1 << 20];
+static size_t used;
+void *malloc(size_t size)
+{
+    used += 16;
+    used += size / 16 * 16;
+    return heap + used - 16 - size / 16 * 16;
+}
+void free(void *pointer) { (void)pointer; }
+void *calloc(size_t count, size_t size) { return malloc(count * size); }
+void *realloc(void *pointer, size_t size) { (void)pointer; return malloc(size); }
+int main(void) { return malloc(100000) == NULL; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "options", "reason"),
+    [
+        ("static", EMPTY, ["-static"], "statically"),
+        ("own", OWN_MALLOC, ["-rdynamic", "-fno-builtin"], "own malloc"),
+        ("asan", EMPTY, ["-fsanitize=address"], "own malloc|sanitizer"),
+    ],
+)
+def test_it_stands_aside_and_says_why(
+    folder: Path, name: str, source: str, options: list[str], reason: str
+) -> None:
+    program = compiled(source, folder / name, *options)
+    command = [AGENT, "lazy", "--verbose", "--", program]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert any(word in done.stderr for word in reason.split("|")), done.stderr
+
+
+def test_knobs_that_make_no_sense_are_said_and_ignored(folder: Path) -> None:
+    program = compiled(EMPTY, folder / "empty")
+    ended, said = status(program, HOT_MAX="much")
+    assert ended == 0
+    assert said == "pagewise-lazy: HOT_MAX=much: expected a size such as 32MiB; ignored\n"
+    ended, said = status(program, SWITCH="off")
+    assert (ended, said) == (0, "pagewise-lazy: stands aside: PAGEWISE_LAZY_SWITCH is off\n")
+    settings = folder / "lazy.conf"
+    settings.write_text("# comment\nmode = guarded\nspeed = high\n")
+    _, said = status(program, FILE=str(settings))
+    assert said.startswith("pagewise-lazy: speed=high: expected a name of docs")
+
+
+def test_it_stands_aside_where_address_space_is_limited(folder: Path) -> None:
+    program = compiled(EMPTY, folder / "empty")
+    limit = f"ulimit -v {512 << 10}; exec {program}"
+    done = subprocess.run(
+        [
+            "sh",
+            "-c",
+            f"LD_PRELOAD={LIBRARY} PAGEWISE_LAZY_VERBOSE=on; export LD_PRELOAD "
+            f"PAGEWISE_LAZY_VERBOSE; {limit}",
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and "RLIMIT_AS" in done.stderr
+
+
+# Each frees something first, so that the arena is there when its address space goes.
+RETIRED = {
+    "a limit of address space": """
+import resource
+keep = bytearray(b"x" * (3 << 20))
+del x
+resource.setrlimit(resource.RLIMIT_AS, (1 << 29, resource.RLIM_INFINITY))
+""",
+    "mlockall": """
+import ctypes
+keep = bytearray(b"x" * (3 << 20))
+del x
+if ctypes.CDLL(None, use_errno=True).mlockall(3) != 0:
+    raise SystemExit(9)
+""",
+}
+
+
+@pytest.mark.parametrize("what", RETIRED)
+def test_its_address_space_goes_where_the_program_needs_that(what: str) -> None:
+    script = f"""
+x = bytearray(9 << 20)
+{RETIRED[what]}
+y = [bytearray(2 << 20) for _ in range(60)]
+y[7][5] = 1
+del y[:30]
+keep += b"y" * (5 << 20)
+assert keep[:3] == b"xxx" and keep[-1:] == b"y" and len(keep) == 8 << 20
+size, resident = (int(pages) * 4096 for pages in open("/proc/self/statm").read().split()[:2])
+assert size < 1 << 30, size
+assert resident < 1 << 29, resident
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=loaded(), capture_output=True, text=True
+    )
+    if done.returncode == 9:
+        pytest.skip("mlockall is not granted")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_memory_is_an_error_as_in_libc() -> None:
+    script = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+for function in (libc.malloc, libc.calloc, libc.memalign, libc.aligned_alloc, libc.pvalloc):
+    function.restype, function.argtypes = ctypes.c_void_p, [ctypes.c_size_t] * 2
+huge = (1 << 63) - 1
+assert libc.malloc(huge, 0) is None and ctypes.get_errno() == 12
+assert libc.calloc(huge, 4) is None and ctypes.get_errno() == 12
+assert libc.memalign(4096, huge) is None and ctypes.get_errno() == 12
+assert libc.pvalloc((1 << 64) - 1, 0) is None and ctypes.get_errno() == 12
+place = ctypes.c_void_p()
+assert libc.posix_memalign(ctypes.byref(place), 24, ctypes.c_size_t(1 << 20)) == 22
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=loaded(), capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", ["test_mmap", "test_threading", "test_subprocess"])
+def test_pythons_own_tests_pass(module: str, tmp_path: Path) -> None:
+    known = subprocess.run([sys.executable, "-c", f"import test.{module}"], capture_output=True)
+    if known.returncode != 0:
+        pytest.skip("this Python comes without its tests")
+    command = [sys.executable, "-m", "test", module]
+    options: dict[str, Any] = {"cwd": tmp_path, "capture_output": True, "text": True}
+    done = subprocess.run(command, env=loaded(), **options)
+    if done.returncode != 0 and subprocess.run(command, **options).returncode != 0:
+        pytest.skip(f"{module} fails here without the library, too")
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
+PROGRAMS = {
+    "git": 'git -C "$ROOT" log --stat -20',
+    "perl": "perl -e 'my $x = \"a\" x 20000000; $x =~ tr/a/b/; print length $x'",
+    "sqlite3": "sqlite3 :memory: 'create table t(x); with recursive c(i) as (select 1 union all "
+    "select i+1 from c where i < 50000) insert into t select hex(i*i) from c; "
+    "select count(*), sum(length(x)) from t order by 1;'",
+    "node": "node -e 'let a = []; for (let i = 0; i < 40; i++) { a.push(Buffer.alloc(1 << 20, i)); "
+    "if (a.length > 5) a.shift() } console.log(a[0][9])'",
+    "sort": "seq 1 300000 | sort -n -S 40M | cksum",
+    "xz": "seq 1 200000 | xz -T2 -c | cksum",
+    "java": "java -version",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("setting", ["fast", "guarded", "faithful"])
+def test_programs_write_the_same_bytes(name: str, setting: str) -> None:
+    if shutil.which(name) is None:
+        pytest.skip(f"needs {name}")
+    root = {"ROOT": str(CALLS.parents[1])}
+    command = ["sh", "-c", PROGRAMS[name]]
+    plain = subprocess.run(command, env={**os.environ, **root}, capture_output=True)
+    served = subprocess.run(
+        command, env={**loaded(**SETTINGS[setting]), **root}, capture_output=True
+    )
+    assert (served.returncode, served.stdout) == (plain.returncode, plain.stdout), served.stderr
