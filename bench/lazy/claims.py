@@ -40,8 +40,9 @@ def claims(summary: Summary) -> list[Claim]:
 
 def swipes(summary: Summary) -> Iterator[Claim]:
     """Traps with the browser profile, and what the anonymous pool alone does."""
-    for theirs, most in ((GLIBC, 0.10), (FIXED, 0.04), ("jemalloc", 0.04), ("scudo", 0.04)):
-        yield at_most(summary, WEBKIT, "traps a swipe", "browser thp", theirs, SWIPE_TRAPS, most)
+    for ours in ("browser", "browser thp"):
+        for theirs, most in ((GLIBC, 0.10), (FIXED, 0.04), ("jemalloc", 0.04), ("scudo", 0.04)):
+            yield at_most(summary, WEBKIT, "traps a swipe", ours, theirs, SWIPE_TRAPS, most)
     yield at_most(
         summary, WEBKIT, "traps a swipe (the paper)", "fast", FIXED, SWIPE_TRAPS, PAPER_FAULTS
     )
@@ -71,12 +72,13 @@ def identity(summary: Summary) -> Claim:
 
 def churn(summary: Summary) -> Iterator[Claim]:
     """CPU time and traps of large blocks."""
-    for theirs, most in ((GLIBC, 0.5), (FIXED, 0.2), ("scudo", 0.2)):
-        yield at_most(summary, ("churn", "malloc"), "CPU", "fast", theirs, CPU, most)
-    yield at_most(summary, ("churn", "calloc"), "CPU", "fast", "jemalloc", CPU, 0.27)
-    for program in ("malloc", "calloc"):
-        for theirs in (*MIMALLOCS, "tcmalloc"):
-            yield at_most(summary, ("churn", program), "CPU", "fast", theirs, CPU, 1.0)
+    for ours in ("fast", "thp"):
+        for theirs, most in ((GLIBC, 0.5), (FIXED, 0.2), ("scudo", 0.2)):
+            yield at_most(summary, ("churn", "malloc"), "CPU", ours, theirs, CPU, most)
+        yield at_most(summary, ("churn", "calloc"), "CPU", ours, "jemalloc", CPU, 0.27)
+        for program in ("malloc", "calloc"):
+            for theirs in (*MIMALLOCS, "tcmalloc"):
+                yield at_most(summary, ("churn", program), "CPU", ours, theirs, CPU, 1.0)
     yield at_most(summary, ("churn", "malloc"), "CPU", "guarded", GLIBC, CPU, 0.75)
     for program in ("malloc", "calloc"):
         yield nearest(summary, program)

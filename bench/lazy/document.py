@@ -22,8 +22,8 @@ ran in turn.
 - Resident memory is the kernel's count, pages that it may take at any time (MADV_FREE) included;
   "freed" is right after the work, "idle" {IDLE_S:g} s later without any call.
 - A swipe is 40 steps of a page that `bench/lazy/programs/page.py` draws, in WebKitGTK under Xvfb
-  without GPU. Response: from the wheel event sent to the display to the last frame that the view
-  has drawn. Traps, CPU and memory are the web process's.
+  without GPU, browser and display on one processor. Response: from the wheel event sent to the
+  display to the last frame that the view has drawn. Traps, CPU and memory are the web process's.
 - Time in faults: the processors' clock is sampled every 0.5 ms of busy time; a sample counts if the
   kernel's call chain handles a fault, by trap or by populating. Share: that time over the response
   time. A swipe has 1,000 to 3,000 samples of the web process, so one swipe's share is known to

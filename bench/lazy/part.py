@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
 from lazy.allocators import ALLOCATORS, Allocator
+from lazy.places import IDLE_S
 from lazy.running import Failed, Finish
 from lazy.store import Figures, Key, Run, Store, load
 
@@ -43,19 +46,34 @@ def run(part: Part, store: Store, chosen: Sequence[str], rounds: int) -> None:
 
 
 def run_round(part: Part, store: Store, names: Sequence[str], number: int) -> None:
-    """Starts each when the one before has worked; then waits for all that are idle."""
-    idle: list[tuple[Key, Finish]] = []
+    """Starts each when the one before has worked, and is idle; stores each when it is over."""
+    idle: deque[Idle] = deque()
     for program in part.programs:
         for name in names:
             key = (part.name, program, name, number)
             if key in store.keys:
                 continue
+            while idle and idle[0].due_s < time.monotonic():
+                idle.popleft().end(store)
             print(f"  {part.name} {program}: {name}", file=sys.stderr, flush=True)
             outcome = keep(store, key, partial(part.start, program, ALLOCATORS[name]))
             if callable(outcome):
-                idle.append((key, outcome))
-    for key, finish in idle:
-        keep(store, key, finish)
+                idle.append(Idle(key, outcome, time.monotonic() + IDLE_S))
+    for one in idle:
+        one.end(store)
+
+
+@dataclass(frozen=True)
+class Idle:
+    """A program that has worked and is idle for a while."""
+
+    key: Key
+    finish: Finish
+    due_s: float
+
+    def end(self, store: Store) -> None:
+        """Waits for it."""
+        keep(store, self.key, self.finish)
 
 
 def keep(store: Store, key: Key, act: Callable[[], Figures | Finish]) -> Figures | Finish:

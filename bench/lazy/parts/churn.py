@@ -14,4 +14,4 @@ def start_churn(program: str, allocator: Allocator) -> Finish:
     return start(allocator, [str(BINARIES / "churn"), program, str(BLOCKS), str(IDLE_S)])
 
 
-PART = Part("churn", ("malloc", "calloc"), start_churn, rounds=7)
+PART = Part("churn", ("malloc", "calloc"), start_churn, rounds=5)

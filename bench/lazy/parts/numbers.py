@@ -15,4 +15,4 @@ def start_numpy(_: str, allocator: Allocator) -> Finish:
     return start(allocator, command)
 
 
-PART = Part("numpy", ("numpy",), start_numpy, rounds=5)
+PART = Part("numpy", ("numpy",), start_numpy, rounds=3)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lazy.allocators import ALLOCATORS, GLIBC, Allocator
+from lazy.allocators import GLIBC, Allocator
 from lazy.part import Part
 from lazy.places import BINARIES
 from lazy.running import Failed, start
@@ -21,6 +21,7 @@ MIB = 1 << 20
 LIMIT_MIB, FREED_MIB, BURST_MIB = 200, 150, 160
 GROUP = Path(f"/sys/fs/cgroup/memory/pagewise-bench-{os.getpid()}")
 ENTER = ["sh", "-c", f'echo $$ > {GROUP}/cgroup.procs && exec "$@"', "sh"]
+ALL_SURVIVE = (GLIBC, "fast", "guarded", "faithful")
 ROUNDS, PEER_ROUNDS = 100, 10
 
 
@@ -49,10 +50,8 @@ def run_pressure(_: str, allocator: Allocator) -> Figures:
 
 
 def rounds_of(name: str, rounds: int) -> int:
-    """Ours and the one without a pool often, since all must survive; the others less."""
-    if name == GLIBC or ALLOCATORS[name].is_ours:
-        return rounds
-    return min(rounds, PEER_ROUNDS)
+    """Often where every run must survive, and for the one without a pool beside them."""
+    return rounds if name in ALL_SURVIVE else min(rounds, PEER_ROUNDS)
 
 
 PART = Part(
