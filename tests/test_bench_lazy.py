@@ -1,0 +1,110 @@
+"""The comparison of allocators: what it stores, resumes, counts and concludes."""
+
+import mmap
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from lazy.allocators import Allocator
+from lazy.claims import Claim, at_most
+from lazy.counters import Traps
+from lazy.document import document
+from lazy.part import Part, run
+from lazy.result import result
+from lazy.running import Failed, Finish
+from lazy.store import Figures, Run, Store, build_of
+from lazy.summary import Summary, field
+
+PAGES = 256
+
+
+def part(act: Callable[[str, str], Figures | Finish]) -> Part:
+    def start(program: str, allocator: Allocator) -> Figures | Finish:
+        return act(program, allocator.name)
+
+    return Part("churn", ("malloc",), start, rounds=2, allocators=("glibc", "fast"))
+
+
+def figures(cpu_s: float) -> Figures:
+    return {"traps": 100, "cpu_s": cpu_s, "peak_bytes": 9, "freed_bytes": 5, "idle_bytes": 2}
+
+
+def test_an_interrupted_comparison_goes_on_where_it_was(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def act(_: str, name: str) -> Figures:
+        if len(done) == 3:
+            raise KeyboardInterrupt
+        done.append(name)
+        return figures(1.0)
+
+    file = tmp_path / "runs.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        run(part(act), Store(file, "a build"), ("glibc", "fast"), 2)
+    done.clear()
+    run(part(act), Store(file, "a build"), ("glibc", "fast"), 2)
+    assert done == ["fast"]
+    assert len(Store(file, "a build").runs) == 4
+    assert Store(file, "another build").runs == []
+
+
+def test_a_failure_is_told_and_no_figure(tmp_path: Path) -> None:
+    def act(_: str, name: str) -> Figures | Finish:
+        if name == "fast":
+            raise Failed(-11, "")
+        return lambda: figures(1.0)
+
+    store = Store(tmp_path / "runs.jsonl", "a build")
+    run(part(act), store, ("glibc", "fast"), 1)
+    summary = Summary(store.runs)
+    assert summary.failure("churn", "malloc", "fast") == "status -11"
+    assert summary.spread("churn", "malloc", "fast", field("cpu_s")) is None
+    page = document(result(summary, "here"))
+    assert "| `fast` (failed: status -11) |" in page
+    assert "| `glibc` | 100 | 1,000 (1,000 to 1,000) |" in page
+
+
+@pytest.mark.parametrize(("ours", "is_reached"), [(0.4, True), (0.6, False)])
+def test_a_claim_is_judged_by_the_median_ratio(ours: float, is_reached: bool) -> None:
+    def claim(values: dict[str, list[float]]) -> Claim:
+        runs = [
+            Run("churn", "malloc", name, number, figures(value))
+            for name, rounds in values.items()
+            for number, value in enumerate(rounds)
+        ]
+        where = ("churn", "malloc")
+        return at_most(Summary(runs), where, "CPU", "fast", "glibc", field("cpu_s"), 0.5)
+
+    judged = claim({"glibc": [1.0, 2.0, 1.0], "fast": [ours, 2 * ours, 5.0]})
+    assert judged.is_reached is is_reached
+    assert judged.measured.startswith(f"**{ours}x**")
+    assert claim({"glibc": [1.0]}).is_reached is None
+
+
+def test_a_build_is_named_by_its_bytes(tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    absent = build_of([library])
+    library.write_bytes(b"one")
+    assert len({absent, build_of([library])}) == 2
+
+
+@pytest.fixture
+def traps() -> Traps:
+    try:
+        return Traps(os.getpid())
+    except OSError as error:
+        pytest.skip(f"no counter of page faults: {error}")
+
+
+def test_touched_pages_are_traps_and_populated_ones_are_not(traps: Traps) -> None:
+    def added(flags: int) -> int:
+        before = traps.count()
+        memory = mmap.mmap(-1, PAGES * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | flags)
+        memory.madvise(mmap.MADV_NOHUGEPAGE)
+        for page in range(PAGES):
+            memory[page * mmap.PAGESIZE] = 1
+        return traps.count() - before
+
+    assert added(mmap.MAP_ANONYMOUS) >= PAGES
+    assert added(mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE) < PAGES / 2
