@@ -66,9 +66,13 @@ pub fn find(command: &str) -> Option<PathBuf> {
 /// # Errors
 /// A file that cannot be read.
 pub fn unreached(program: &Path) -> Result<Option<Unreached>, Error> {
-    let bytes = beginning(program)?;
-    // An interpreter that is itself a script is one level that the kernel allows, and rare.
-    let program = interpreter(&bytes).unwrap_or_else(|| program.to_owned());
+    let mut program = program.to_owned();
+    for _ in 0..INTERPRETERS_MAX {
+        match interpreter(&beginning(&program)?) {
+            Some(next) => program = next,
+            None => break,
+        }
+    }
     if gains_rights(&program)? {
         return Ok(Some(Unreached::Privileged));
     }
@@ -126,15 +130,19 @@ fn beginning(program: &Path) -> Result<Vec<u8>, Error> {
     read().map_err(|error| Error::refused("read", program, error))
 }
 
-/// The program that a script names in its first line.
+/// An interpreter may be a script itself, as the kernel has it up to this depth.
+const INTERPRETERS_MAX: usize = 5;
+
+/// The program that a script names in its first line; with `env`, the first word that is no option
+/// of it and sets no variable.
 fn interpreter(bytes: &[u8]) -> Option<PathBuf> {
     let line = bytes.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
     let program = PathBuf::from(words.next()?);
-    match (program.file_name()?.to_str(), words.next()) {
-        (Some("env"), Some(command)) => find(command),
-        _ => Some(program),
+    if program.file_name()? != "env" {
+        return Some(program);
     }
+    words.find(|word| !word.starts_with('-') && !word.contains('=')).and_then(find)
 }
 
 /// Whether the kernel gives a program rights that its caller has not; root has them all.
@@ -167,8 +175,14 @@ mod tests {
         let script = format!("#!{} -e\n", shell.display());
         let (_folder, path) = file(script.as_bytes(), 0o755);
         assert_eq!(unreached(&path).unwrap(), None);
-        let (_folder, path) = file(b"#!/usr/bin/env sh\n", 0o755);
-        assert_eq!(unreached(&path).unwrap(), None);
+        for line in
+            ["#!/usr/bin/env sh\n", "#!/usr/bin/env -S sh -e\n", "#!/usr/bin/env -S A=b sh\n"]
+        {
+            let (_folder, path) = file(line.as_bytes(), 0o755);
+            assert_eq!(unreached(&path).unwrap(), None, "{line}");
+            let (_folder, path) = file(format!("#!{}\n", path.display()).as_bytes(), 0o755);
+            assert_eq!(unreached(&path).unwrap(), None, "a script that {line} runs");
+        }
     }
 
     #[test]
