@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lazy.places import AGENT, BINARIES, LIBRARIES, MIMALLOC, SCUDO
 
-HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
-MIDDLE_PAGE_KB = 64
-
-
-@contextmanager
-def middle_pages() -> Iterator[None]:
-    """Pages of 64 KiB for all anonymous memory of the machine, put back at the end."""
-    switch = HUGE_PAGES / f"hugepages-{MIDDLE_PAGE_KB}kB" / "enabled"
-    before = switch.read_text().split("[")[1].split("]")[0]
-    switch.write_text("always")
-    try:
-        yield
-    finally:
-        switch.write_text(before)
+MIDDLE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled")
 
 
 @dataclass(frozen=True)
@@ -36,8 +23,8 @@ class Allocator:
     variables: Mapping[str, str] = field(default_factory=dict)
     prefix: Sequence[str] = ()
     """Words before the command."""
-    machine: Callable[[], AbstractContextManager[None]] = nullcontext
-    """What is switched on the machine while the command runs."""
+    switch: Path | None = None
+    """A file of the machine that says `always` while the command works."""
 
     @property
     def is_ours(self) -> bool:
@@ -46,8 +33,21 @@ class Allocator:
 
     def absent(self) -> str | None:
         """What is missing to run it here, if anything is."""
-        needed = [*self.preload, *(Path(word) for word in self.prefix[:1])]
+        needed = [*self.preload, *map(Path, self.prefix[:1]), *filter(None, [self.switch])]
         return next((str(path) for path in needed if not path.exists()), None)
+
+    @contextmanager
+    def machine(self) -> Iterator[None]:
+        """Sets its switch, and puts it back."""
+        if self.switch is None:
+            yield
+            return
+        before = self.switch.read_text().split("[")[1].split("]")[0]
+        self.switch.write_text("always")
+        try:
+            yield
+        finally:
+            self.switch.write_text(before)
 
     def environment(self) -> dict[str, str]:
         """The environment for a command."""
@@ -91,8 +91,8 @@ ALLOCATORS = {
         ),
         Allocator(
             "glibc mTHP",
-            f"pages of {MIDDLE_PAGE_KB} KiB for all programs, by the kernel",
-            machine=middle_pages,
+            "pages of 64 KiB for all programs, by the kernel",
+            switch=MIDDLE_PAGES,
         ),
         Allocator("jemalloc", "5.3.0 of Debian", [LIBRARIES / "libjemalloc.so.2"]),
         Allocator("mimalloc 2.0", "2.0.9 of Debian", [LIBRARIES / "libmimalloc.so.2.0"]),
