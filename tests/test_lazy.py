@@ -308,6 +308,12 @@ keep = bytearray(b"x" * (3 << 20))
 del x
 resource.setrlimit(resource.RLIMIT_AS, (1 << 29, resource.RLIM_INFINITY))
 """,
+    "a limit by prlimit": """
+import resource
+keep = bytearray(b"x" * (3 << 20))
+del x
+resource.prlimit(0, resource.RLIMIT_AS, (1 << 29, resource.RLIM_INFINITY))
+""",
     "mlockall": """
 import ctypes
 keep = bytearray(b"x" * (3 << 20))

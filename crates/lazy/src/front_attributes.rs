@@ -108,15 +108,8 @@ unsafe extern "C" fn setrlimit(
     resource: libc::__rlimit_resource_t,
     limit: *const libc::rlimit,
 ) -> c_int {
-    // SAFETY: as the caller vouches; a limit that is null is the kernel's to refuse.
-    let is_finite =
-        unsafe { limit.as_ref() }.is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY);
-    if is_finite && [libc::RLIMIT_AS, libc::RLIMIT_DATA].contains(&resource) {
-        retire();
-    }
-    let none = std::ptr::null::<c_void>();
-    // SAFETY: as the caller vouches; 0 is this process.
-    unsafe { libc::syscall(libc::SYS_prlimit64, 0, resource, limit, none) as c_int }
+    // SAFETY: as the caller vouches.
+    unsafe { prlimit(0, resource, limit, std::ptr::null_mut()) }
 }
 
 /// # Safety
@@ -128,6 +121,40 @@ unsafe extern "C" fn setrlimit64(
 ) -> c_int {
     // SAFETY: as the caller vouches.
     unsafe { setrlimit(resource, limit) }
+}
+
+/// # Safety
+/// `new` and `old` point to a limit or are null.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn prlimit(
+    process: libc::pid_t,
+    resource: libc::__rlimit_resource_t,
+    new: *const libc::rlimit,
+    old: *mut libc::rlimit,
+) -> c_int {
+    // SAFETY: as the caller vouches.
+    let limit = unsafe { new.as_ref() };
+    let is_finite = limit.is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY);
+    // SAFETY: asks for a number.
+    let is_own = process == 0 || process == unsafe { libc::getpid() };
+    if is_finite && is_own && [libc::RLIMIT_AS, libc::RLIMIT_DATA].contains(&resource) {
+        retire();
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+}
+
+/// # Safety
+/// As of `prlimit`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn prlimit64(
+    process: libc::pid_t,
+    resource: libc::__rlimit_resource_t,
+    new: *const libc::rlimit,
+    old: *mut libc::rlimit,
+) -> c_int {
+    // SAFETY: as the caller vouches.
+    unsafe { prlimit(process, resource, new, old) }
 }
 
 fn taint<T>(address: *const T, length: usize) {
