@@ -244,7 +244,7 @@ def test_allocators_are_compared_by_traps_memory_and_one_swipe(tmp_path: Path) -
         "pagewise": [("glibc", None), ("fast", 900.0)],
     }
     assert [series.name for series in memory.views[0].series] == ["peak", "after the work", "idle"]
-    assert [series.is_reference for series in timeline.views[0].series] == [True, False]
+    assert [series.name for series in timeline.views[0].series] == ["glibc", "fast"]
     verdicts = [row[-1] for row in panel.tables[0].rows]
     assert verdicts == ["holds", "does not hold", "not measured"]
     page = pw.report([bench], tmp_path / "page.html")

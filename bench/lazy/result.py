@@ -7,7 +7,7 @@ from dataclasses import asdict
 from statistics import median
 from typing import Any
 
-from lazy.allocators import ALLOCATORS, Allocator
+from lazy.allocators import ALLOCATORS, FIXED, GLIBC, Allocator
 from lazy.claims import FAULT_SHARE, RESPONSE, SWIPE_TRAPS, WEBKIT, claims
 from lazy.parts import PARTS
 from lazy.summary import Measure, Summary, field, of_swipes
@@ -20,6 +20,8 @@ PROGRAMS = (
     ("programs", "ffmpeg"),
     WEBKIT,
 )
+DRAWN = (GLIBC, FIXED, "fast", "browser")
+"""Allocators whose swipe is drawn frame by frame: before and after."""
 MEASURES: dict[str, Measure] = {
     name: field(name) for name in ("traps", "cpu_s", "peak_bytes", "freed_bytes", "idle_bytes")
 }
@@ -99,6 +101,6 @@ def forks(summary: Summary) -> Iterator[dict[str, Any]]:
 
 def timelines(summary: Summary) -> Iterator[dict[str, Any]]:
     """Seconds since the input event, and traps so far, at each frame of one swipe."""
-    for allocator in measured(summary, *WEBKIT):
-        for session in summary.figures(*WEBKIT, allocator.name)[:1]:
-            yield {"allocator": allocator.name, "frames": session["timeline"]["timeline"]}
+    for name in DRAWN:
+        for session in summary.figures(*WEBKIT, name)[:1]:
+            yield {"allocator": name, "frames": session["timeline"]["timeline"]}

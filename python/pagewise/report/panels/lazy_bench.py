@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
@@ -61,7 +61,7 @@ def panel(inputs: Inputs) -> Panel | None:
             "One swipe, frame by frame: traps since the input event",
             Axis("time", "seconds", low=0),
             Axis("traps", low=0),
-            [View("", list(timelines(bench)))],
+            [View("", [Series(one["allocator"], one["frames"]) for one in bench["timelines"]])],
         ),
     ]
     tables = [
@@ -112,14 +112,6 @@ def memory_bars(rows: Sequence[Result]) -> list[Series]:
         for name, label in MEMORY.items()
         if any(typical(row, name) is not None for row in rows)
     ]
-
-
-def timelines(bench: Result) -> Iterator[Series]:
-    """A line for each allocator; those of others are references."""
-    ours = {row["allocator"] for row in bench["rows"] if row["is_ours"]}
-    for timeline in bench["timelines"]:
-        name = timeline["allocator"]
-        yield Series(name, timeline["frames"], is_reference=name not in ours)
 
 
 def rows(bench: Result) -> list[Sequence[Cell]]:
