@@ -27,6 +27,7 @@ MAY_DEPEND_ON = {
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
     "launch": {"types", "trace", "linux", "recorder"},
+    "allocations": set(),
     "agent": {"types", "trace", "linux", "recorder", "launch"},
 }
 
@@ -37,6 +38,7 @@ UNSAFE_ALLOWED = (
     "crates/trace/src/renumber",
     "crates/linux/",
     "crates/lazy/",
+    "crates/allocations/",
 )
 
 
@@ -186,6 +188,7 @@ CATALOGS = {
     "reference-formats": ("docs/formats.md", _core.reference_formats),
     "policies": ("docs/analyses.md", _core.policies),
     "architectures": ("docs/architectures.md", _core.architectures),
+    "allocators": ("docs/allocations.md", _core.allocators),
     "devices": ("docs/devices.md", _core.devices),
 }
 

@@ -1,5 +1,6 @@
 //! PyO3 conversions: the Python module `pagewise._core`. Holds no rule of the domain.
 
+mod allocations;
 mod arrow_stream;
 mod cache_questions;
 mod errors;
@@ -19,6 +20,8 @@ use pyo3::prelude::*;
 mod _core {
     use super::*;
 
+    #[pymodule_export]
+    use super::allocations::{allocations_info, allocators, is_allocations, replay_allocations};
     #[pymodule_export]
     use super::arrow_stream::ArrowStream;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! A live kernel to a recording. It knows how events are got and written; it must not know what they
 //! mean, which crates/trace decides when the recording is imported.
 
+pub mod allocations;
 mod backend;
 mod batch;
 #[cfg_attr(not(feature = "bpf"), path = "no_bpf.rs")]

@@ -1,6 +1,7 @@
 //! The virtual device: replays recorded events against policies and storage.
 
 mod accesses;
+pub mod alloc;
 pub mod analysis;
 pub mod devices;
 mod error;

@@ -1,5 +1,6 @@
 //! Naive reference models and generators, for tests only.
 
+pub mod allocations;
 pub mod eviction;
 pub mod generate;
 pub mod references;

@@ -1,5 +1,6 @@
 //! Bytes to events: foreign recordings, and the pagewise trace file.
 
+pub mod allocations;
 mod binary;
 mod error;
 mod files;

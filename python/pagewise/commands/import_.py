@@ -20,6 +20,8 @@ EXAMPLES = (
     "pagewise import lackey.txt -o program.pwf --as refs",
 )
 REFERENCES = "refs"
+KEPT = ("events", "references", "pages")
+"""What losses are set against, by what was read."""
 As: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -154,7 +156,8 @@ def pairs(counts: Any) -> list[tuple[str, int]]:
 def check_losses(result: dict[str, Any], limit: float | None, path: str) -> None:
     """Raises DataLost when more than ``limit`` of the records was lost."""
     lost = sum(loss["count"] for loss in result["losses"])
-    share = lost / max(1, lost + result.get("events", result.get("references", 0)))
+    kept = next((result[name] for name in KEPT if name in result), 0)
+    share = lost / max(1, lost + kept)
     if limit is not None and share > limit:
         raise DataLost(
             f"{path}: {format_count(lost)} records lost, {format_share(share)} of all; "

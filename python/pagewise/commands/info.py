@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pagewise.allocations import allocations_info, is_allocations
+from pagewise.commands import allocations
 from pagewise.commands.import_ import check_losses, disorder, pairs, reject_lines
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.commands.references import info_summary
@@ -38,6 +40,15 @@ def run(
             show_json(told)
         else:
             show(facts(info_summary(told)))
+        return
+    if is_allocations(trace):
+        with watched("reading") as progress:
+            told = allocations_info(trace, progress=progress)
+        if json:
+            show_json(told)
+        else:
+            show(facts(allocations.info_summary(told)))
+        check_losses(told, limit, trace)
         return
     with watched("reading") as progress:
         result = opened(trace, format, as_, map_).info(progress=progress)

@@ -12,7 +12,7 @@ from pagewise.commands.options import Json
 from pagewise.errors import UsageError
 from pagewise.terminal import figures, show, show_json
 
-FAMILIES = ("formats", "reference-formats", "policies", "architectures", "devices")
+FAMILIES = ("formats", "reference-formats", "policies", "architectures", "allocators", "devices")
 EXAMPLES = ("pagewise list architectures",)
 
 
@@ -20,14 +20,14 @@ def run(
     family: Annotated[
         str | None,
         typer.Argument(
-            metavar="[formats|reference-formats|policies|architectures|devices]",
+            metavar="[formats|reference-formats|policies|architectures|allocators|devices]",
             help="What to list; default: all.",
             show_default=False,
         ),
     ] = None,
     json: Json = False,
 ) -> None:
-    """List the formats, policies, architectures and devices that commands accept by name."""
+    """List everything that commands accept by name: formats, policies, devices and the like."""
     if family is not None and family not in FAMILIES:
         raise UsageError(f"nothing to list under {family!r}", hint=f"one of {', '.join(FAMILIES)}")
     catalog = {name: rows(name) for name in FAMILIES if family in (None, name)}
@@ -46,6 +46,7 @@ def rows(family: str) -> list[dict[str, Any]]:
         "reference-formats": _core.reference_formats,
         "policies": _core.policies,
         "architectures": _core.architectures,
+        "allocators": _core.allocators,
         "devices": _core.devices,
     }
     result: list[dict[str, Any]] = json_module.loads(listing[family]())

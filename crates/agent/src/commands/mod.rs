@@ -6,3 +6,4 @@ pub mod launch;
 pub mod lazy;
 pub mod manual;
 pub mod record;
+mod record_allocations;

@@ -1,5 +1,6 @@
 //! `pagewise-agent record`: a live kernel to a recording.
 
+use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode};
@@ -13,6 +14,7 @@ use recorder::sources::{self, Source};
 use recorder::{BackendChoice, Filter, Options, Outcome, Stop};
 use serde_json::json;
 
+use super::record_allocations;
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
@@ -24,7 +26,8 @@ Without --swap, --faults and the like: swap, faults and launches.
 
 Examples:
   pagewise-agent record -o work.pgr --for 60s
-  pagewise-agent record -o build.pgr --files -- make -j4")]
+  pagewise-agent record -o build.pgr --files -- make -j4
+  pagewise-agent record -o blur.pgr --allocations -- convert a.jpg -blur 9x9 b.png")]
 pub struct Arguments {
     /// Pages that leave memory, and what swap devices read and write.
     #[arg(long)]
@@ -44,6 +47,15 @@ pub struct Arguments {
     /// Processes that begin, change their program and end.
     #[arg(long)]
     launches: bool,
+    /// Instead of those: what COMMAND and its children allocate from 64 KiB on, and which pages of it
+    /// they touch. Needs no rights.
+    #[arg(long, conflicts_with_all = [
+        "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer",
+    ])]
+    pub allocations: bool,
+    /// Make the recording of what a killed `record --allocations` left in this folder.
+    #[arg(long, value_name = "FOLDER", requires = "allocations", conflicts_with = "command")]
+    pub recover: Option<PathBuf>,
     /// Only this memory cgroup and those below it.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
@@ -61,13 +73,13 @@ pub struct Arguments {
     buffer: u32,
     /// Print one JSON object at the end; what COMMAND prints goes to standard error then.
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     /// Where the recording goes; it must not exist.
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    pub output: PathBuf,
     /// A command to run meanwhile; its end ends the recording, which passes its status on.
     #[arg(last = true, value_name = "COMMAND")]
-    command: Vec<String>,
+    pub command: Vec<String>,
 }
 
 /// A way to hear the kernel, on the command line.
@@ -81,11 +93,14 @@ enum BackendName {
 
 pub fn run(arguments: Arguments) -> crate::Outcome {
     let root = Root::system();
-    let options = options(&root, &arguments)?;
     let interrupt = Interrupt::listen()
         .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
     let mut ending = Ending::new(&arguments, interrupt.clone());
-    let outcome = recorder::record(&root, &options, &mut ending)?;
+    let outcome = if arguments.allocations {
+        record_allocations::record(&root, &arguments, &mut ending)?
+    } else {
+        recorder::record(&root, &options(&root, &arguments)?, &mut ending)?
+    };
     match arguments.json {
         true => print(report(&arguments, &outcome))?,
         false => tell(&arguments, &outcome),
@@ -94,7 +109,10 @@ pub fn run(arguments: Arguments) -> crate::Outcome {
         return Err(Exit::Refused(failure));
     }
     if outcome.is_lossy() {
-        say("more than 0.1 % was lost: give a larger --buffer");
+        say(match arguments.allocations {
+            true => "more than 0.1 % was lost: the disk of the recording had no room",
+            false => "more than 0.1 % was lost: give a larger --buffer",
+        });
         return Ok(ExitCode::from(DATA_LOST));
     }
     Ok(match outcome.exit_status {
@@ -176,9 +194,11 @@ fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
 }
 
 /// What ends the recording: a signal, its time, or its command.
-struct Ending {
+pub struct Ending {
     interrupt: Interrupt,
     command: Vec<String>,
+    /// Variables that the command gets beside its own.
+    pub environment: Vec<(&'static str, OsString)>,
     /// Whether standard output is kept from the command.
     is_json: bool,
     child: Option<Child>,
@@ -192,6 +212,7 @@ impl Ending {
         Ending {
             interrupt,
             command: arguments.command.clone(),
+            environment: Vec::new(),
             is_json: arguments.json,
             child: None,
             is_passed_on: false,
@@ -206,6 +227,7 @@ impl Stop for Ending {
         self.deadline = self.duration.and_then(|duration| Instant::now().checked_add(duration));
         if let Some((program, rest)) = self.command.split_first() {
             let mut command = Command::new(program);
+            command.envs(self.environment.iter().map(|(name, value)| (name, value)));
             if self.is_json {
                 command.stdout(std::io::stderr());
             }

@@ -185,6 +185,12 @@ pub(super) fn see(raw: &recording::Record, ledger: &mut Ledger) {
         kind::BLOCK => b"block_read",
         kind::KILL if raw.flags & flag::OOM_KILL != 0 => b"oom_kill",
         kind::KILL => b"kill",
+        kind::ALLOCATE => b"allocate",
+        kind::FREE => b"free",
+        kind::DISCARD => b"discard",
+        kind::TOUCHED => b"touched",
+        kind::SMALL => b"small_allocations",
+        kind::USAGE => b"usage",
         other => return ledger.see(format!("kind_{other}").as_bytes(), 1),
     };
     let is_of_pages = raw.kind <= kind::FILE_ADDED || raw.kind == kind::FILE_DROPPED;

@@ -112,6 +112,20 @@ pub mod kind {
     pub const BLOCK: u8 = 10;
     /// `process` was told to die by `auxiliary`.
     pub const KILL: u8 = 11;
+    /// Thread `auxiliary` was given `object` bytes at byte `address`.
+    pub const ALLOCATE: u8 = 12;
+    /// It gives `object` bytes at `address` back, of which `device` pages were touched. Those that
+    /// have no `TOUCHED` record are the first ones.
+    pub const FREE: u8 = 13;
+    /// The contents of `object` bytes at `address` are not needed; touched pages as for `FREE`.
+    pub const DISCARD: u8 = 14;
+    /// `object` bytes at `address` were touched, of what the thread frees or discards next.
+    pub const TOUCHED: u8 = 15;
+    /// `device` allocations of less than 64 KiB, `object` bytes together, since the one before.
+    pub const SMALL: u8 = 16;
+    /// At its end the process had used `address` ns in user and `object` ns in kernel mode, and had
+    /// `device` minor and `auxiliary` major faults.
+    pub const USAGE: u8 = 17;
 }
 
 /// The bits of `Record::flags`; each belongs to the kind named.
@@ -132,6 +146,20 @@ pub mod flag {
     pub const IS_OTHER: u8 = 2;
     /// `KILL`: the kernel's out-of-memory killer chose the process.
     pub const OOM_KILL: u8 = 1;
+    /// `ALLOCATE`: the memory must read as zero.
+    pub const ZEROED: u8 = 1;
+    /// `ALLOCATE`, `FREE`: by mmap and munmap, not by malloc and free.
+    pub const MAPPED: u8 = 2;
+    /// `FREE`: the touched pages go to the block that the thread is given next; `ALLOCATE`: that one.
+    pub const RESIZED: u8 = 4;
+    /// `FREE`, `DISCARD`: the kernel did not say which pages were touched.
+    pub const UNKNOWN: u8 = 8;
+    /// `DISCARD`: the kernel may take the pages when it needs them (MADV_FREE).
+    pub const LAZY: u8 = 16;
+    /// `FREE`: the process ends and still holds the block.
+    pub const AT_END: u8 = 32;
+    /// `ALLOCATE`: in the heap, on pages that other blocks may have touched.
+    pub const IN_HEAP: u8 = 64;
 }
 
 #[cfg(test)]

@@ -1,0 +1,73 @@
+//! Recordings of allocations: what they hold, and replays of their history. Questions and answers are
+//! JSON text.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sim::alloc::{self, ALLOCATORS, Options, Row};
+
+use crate::errors::{detached, usage};
+
+/// A replay as Python writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    allocator: String,
+    #[serde(default)]
+    budget_pages: Option<u64>,
+    #[serde(default)]
+    hears_pressure: bool,
+}
+
+/// Whether a file is a recording of allocations; false also where it cannot be read.
+#[pyfunction]
+pub fn is_allocations(py: Python<'_>, path: PathBuf) -> bool {
+    py.detach(|| trace::allocations::is_allocations(&path))
+}
+
+/// What a recording of allocations holds, as JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, *, progress=None))]
+pub fn allocations_info(
+    py: Python<'_>,
+    path: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let history = detached(py, progress, |progress| trace::allocations::read(&path, progress))?;
+    Ok(json!(trace::allocations::info(&history)).to_string())
+}
+
+/// Replays a recording once per request, on all cores; returns the outcomes in order as JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, requests, *, progress=None))]
+pub fn replay_allocations(
+    py: Python<'_>,
+    path: PathBuf,
+    requests: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let wanted: Vec<Wanted> =
+        serde_json::from_str(requests).map_err(|error| usage(py, &format!("requests: {error}")))?;
+    let runs = wanted.into_iter().map(|wanted| {
+        let row = alloc::find(&wanted.allocator)
+            .ok_or_else(|| usage(py, &format!("no such allocator: {}", wanted.allocator)))?;
+        let Wanted { budget_pages, hears_pressure, .. } = wanted;
+        Ok((row, Options { budget_pages, hears_pressure }))
+    });
+    let runs = runs.collect::<PyResult<Vec<(&Row, Options)>>>()?;
+    let outcomes = detached(py, progress, |progress| {
+        let history = trace::allocations::read(&path, progress)?;
+        Ok::<_, trace::Error>(alloc::replay_all(&history, &runs))
+    })?;
+    Ok(json!(outcomes).to_string())
+}
+
+/// The allocators that a recording can be replayed against, as JSON text.
+#[pyfunction]
+pub fn allocators() -> String {
+    let rows = ALLOCATORS.iter();
+    let rows = rows.map(|row| json!({ "name": row.name, "summary": row.summary }));
+    Value::from(rows.collect::<Vec<_>>()).to_string()
+}

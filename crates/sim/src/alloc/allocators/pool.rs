@@ -1,0 +1,208 @@
+//! Pools of freed spans under `policy::retention`, the object that the preload library drives: the
+//! paper's (S3.4) and ours. Best fit, split, merged with neighbours of the same class.
+//!
+//! The paper's pool lies in the kernel: its calls stay, every page handed out reads as zero, what a
+//! miss maps is filled at once, and so are holes. Ours lies in the program, fills nothing, and clears
+//! only what must read as zero.
+
+use policy::retention::{Action, Entry, Retention, Rules, Span, hot_bytes_for};
+use types::Nanos;
+
+use super::{Allocator, Held, Placed, Row, Wanted};
+use crate::alloc::kernel::Kernel;
+use crate::alloc::spans::{Class, FreeSpan, Spans};
+
+pub const PAPER: Row = Row {
+    name: "paper",
+    summary: "S3's pool in the kernel: kept until memory is short, cleared at reuse, misses premapped",
+    build: |_| Box::new(Pool::new(Rules::paper(), Some(u32::MAX))),
+};
+
+pub const CAPPED: Row = Row {
+    name: "paper-capped",
+    summary: "S3's pool that premaps at most the first MiB of a block",
+    build: |_| Box::new(Pool::new(Rules::paper(), Some(PREMAP_PAGES_MAX))),
+};
+
+pub const DECAY: Row = Row {
+    name: "lazy",
+    summary: "our preload library: up to 32 MiB hot, lazily freed after 1 s, discarded after 5 s",
+    build: |memory| Box::new(Pool::new(Rules::decay(hot_bytes_for(memory)), None)),
+};
+
+/// S3.4, practical: 1 MiB.
+const PREMAP_PAGES_MAX: u32 = 256;
+
+/// More than this is not cleared but discarded: 4 MiB.
+const ZERO_PAGES_MAX: u32 = 1024;
+
+/// Address space that our library reserves by one call: 1 GiB.
+const CHUNK_PAGES: u64 = 1 << 18;
+
+pub struct Pool {
+    retention: Retention,
+    entries: Vec<Entry>,
+    spans: Spans,
+    /// Pages of a block that are filled when it is given; none: the pool is in the program.
+    premap_pages: Option<u32>,
+    /// Address space that our library took so far.
+    reserved_pages: u64,
+}
+
+impl Pool {
+    fn new(rules: Rules, premap_pages: Option<u32>) -> Pool {
+        Pool {
+            retention: Retention::new(rules),
+            entries: Vec::new(),
+            spans: Spans::default(),
+            premap_pages,
+            reserved_pages: 0,
+        }
+    }
+
+    fn is_in_kernel(&self) -> bool {
+        self.premap_pages.is_some()
+    }
+
+    fn insert(&mut self, span: FreeSpan) -> u32 {
+        let number = self.spans.insert(span);
+        self.entries.resize(self.spans.numbers(), Entry::default());
+        number
+    }
+
+    /// Takes a span out of everything.
+    fn remove(&mut self, number: u32) -> Option<FreeSpan> {
+        self.retention.take(&mut self.entries, Span(number));
+        self.spans.remove(number)
+    }
+
+    /// Takes the front of a span; the rest stays at its age.
+    fn cut(&mut self, number: u32, pages: u32) -> Option<FreeSpan> {
+        let span = self.spans.get(number)?;
+        let rest = span.pages.saturating_sub(pages);
+        if rest == 0 {
+            return self.remove(number);
+        }
+        let place = self.insert(FreeSpan { first: span.first + pages, pages: rest, ..span });
+        self.retention.replace(&mut self.entries, Span(number), Span(place), rest);
+        self.spans.remove(number);
+        Some(FreeSpan { pages, ..span })
+    }
+
+    /// Adds a span, merged with neighbours of its class, which become as young as it is.
+    fn add(&mut self, mut span: FreeSpan, now: u64) {
+        for number in
+            self.spans.neighbours(span.first, span.pages, span.class).into_iter().flatten()
+        {
+            if let Some(other) = self.remove(number) {
+                span.first = span.first.min(other.first);
+                span.pages += other.pages;
+            }
+        }
+        let number = self.insert(span);
+        if span.class != Class::Clean {
+            let now = Nanos(now as i64);
+            self.retention.deposit(&mut self.entries, Span(number), span.pages, now);
+        }
+    }
+
+    /// What the rules demand by now.
+    fn act(&mut self, kernel: &mut Kernel<'_>) {
+        let now = Nanos(kernel.now as i64);
+        while let Some(action) = self.retention.next_action(&mut self.entries, now) {
+            match action {
+                Action::LazilyFree(Span(number)) => {
+                    let Some(span) = self.spans.get(number) else { continue };
+                    match self.is_in_kernel() {
+                        true => kernel.make_lazy(span.first, span.pages),
+                        false => kernel.lazily_free(span.first, span.pages),
+                    }
+                    self.spans.set_class(number, Class::Lazy);
+                }
+                Action::Discard(Span(number)) => {
+                    let Some(span) = self.spans.remove(number) else { continue };
+                    kernel.discard(span.first, span.pages);
+                    self.add(FreeSpan { class: Class::Clean, ..span }, kernel.now);
+                }
+            }
+        }
+    }
+
+    /// A span with so many pages, from the pool if there is one.
+    fn take(&mut self, pages: u32, kernel: &mut Kernel<'_>) -> FreeSpan {
+        if let Some(span) = self.spans.best(pages).and_then(|number| self.cut(number, pages)) {
+            return span;
+        }
+        let before = self.reserved_pages.div_ceil(CHUNK_PAGES);
+        self.reserved_pages += u64::from(pages);
+        if !self.is_in_kernel() {
+            kernel.counts.calls += self.reserved_pages.div_ceil(CHUNK_PAGES) - before;
+        }
+        FreeSpan { first: kernel.space.reserve(pages), pages, class: Class::Clean }
+    }
+
+    fn clear(&self, span: FreeSpan, kernel: &mut Kernel<'_>) {
+        let zeroed = if self.is_in_kernel() { span.pages } else { span.pages.min(ZERO_PAGES_MAX) };
+        kernel.zero(span.first, zeroed);
+        let (first, pages) = (span.first + zeroed, span.pages - zeroed);
+        if kernel.resident(first, pages) > 0 {
+            kernel.discard(first, pages);
+        }
+    }
+}
+
+impl Allocator for Pool {
+    fn allocate(&mut self, wanted: Wanted, kernel: &mut Kernel<'_>) -> Placed {
+        self.act(kernel);
+        let span = self.take(wanted.pages, kernel);
+        if self.is_in_kernel() {
+            kernel.counts.calls += 1;
+        }
+        if (self.is_in_kernel() || wanted.is_zeroed) && span.class != Class::Clean {
+            self.clear(span, kernel);
+        }
+        let premapped = self.premap_pages.unwrap_or(0).min(wanted.pages);
+        Placed { first: span.first, populated_pages: premapped }
+    }
+
+    fn free(&mut self, held: Held, kernel: &mut Kernel<'_>) {
+        if self.is_in_kernel() {
+            kernel.counts.calls += 1;
+            // What the kernel may take is known to it at once, so that merging keeps it.
+            kernel.make_lazy(held.first, held.pages);
+        }
+        let class = if self.is_in_kernel() { Class::Lazy } else { Class::Hot };
+        self.add(FreeSpan { first: held.first, pages: held.pages, class }, kernel.now);
+        self.act(kernel);
+    }
+
+    /// The pages move to address space without frames; the old place is clean then.
+    fn resize(&mut self, held: Held, wanted: Wanted, kernel: &mut Kernel<'_>) -> Option<u32> {
+        let clean = self.spans.best_of(Class::Clean, wanted.pages);
+        let first = match clean.and_then(|number| self.cut(number, wanted.pages)) {
+            Some(span) => span.first,
+            None => kernel.space.reserve(wanted.pages),
+        };
+        let kept = held.pages.min(wanted.pages);
+        kernel.move_pages(held.first, first, kept);
+        if kernel.resident(held.first + kept, held.pages - kept) > 0 {
+            kernel.discard(held.first + kept, held.pages - kept);
+        }
+        self.add(
+            FreeSpan { first: held.first, pages: held.pages, class: Class::Clean },
+            kernel.now,
+        );
+        Some(first)
+    }
+
+    fn pass_time(&mut self, kernel: &mut Kernel<'_>) {
+        self.act(kernel);
+    }
+
+    fn pressure(&mut self, kernel: &mut Kernel<'_>) {
+        if !self.is_in_kernel() {
+            self.retention.pressure(Nanos(kernel.now as i64));
+            self.act(kernel);
+        }
+    }
+}

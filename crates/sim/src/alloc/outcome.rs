@@ -1,0 +1,57 @@
+//! What a replay counts. Pages are of 4 KiB.
+
+use serde::Serialize;
+
+/// Work of the kernel and of the allocator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Touches of a page without a frame.
+    pub faults: u64,
+    /// Pages that the kernel filled ahead of their touch, without a fault.
+    pub pages_populated: u64,
+    /// Pages that the allocator, or the paper's kernel at reuse, cleared.
+    pub pages_zeroed: u64,
+    /// Touches of a page that was lazily freed and still had its frame.
+    pub lazy_touches: u64,
+    /// System calls that map, unmap, resize or advise.
+    pub calls: u64,
+    /// Frames that the kernel took from lazily freed pages because memory was short.
+    pub pages_reclaimed: u64,
+    /// Processes killed because nothing was left to take.
+    pub kills: u64,
+    /// Most frames that no block had while a process was killed.
+    pub pages_pooled_at_kill: u64,
+}
+
+/// Memory at one instant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct InUse {
+    /// Nanoseconds since the recording began.
+    pub time_ns: u64,
+    /// Frames in use.
+    pub pages_resident: u64,
+    /// Frames of blocks that the program had.
+    pub pages_live: u64,
+}
+
+/// What one allocator does with one history.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Outcome {
+    /// Its name in the catalog.
+    pub allocator: String,
+    /// Frames that there are; none: as many as are wanted.
+    pub budget_pages: Option<u64>,
+    /// Work.
+    pub counts: Counts,
+    /// Most frames in use.
+    pub pages_resident_max: u64,
+    /// Most frames of blocks that the program had.
+    pub pages_live_max: u64,
+    /// Frames in use after five idle seconds behind the last step before a process ended, and those
+    /// of its blocks; both summed over the processes that came so far.
+    pub pages_resident_idle: u64,
+    /// See `pages_resident_idle`.
+    pub pages_live_idle: u64,
+    /// The largest memory in use in each of some hundred equal parts of the time.
+    pub timeline: Vec<InUse>,
+}

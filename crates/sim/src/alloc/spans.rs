@@ -1,0 +1,94 @@
+//! Free spans of a pool, each in one class, numbered so that a policy can name them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How a free span is held; the fits of earlier classes are taken first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Class {
+    /// With its frames.
+    Hot,
+    /// The kernel may take its frames.
+    Lazy,
+    /// Without frames.
+    Clean,
+}
+
+const CLASSES: [Class; 3] = [Class::Hot, Class::Lazy, Class::Clean];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FreeSpan {
+    pub first: u32,
+    pub pages: u32,
+    pub class: Class,
+}
+
+/// Every span is in `by_place` and, by its class, in one of `by_length`.
+#[derive(Debug, Default)]
+pub(super) struct Spans {
+    spans: Vec<Option<FreeSpan>>,
+    unused: Vec<u32>,
+    by_place: BTreeMap<u32, u32>,
+    /// Pages, first page and number.
+    by_length: [BTreeSet<(u32, u32, u32)>; 3],
+}
+
+impl Spans {
+    pub fn insert(&mut self, span: FreeSpan) -> u32 {
+        let number = self.unused.pop().unwrap_or_else(|| {
+            self.spans.push(None);
+            self.spans.len() as u32 - 1
+        });
+        self.spans[number as usize] = Some(span);
+        self.by_place.insert(span.first, number);
+        self.by_length[span.class as usize].insert((span.pages, span.first, number));
+        number
+    }
+
+    pub fn remove(&mut self, number: u32) -> Option<FreeSpan> {
+        let span = self.spans.get_mut(number as usize)?.take()?;
+        self.by_place.remove(&span.first);
+        self.by_length[span.class as usize].remove(&(span.pages, span.first, number));
+        self.unused.push(number);
+        Some(span)
+    }
+
+    pub fn get(&self, number: u32) -> Option<FreeSpan> {
+        self.spans.get(number as usize).copied().flatten()
+    }
+
+    /// Puts a span that keeps its number into another class.
+    pub fn set_class(&mut self, number: u32, class: Class) {
+        if let Some(Some(span)) = self.spans.get_mut(number as usize) {
+            self.by_length[span.class as usize].remove(&(span.pages, span.first, number));
+            span.class = class;
+            self.by_length[class as usize].insert((span.pages, span.first, number));
+        }
+    }
+
+    /// How many numbers are in use or were.
+    pub fn numbers(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// The shortest span of the first class that has one with so many pages.
+    pub fn best(&self, pages: u32) -> Option<u32> {
+        CLASSES.iter().find_map(|&class| self.best_of(class, pages))
+    }
+
+    pub fn best_of(&self, class: Class, pages: u32) -> Option<u32> {
+        let fits = self.by_length[class as usize].range((pages, 0, 0)..);
+        fits.map(|&(_, _, number)| number).next()
+    }
+
+    /// The spans of a class that touch a range, before and behind it.
+    pub fn neighbours(&self, first: u32, pages: u32, class: Class) -> [Option<u32>; 2] {
+        let before = self.by_place.range(..first).next_back().map(|(_, &number)| number);
+        let behind = self.by_place.get(&(first + pages)).copied();
+        let is_neighbour = |&number: &u32| {
+            self.get(number).is_some_and(|span| {
+                span.class == class && (span.first > first || span.first + span.pages == first)
+            })
+        };
+        [before.filter(is_neighbour), behind.filter(is_neighbour)]
+    }
+}

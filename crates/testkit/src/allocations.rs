@@ -1,0 +1,289 @@
+//! The naive model of pools of freed spans: lists that are searched from their beginning, one process,
+//! one byte per page. S3.4's pool in the kernel, ours in the program, and none.
+
+/// What a program does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It is given a block of so many pages and touches some of them.
+    Allocate {
+        /// How many.
+        pages: u32,
+        /// Whether they must read as zero.
+        is_zeroed: bool,
+        /// Which it touches, ascending.
+        touched: Vec<u32>,
+    },
+    /// It frees a block.
+    Free {
+        /// Number of the step that gave it.
+        allocated_at: usize,
+    },
+}
+
+/// Which pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pool {
+    /// Freed blocks are unmapped.
+    None,
+    /// The paper's.
+    Paper,
+    /// Ours, with so many pages hot at most.
+    Lazy {
+        /// The limit.
+        hot_pages: u64,
+    },
+}
+
+/// What is counted, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Touches without a frame.
+    pub faults: u64,
+    /// Filled ahead of a touch.
+    pub populated: u64,
+    /// Cleared at reuse.
+    pub zeroed: u64,
+    /// Touched while lazily freed.
+    pub lazy_touches: u64,
+    /// Taken by the kernel.
+    pub reclaimed: u64,
+    /// Most frames at a time.
+    pub resident_max: u64,
+    /// Whether the program was killed.
+    pub is_killed: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Page {
+    Absent,
+    Zero,
+    Dirty,
+    Lazy,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    first: u32,
+    pages: u32,
+    since: u64,
+}
+
+struct Model {
+    pool: Pool,
+    budget: Option<u64>,
+    pages: Vec<Page>,
+    hot: Vec<Span>,
+    lazy: Vec<Span>,
+    clean: Vec<Span>,
+    became_lazy: Vec<u32>,
+    counts: Counts,
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+const ZERO_PAGES_MAX: u32 = 1024;
+
+/// Replays timed steps; `budget` is the number of frames.
+pub fn replay(steps: &[(u64, Step)], pool: Pool, budget: Option<u64>) -> Counts {
+    let mut model = Model {
+        pool,
+        budget,
+        pages: Vec::new(),
+        hot: Vec::new(),
+        lazy: Vec::new(),
+        clean: Vec::new(),
+        became_lazy: Vec::new(),
+        counts: Counts::default(),
+    };
+    let mut blocks: Vec<Option<(u32, u32)>> = Vec::new();
+    for &(now, ref step) in steps {
+        model.act(now);
+        let block = match step {
+            Step::Allocate { pages, is_zeroed, touched } => {
+                let first = model.allocate(*pages, *is_zeroed);
+                touched.iter().for_each(|page| model.touch(first + page));
+                Some((first, *pages))
+            }
+            Step::Free { allocated_at } => {
+                if let Some((first, pages)) = blocks[*allocated_at].take() {
+                    model.free(first, pages, now);
+                }
+                None
+            }
+        };
+        if model.counts.is_killed {
+            break;
+        }
+        blocks.push(block);
+        model.counts.resident_max = model.counts.resident_max.max(model.resident());
+    }
+    model.counts
+}
+
+impl Model {
+    fn resident(&self) -> u64 {
+        self.pages.iter().filter(|page| **page != Page::Absent).count() as u64
+    }
+
+    fn set(&mut self, page: u32, to: Page) {
+        self.pages[page as usize] = to;
+        self.became_lazy.retain(|&other| other != page);
+        if to == Page::Lazy {
+            self.became_lazy.push(page);
+        }
+    }
+
+    fn touch(&mut self, page: u32) {
+        if self.counts.is_killed {
+            return;
+        }
+        let state = self.pages[page as usize];
+        match state {
+            Page::Absent if !self.has_room() => {
+                self.counts.is_killed = true;
+                return;
+            }
+            Page::Absent => self.counts.faults += 1,
+            Page::Lazy => self.counts.lazy_touches += 1,
+            Page::Zero | Page::Dirty => {}
+        }
+        self.set(page, Page::Dirty);
+    }
+
+    fn has_room(&mut self) -> bool {
+        let Some(budget) = self.budget else { return true };
+        if self.resident() < budget {
+            return true;
+        }
+        for _ in 0..32 {
+            let oldest =
+                self.became_lazy.iter().position(|&page| self.pages[page as usize] == Page::Lazy);
+            let Some(oldest) = oldest else { break };
+            let page = self.became_lazy.remove(oldest);
+            self.set(page, Page::Absent);
+            self.counts.reclaimed += 1;
+        }
+        self.resident() < budget
+    }
+
+    fn allocate(&mut self, pages: u32, is_zeroed: bool) -> u32 {
+        let (first, is_clean) = self.take(pages);
+        let range = first..first + pages;
+        match self.pool {
+            Pool::None => {}
+            Pool::Paper => {
+                range.clone().for_each(|page| self.clear(page));
+                for page in range {
+                    if self.pages[page as usize] == Page::Absent && self.has_room() {
+                        self.counts.populated += 1;
+                        self.set(page, Page::Zero);
+                    }
+                }
+            }
+            Pool::Lazy { .. } if is_zeroed && !is_clean => {
+                for page in range {
+                    match page < first + ZERO_PAGES_MAX {
+                        true => self.clear(page),
+                        false => self.set(page, Page::Absent),
+                    }
+                }
+            }
+            Pool::Lazy { .. } => {}
+        }
+        first
+    }
+
+    fn clear(&mut self, page: u32) {
+        if matches!(self.pages[page as usize], Page::Dirty | Page::Lazy) {
+            self.counts.zeroed += 1;
+            self.set(page, Page::Zero);
+        }
+    }
+
+    /// Best fit among hot spans, then lazy, then clean ones; else new address space.
+    fn take(&mut self, pages: u32) -> (u32, bool) {
+        for (list, is_clean) in
+            [(&mut self.hot, false), (&mut self.lazy, false), (&mut self.clean, true)]
+        {
+            let fits = list.iter().enumerate().filter(|(_, span)| span.pages >= pages);
+            let Some((place, _)) = fits.min_by_key(|(_, span)| (span.pages, span.first)) else {
+                continue;
+            };
+            let first = list[place].first;
+            list[place].first += pages;
+            list[place].pages -= pages;
+            if list[place].pages == 0 {
+                list.remove(place);
+            }
+            return (first, is_clean);
+        }
+        let first = self.pages.len() as u32;
+        self.pages.resize(self.pages.len() + pages as usize, Page::Absent);
+        (first, true)
+    }
+
+    fn free(&mut self, first: u32, pages: u32, now: u64) {
+        let span = Span { first, pages, since: now };
+        match self.pool {
+            Pool::None => {
+                (first..first + pages).for_each(|page| self.set(page, Page::Absent));
+                merge(&mut self.clean, span);
+            }
+            Pool::Paper => {
+                (first..first + pages).for_each(|page| self.make_lazy(page));
+                merge(&mut self.lazy, span);
+            }
+            Pool::Lazy { .. } => {
+                merge(&mut self.hot, span);
+                self.act(now);
+            }
+        }
+    }
+
+    fn make_lazy(&mut self, page: u32) {
+        if matches!(self.pages[page as usize], Page::Dirty | Page::Zero) {
+            self.set(page, Page::Lazy);
+        }
+    }
+
+    /// What our rules demand by now, the oldest first.
+    fn act(&mut self, now: u64) {
+        let Pool::Lazy { hot_pages } = self.pool else { return };
+        loop {
+            let is_old = |span: &Span, seconds: u64| now >= span.since + seconds * SECOND_NS;
+            if self.lazy.first().is_some_and(|span| is_old(span, 5)) {
+                let span = self.lazy.remove(0);
+                self.discard(span);
+                continue;
+            }
+            let Some(oldest) = self.hot.first().copied() else { return };
+            let held: u64 = self.hot.iter().map(|span| u64::from(span.pages)).sum();
+            if is_old(&oldest, 5) {
+                self.hot.remove(0);
+                self.discard(oldest);
+            } else if held > hot_pages || is_old(&oldest, 1) {
+                self.hot.remove(0);
+                (oldest.first..oldest.first + oldest.pages).for_each(|page| self.make_lazy(page));
+                self.lazy.push(oldest);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn discard(&mut self, span: Span) {
+        (span.first..span.first + span.pages).for_each(|page| self.set(page, Page::Absent));
+        merge(&mut self.clean, span);
+    }
+}
+
+/// Adds a span as the youngest, together with those that touch it.
+fn merge(list: &mut Vec<Span>, mut span: Span) {
+    while let Some(place) = list.iter().position(|other| {
+        other.first + other.pages == span.first || span.first + span.pages == other.first
+    }) {
+        let other = list.remove(place);
+        span.first = span.first.min(other.first);
+        span.pages += other.pages;
+    }
+    list.push(span);
+}

@@ -1,0 +1,311 @@
+//! Records to a history. What was touched of a block is known when it is given back, and belongs to the
+//! step that gave it, so the history is whole only once the recording is.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use types::PAGE_BYTES;
+
+use super::lives::{Live, Lives};
+use super::{Action, Block, History, PageRun, ProcessHistory, Step, Usage};
+use crate::Loss;
+use crate::recording::{Record, flag, kind};
+
+/// Makes a history of records in the order in which they were written.
+#[derive(Default)]
+pub(super) struct Builder {
+    history: History,
+    /// Touched pages by the step that opened them.
+    touched: Vec<(u32, PageRun)>,
+    processes: BTreeMap<u32, Process>,
+    first_ns: Option<u64>,
+    last_ns: u64,
+    unknown_blocks: u64,
+    twice: u64,
+    senseless: u64,
+}
+
+/// A process that has not ended.
+#[derive(Default)]
+struct Process {
+    index: u32,
+    lives: Lives,
+    /// By thread: touched ranges of what it frees next, in pages.
+    pending: BTreeMap<u32, Vec<(u64, u64)>>,
+    /// By thread: the step that may turn out a resize.
+    resizing: BTreeMap<u32, u32>,
+}
+
+/// 1 TiB: a program that is given so much keeps a table, and touches little of it.
+const PAGES_MAX: u64 = 1 << 28;
+
+/// A range of pages of an address space.
+#[derive(Clone, Copy)]
+struct Range {
+    first: u64,
+    pages: u64,
+}
+
+impl Range {
+    fn of(record: &Record) -> Option<Range> {
+        let end =
+            record.address.checked_add(record.object)?.checked_next_multiple_of(PAGE_BYTES)?;
+        let first = record.address / PAGE_BYTES;
+        let pages = end / PAGE_BYTES - first;
+        (1..PAGES_MAX).contains(&pages).then_some(Range { first, pages })
+    }
+}
+
+impl Builder {
+    /// The next record.
+    pub fn take(&mut self, record: &Record) {
+        let first_ns = *self.first_ns.get_or_insert(record.time_ns);
+        // Threads write in the order in which things happen, and may read the clock out of order.
+        self.last_ns = self.last_ns.max(record.time_ns.saturating_sub(first_ns));
+        match record.kind {
+            kind::FORK => self.begin(record.process, ""),
+            kind::EXEC => self.name(record),
+            kind::EXIT => self.end(record.process),
+            kind::USAGE => {
+                let index = self.process(record.process).index as usize;
+                self.history.processes[index].usage = Some(Usage {
+                    user_ns: record.address,
+                    system_ns: record.object,
+                    minor_faults: record.device,
+                    major_faults: record.auxiliary,
+                });
+            }
+            kind::SMALL => {
+                let small = &mut self.history.small;
+                small.calls = small.calls.saturating_add(record.device.into());
+                small.bytes = small.bytes.saturating_add(record.object);
+            }
+            kind::ALLOCATE | kind::FREE | kind::DISCARD | kind::TOUCHED => {
+                match Range::of(record) {
+                    Some(range) => self.block_record(record, range),
+                    None => self.senseless += 1,
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn block_record(&mut self, record: &Record, range: Range) {
+        match record.kind {
+            kind::ALLOCATE => self.allocate(record, range),
+            kind::FREE => self.free(record, range),
+            kind::DISCARD => self.discard(record, range),
+            _ => {
+                let process = self.process(record.process);
+                let pending = process.pending.entry(record.auxiliary).or_default();
+                pending.push((range.first, range.pages));
+            }
+        }
+    }
+
+    /// The history, once there are no more records; `losses` are the recording's own.
+    pub fn finish(mut self, mut losses: Vec<Loss>) -> History {
+        let processes: Vec<u32> = self.processes.keys().copied().collect();
+        processes.into_iter().for_each(|pid| self.end(pid));
+        for (what, count) in [
+            ("blocks whose touched pages are not known, taken as touched", self.unknown_blocks),
+            ("processes that ended unseen, with their time and faults", self.ends_unseen()),
+            ("blocks given out twice, their end unseen", self.twice),
+            ("records of nothing, or of 1 TiB and more", self.senseless),
+        ] {
+            if count > 0 {
+                losses.push(Loss { what: what.to_owned(), count });
+            }
+        }
+        let mut history = self.history;
+        self.touched.sort_unstable();
+        for (number, step) in history.steps.iter_mut().enumerate() {
+            let from = self.touched.partition_point(|(opener, _)| (*opener as usize) < number);
+            let to = self.touched.partition_point(|(opener, _)| (*opener as usize) <= number);
+            step.touched = (from as u32, to as u32);
+        }
+        history.runs = self.touched.into_iter().map(|(_, run)| run).collect();
+        history.losses = losses;
+        history
+    }
+
+    /// Processes with blocks that did not say what they used, and did not become another program.
+    fn ends_unseen(&self) -> u64 {
+        let processes = &self.history.processes;
+        let with_blocks: BTreeSet<u32> = self
+            .history
+            .steps
+            .iter()
+            .filter(|step| step.action != Action::Exit)
+            .map(|step| step.process)
+            .collect();
+        let is_unseen = |&&number: &&u32| {
+            let (process, later) = (&processes[number as usize], &processes[number as usize + 1..]);
+            process.usage.is_none() && later.iter().all(|other| other.pid != process.pid)
+        };
+        with_blocks.iter().filter(is_unseen).count() as u64
+    }
+
+    fn process(&mut self, pid: u32) -> &mut Process {
+        self.processes.entry(pid).or_insert_with(|| {
+            let index = self.history.processes.len() as u32;
+            self.history.processes.push(ProcessHistory { pid, ..ProcessHistory::default() });
+            Process { index, ..Process::default() }
+        })
+    }
+
+    /// A process begins, or becomes another program: what had its number is over.
+    fn begin(&mut self, pid: u32, name: &str) {
+        self.end(pid);
+        let index = self.process(pid).index as usize;
+        self.history.processes[index].name = name.to_owned();
+    }
+
+    fn name(&mut self, record: &Record) {
+        let bytes = [record.address.to_le_bytes(), record.object.to_le_bytes()].concat();
+        let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+        let name = String::from_utf8_lossy(name).into_owned();
+        // A fork has just begun it and has no name for it.
+        let is_new = self.processes.get(&record.process).is_some_and(|process| {
+            let known = &self.history.processes[process.index as usize];
+            known.name.is_empty() && known.usage.is_none()
+        });
+        if is_new {
+            let index = self.process(record.process).index as usize;
+            self.history.processes[index].name = name;
+        } else {
+            self.begin(record.process, &name);
+        }
+    }
+
+    fn end(&mut self, pid: u32) {
+        let Some(mut process) = self.processes.remove(&pid) else { return };
+        for live in process.lives.take() {
+            self.unknown_blocks += 1;
+            self.report(&live, live.whole());
+        }
+        self.push(process.index, 0, Action::Exit);
+    }
+
+    fn push(&mut self, process: u32, block: u32, action: Action) -> u32 {
+        let step = Step { time_ns: self.last_ns, process, block, action, touched: (0, 0) };
+        self.history.steps.push(step);
+        self.history.steps.len() as u32 - 1
+    }
+
+    fn report(&mut self, live: &Live, run: PageRun) {
+        let touched = &mut self.touched;
+        live.report(run, &mut |step, run| touched.push((step, run)));
+    }
+
+    fn allocate(&mut self, record: &Record, range: Range) {
+        let is_mapped = record.flags & flag::MAPPED != 0;
+        self.history.in_heap += u64::from(record.flags & flag::IN_HEAP != 0);
+        let process = self.process(record.process);
+        let index = process.index;
+        let resized = match record.flags & flag::RESIZED {
+            0 => None,
+            _ => match process.resizing.remove(&record.auxiliary) {
+                // The old mapping was none of ours, so that the new one is not.
+                None if is_mapped => return,
+                found => found,
+            },
+        };
+        let block = self.history.blocks.len() as u32;
+        self.history.blocks.push(Block {
+            bytes: record.object,
+            pages: range.pages as u32,
+            is_zeroed: record.flags & flag::ZEROED != 0,
+            is_mapped,
+        });
+        let step = match resized {
+            Some(step) => {
+                self.history.steps[step as usize].action = Action::Resize { to: block };
+                step
+            }
+            None => self.push(index, block, Action::Allocate),
+        };
+        let live = Live::new(block, is_mapped, range.first, range.pages as u32, step);
+        if let Some(old) = self.process(record.process).lives.insert(live) {
+            self.twice += 1;
+            self.report(&old, old.whole());
+            self.push(index, old.block, Action::Free);
+        }
+    }
+
+    fn free(&mut self, record: &Record, range: Range) {
+        let runs = self.reported(record, range);
+        let process = self.process(record.process);
+        let index = process.index;
+        process.resizing.remove(&record.auxiliary);
+        let is_mapped = record.flags & flag::MAPPED != 0;
+        let found = match is_mapped {
+            true => process.lives.overlapping(range.first, range.pages),
+            false => vec![range.first],
+        };
+        for start in found {
+            let Some(live) = self.process(record.process).lives.get(start).cloned() else {
+                continue;
+            };
+            let Some(part) = live.part(range.first, range.pages) else { continue };
+            if is_mapped && !live.is_mapped {
+                continue;
+            }
+            self.report_runs(&live, &runs);
+            let lives = &mut self.process(record.process).lives;
+            if record.flags & flag::AT_END != 0 {
+                lives.remove(start);
+            } else if is_mapped && lives.get_mut(start).is_some_and(|live| !live.cut(part)) {
+                self.push(index, live.block, Action::Cut(part));
+            } else {
+                let step = self.push(index, live.block, Action::Free);
+                let process = self.process(record.process);
+                process.lives.remove(start);
+                if record.flags & flag::RESIZED != 0 {
+                    process.resizing.insert(record.auxiliary, step);
+                }
+            }
+        }
+    }
+
+    fn discard(&mut self, record: &Record, range: Range) {
+        let runs = self.reported(record, range);
+        let process = self.process(record.process);
+        let index = process.index;
+        for start in process.lives.overlapping(range.first, range.pages) {
+            let Some(live) = self.process(record.process).lives.get(start).cloned() else {
+                continue;
+            };
+            let Some(run) = live.part(range.first, range.pages) else { continue };
+            self.report_runs(&live, &runs);
+            let is_lazy = record.flags & flag::LAZY != 0;
+            let step = self.push(index, live.block, Action::Discard { run, is_lazy });
+            if let Some(live) = self.process(record.process).lives.get_mut(start) {
+                live.reopen(step, run);
+            }
+        }
+    }
+
+    fn report_runs(&mut self, live: &Live, runs: &[(u64, u64)]) {
+        for &(first, pages) in runs {
+            if let Some(run) = live.part(first, pages) {
+                self.report(live, run);
+            }
+        }
+    }
+
+    /// The touched pages that a record ends the report of: those told before it, and its first ones.
+    fn reported(&mut self, record: &Record, range: Range) -> Vec<(u64, u64)> {
+        let process = self.process(record.process);
+        let mut runs = process.pending.remove(&record.auxiliary).unwrap_or_default();
+        if record.flags & flag::UNKNOWN != 0 {
+            self.unknown_blocks += 1;
+            return vec![(range.first, range.pages)];
+        }
+        let told: u64 = runs.iter().map(|(_, pages)| pages).sum();
+        let first = u64::from(record.device).saturating_sub(told).min(range.pages);
+        if first > 0 {
+            runs.push((range.first, first));
+        }
+        runs
+    }
+}

@@ -1,0 +1,152 @@
+//! What a history holds, in a few numbers.
+
+use serde::Serialize;
+use types::PAGE_BYTES;
+
+use super::{Action, Block, History};
+use crate::Loss;
+
+/// What a history holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Info {
+    /// The recorded command.
+    pub command: Vec<String>,
+    /// Names of the processes that had a block, by how many they had.
+    pub processes: Vec<(String, u64)>,
+    /// Processes of the command in all.
+    pub processes_all: usize,
+    /// Nanoseconds from the first step to the last.
+    pub duration_ns: u64,
+    /// Blocks given by malloc and its relatives.
+    pub allocated: u64,
+    /// Blocks given by mmap.
+    pub mapped: u64,
+    /// Blocks that were resized.
+    pub resized: u64,
+    /// Blocks that must read as zero.
+    pub zeroed: u64,
+    /// Blocks in the heap, whose touched pages may be those of earlier blocks.
+    pub in_heap: u64,
+    /// Bytes of all blocks.
+    pub bytes: u64,
+    /// Pages that were touched after a block was given or discarded.
+    pub pages_touched: u64,
+    /// Pages of all blocks.
+    pub pages: u64,
+    /// Most bytes that were held at a time, over all processes.
+    pub live_bytes_max: u64,
+    /// Blocks and bytes by size.
+    pub sizes: Vec<SizeClass>,
+    /// Allocations below 64 KiB.
+    pub small_calls: u64,
+    /// Their bytes.
+    pub small_bytes: u64,
+    /// Time on processors of all processes that came to their end.
+    pub processor_ns: u64,
+    /// What of it was in the kernel.
+    pub system_ns: u64,
+    /// Minor faults of those processes, of whatever memory.
+    pub minor_faults: u64,
+    /// What was lost, or is not known.
+    pub losses: Vec<Loss>,
+}
+
+/// Blocks of similar size.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SizeClass {
+    /// Blocks of less than so many bytes, and not less than the class before.
+    pub below_bytes: Option<u64>,
+    /// How many.
+    pub blocks: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Ends of the classes of sizes.
+const BELOW_BYTES: [u64; 4] = [256 << 10, 1 << 20, 4 << 20, 32 << 20];
+
+/// What `history` holds.
+pub fn info(history: &History) -> Info {
+    let mut info = Info {
+        command: history.about.command.clone(),
+        processes_all: history.processes.len(),
+        duration_ns: history.duration_ns(),
+        sizes: sizes(&history.blocks),
+        small_calls: history.small.calls,
+        small_bytes: history.small.bytes,
+        in_heap: history.in_heap,
+        losses: history.losses.clone(),
+        ..Info::default()
+    };
+    for usage in history.processes.iter().filter_map(|process| process.usage) {
+        info.processor_ns = info.processor_ns.saturating_add(usage.user_ns);
+        info.processor_ns = info.processor_ns.saturating_add(usage.system_ns);
+        info.system_ns = info.system_ns.saturating_add(usage.system_ns);
+        info.minor_faults += u64::from(usage.minor_faults);
+    }
+    let mut blocks_of = vec![0u64; history.processes.len()];
+    let mut live = vec![0u64; history.processes.len()];
+    let mut live_all = 0u64;
+    for step in &history.steps {
+        let process = step.process as usize;
+        let bytes = |block: u32| u64::from(history.blocks[block as usize].pages) * PAGE_BYTES;
+        let (given, taken) = match step.action {
+            Action::Allocate => (Some(step.block), 0),
+            Action::Resize { to } => {
+                info.resized += 1;
+                (Some(to), bytes(step.block))
+            }
+            Action::Free => (None, bytes(step.block)),
+            Action::Exit => (None, live[process]),
+            Action::Cut(_) | Action::Discard { .. } => (None, 0),
+        };
+        if let Some(given) = given {
+            blocks_of[process] += 1;
+            info.count(&history.blocks[given as usize]);
+        }
+        let given_bytes = given.map_or(0, bytes);
+        live[process] = live[process].saturating_add(given_bytes).saturating_sub(taken);
+        live_all = live_all.saturating_add(given_bytes).saturating_sub(taken);
+        info.live_bytes_max = info.live_bytes_max.max(live_all);
+        info.pages_touched +=
+            history.touched(step).iter().map(|run| u64::from(run.pages)).sum::<u64>();
+    }
+    info.processes = busiest(history, &blocks_of);
+    info
+}
+
+impl Info {
+    fn count(&mut self, block: &Block) {
+        match block.is_mapped {
+            true => self.mapped += 1,
+            false => self.allocated += 1,
+        }
+        self.zeroed += u64::from(block.is_zeroed);
+        self.bytes = self.bytes.saturating_add(block.bytes);
+        self.pages += u64::from(block.pages);
+    }
+}
+
+fn sizes(blocks: &[Block]) -> Vec<SizeClass> {
+    let ends = BELOW_BYTES.iter().map(|&end| Some(end)).chain([None]);
+    let mut classes: Vec<SizeClass> =
+        ends.map(|below_bytes| SizeClass { below_bytes, ..SizeClass::default() }).collect();
+    for block in blocks {
+        let class = &mut classes[BELOW_BYTES.partition_point(|&end| end <= block.bytes)];
+        class.blocks += 1;
+        class.bytes = class.bytes.saturating_add(block.bytes);
+    }
+    classes
+}
+
+fn busiest(history: &History, blocks_of: &[u64]) -> Vec<(String, u64)> {
+    let mut named: Vec<(String, u64)> = history
+        .processes
+        .iter()
+        .zip(blocks_of)
+        .filter(|(_, blocks)| **blocks > 0)
+        .map(|(process, &blocks)| (process.name.clone(), blocks))
+        .collect();
+    named.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
+    named
+}

@@ -1,0 +1,71 @@
+//! A recording to its history of allocations.
+
+use std::path::Path;
+
+use types::Progress;
+
+use super::builder::Builder;
+use super::{History, SOURCE};
+use crate::input::Input;
+use crate::recording::{About, Block, MAGIC, read_block};
+use crate::{Error, ErrorKind, Loss};
+
+/// Whether `path` is a recording of allocations; false also where it cannot be read.
+pub fn is_allocations(path: &Path) -> bool {
+    let about = Input::open(path, false).and_then(|mut input| about(&mut input));
+    matches!(about, Ok(Some(about)) if has_allocations(&about))
+}
+
+fn has_allocations(about: &About) -> bool {
+    about.sources.iter().any(|source| source == SOURCE)
+}
+
+/// What a recording says about itself; none where it is no recording.
+fn about(input: &mut Input) -> Result<Option<About>, Error> {
+    if !input.need(MAGIC.len())?.is_some_and(|head| head.starts_with(&MAGIC)) {
+        return Ok(None);
+    }
+    input.skip(MAGIC.len() as u64)?;
+    Ok(match read_block(input)? {
+        Some(Block::About(about)) => Some(about),
+        _ => None,
+    })
+}
+
+/// Reads a recording of allocations into memory.
+///
+/// # Errors
+/// What cannot be read, or is no recording of allocations; `Cancelled` if `progress` asks to stop.
+pub fn read(path: &Path, progress: &dyn Progress) -> Result<History, Error> {
+    let mut input = Input::open(path, false)?;
+    let total = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let about = about(&mut input)?.filter(has_allocations).ok_or_else(|| {
+        let expected = "expected a recording of allocations, as `pagewise-agent record \
+                        --allocations` writes";
+        Error::new(ErrorKind::UnknownFormat, path, expected)
+    })?;
+    let (mut builder, mut losses, mut has_ended) = (Builder::default(), Vec::new(), false);
+    let mut lose = |what: &str, count: u64| {
+        if count > 0 {
+            losses.push(Loss { what: what.to_owned(), count });
+        }
+    };
+    while let Some(block) = read_block(&mut input)? {
+        match block {
+            Block::Records(records) => records.iter().for_each(|record| builder.take(record)),
+            Block::Ending(ending) => {
+                has_ended = true;
+                lose("records that found no room", ending.lost);
+            }
+            Block::CutShort(bytes) => lose("bytes of a block that was cut short", bytes),
+            Block::About(_) | Block::Sample(_) | Block::Files(_) | Block::Unknown(_) => {}
+        }
+        progress
+            .advance(input.meter().bytes(), total)
+            .map_err(|_| Error::new(ErrorKind::Cancelled, path, "cancelled"))?;
+    }
+    if !has_ended {
+        lose("the end of the recording: the recorder was stopped before it", 1);
+    }
+    Ok(History { about, ..builder.finish(losses) })
+}

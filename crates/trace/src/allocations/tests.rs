@@ -1,0 +1,232 @@
+//! Small recordings whose histories can be told by hand.
+
+use proptest::prelude::*;
+use types::NoProgress;
+
+use super::*;
+use crate::recording::{Ending, Record, Writer, flag, kind};
+
+const PID: u32 = 7;
+const MIB: u64 = 1 << 20;
+
+fn record(kind: u8, address: u64, object: u64, device: u32, flags: u8) -> Record {
+    Record { kind, address, object, device, flags, process: PID, auxiliary: 1, ..Record::default() }
+}
+
+/// The history of a recording with these records, one a microsecond.
+fn history(records: &[Record]) -> History {
+    let about = About { sources: vec![SOURCE.to_owned()], ..About::default() };
+    let mut writer = Writer::new(Vec::new(), &about).unwrap();
+    for (number, record) in records.iter().enumerate() {
+        writer.push(Record { time_ns: 1000 * (number as u64 + 5), ..*record }).unwrap();
+    }
+    let bytes = writer.finish(Ending::default()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pgr");
+    std::fs::write(&path, bytes).unwrap();
+    assert!(is_allocations(&path));
+    read(&path, &NoProgress).unwrap()
+}
+
+fn run(first: u32, pages: u32) -> PageRun {
+    PageRun { first, pages }
+}
+
+fn told(history: &History) -> Vec<(Action, Vec<PageRun>)> {
+    history.steps.iter().map(|step| (step.action, history.touched(step).to_vec())).collect()
+}
+
+#[test]
+fn touched_pages_belong_to_the_step_that_gave_them() {
+    let history = history(&[
+        record(kind::ALLOCATE, 0x10010, MIB, 0, flag::ZEROED),
+        // Pages 3 and 4, and the first two.
+        record(kind::TOUCHED, 0x13000, 0x2000, 0, 0),
+        record(kind::FREE, 0x10010, MIB + 0xff0, 4, 0),
+        record(kind::USAGE, 1, 1, 5, 0),
+        record(kind::EXIT, 0, 0, 0, 0),
+    ]);
+    assert_eq!(
+        told(&history),
+        [
+            (Action::Allocate, vec![run(0, 2), run(3, 2)]),
+            (Action::Free, vec![]),
+            (Action::Exit, vec![])
+        ]
+    );
+    let block = Block { bytes: MIB, pages: 257, is_zeroed: true, is_mapped: false };
+    assert_eq!(history.blocks, [block]);
+    assert_eq!(history.duration_ns(), 4000);
+    assert_eq!(history.losses, []);
+}
+
+#[test]
+fn what_is_touched_again_after_a_discard_is_told_again() {
+    let mapped = flag::MAPPED;
+    let history = history(&[
+        record(kind::ALLOCATE, 0x10000, 0x10000, 0, mapped | flag::ZEROED),
+        record(kind::DISCARD, 0x14000, 0x4000, 4, flag::LAZY),
+        // Pages 0 to 4 are touched: the last of them again.
+        record(kind::FREE, 0x10000, 0x10000, 5, mapped),
+        record(kind::EXIT, 0, 0, 0, 0),
+    ]);
+    let discard = Action::Discard { run: run(4, 4), is_lazy: true };
+    assert_eq!(
+        told(&history)[..2],
+        [(Action::Allocate, vec![run(0, 4), run(4, 4)]), (discard, vec![run(4, 1)])]
+    );
+}
+
+#[test]
+fn a_part_is_cut_and_the_rest_freed_by_a_range_that_holds_it() {
+    let mapped = flag::MAPPED;
+    let history = history(&[
+        record(kind::ALLOCATE, 0x10000, 0x10000, 0, mapped | flag::ZEROED),
+        record(kind::ALLOCATE, 0x30000, 0x10000, 0, 0),
+        record(kind::FREE, 0x18000, 0x8000, 8, mapped),
+        // What is unmapped twice is gone once.
+        record(kind::FREE, 0x1c000, 0x4000, 0, mapped),
+        record(kind::FREE, 0x10000, 0x8000, 0, mapped),
+        record(kind::FREE, 0, 0x80000, 0, mapped),
+    ]);
+    let actions: Vec<Action> = history.steps.iter().map(|step| step.action).collect();
+    // What malloc gave is not unmapped by the program.
+    assert_eq!(
+        actions,
+        [
+            Action::Allocate,
+            Action::Allocate,
+            Action::Cut(run(8, 8)),
+            Action::Cut(run(12, 4)),
+            Action::Free,
+            Action::Exit
+        ]
+    );
+    assert_eq!(history.touched(&history.steps[0]), [run(8, 8)]);
+    assert_eq!(history.touched(&history.steps[1]), [run(0, 16)], "not known: taken as touched");
+    let losses: Vec<u64> = history.losses.iter().map(|loss| loss.count).collect();
+    assert_eq!(losses, [1, 1], "touched pages of a block, and the end of the process");
+}
+
+#[test]
+fn a_resized_block_keeps_what_was_touched() {
+    let resized = flag::RESIZED;
+    let history = history(&[
+        record(kind::ALLOCATE, 0x10010, MIB, 0, 0),
+        record(kind::FREE, 0x10010, MIB, 3, resized),
+        record(kind::ALLOCATE, 0x900010, 2 * MIB, 0, resized),
+        // Resized to something small: no block follows.
+        record(kind::FREE, 0x900010, 2 * MIB, 5, resized),
+        // A mapping that was not seen being made is resized.
+        record(kind::FREE, 0x40000, MIB, 5, resized | flag::MAPPED),
+        record(kind::ALLOCATE, 0x50000, MIB, 0, resized | flag::MAPPED),
+        record(kind::EXIT, 0, 0, 0, 0),
+    ]);
+    assert_eq!(
+        told(&history),
+        [
+            (Action::Allocate, vec![run(0, 3)]),
+            (Action::Resize { to: 1 }, vec![run(0, 5)]),
+            (Action::Free, vec![]),
+            (Action::Exit, vec![])
+        ]
+    );
+}
+
+#[test]
+fn processes_are_told_apart_and_what_they_hold_at_the_end_is_known() {
+    let name = Record { process: 9, ..Record::default() };
+    let history = history(&[
+        Record { process: PID, ..Record::default() }.of_program("sh"),
+        record(kind::ALLOCATE, 0x10010, MIB, 0, 0),
+        Record { kind: kind::FORK, auxiliary: PID, ..name },
+        name.of_program("sh"),
+        name.of_program("convert"),
+        Record { process: 9, ..record(kind::FREE, 0x10010, MIB, 9, 0) },
+        record(kind::SMALL, 0, 4000, 100, 0),
+        record(kind::FREE, 0x10010, MIB, 200, flag::AT_END),
+        record(kind::USAGE, 5_000_000, 1_000_000, 321, 0),
+        record(kind::EXIT, 0, 0, 0, 0),
+    ]);
+    let names: Vec<&str> = history.processes.iter().map(|process| process.name.as_str()).collect();
+    assert_eq!(names, ["sh", "sh", "convert"]);
+    assert_eq!(history.touched(&history.steps[0]), [run(0, 200)]);
+    assert_eq!(history.steps.iter().filter(|step| step.action == Action::Exit).count(), 3);
+    let info = info(&history);
+    assert_eq!((info.allocated, info.mapped, info.pages_touched), (1, 0, 200));
+    assert_eq!((info.small_calls, info.small_bytes, info.minor_faults), (100, 4000, 321));
+    assert_eq!((info.processor_ns, info.system_ns), (6_000_000, 1_000_000));
+    assert_eq!(info.processes, [("sh".to_owned(), 1)]);
+    assert_eq!(info.live_bytes_max, 257 * 4096);
+    assert_eq!(info.sizes[2].blocks, 1, "of at least 1 MiB and less than 4");
+    assert_eq!(history.losses, []);
+}
+
+#[test]
+fn senseless_records_are_counted() {
+    let history = history(&[
+        record(kind::ALLOCATE, u64::MAX - 10, 100, 0, 0),
+        record(kind::ALLOCATE, 0, u64::MAX / 2, 0, 0),
+        record(kind::TOUCHED, 0x1000, 0, 0, 0),
+        record(kind::FREE, 0x5000, 4096, u32::MAX, 0),
+        record(kind::ALLOCATE, 0x10000, MIB, 0, 0),
+        record(kind::ALLOCATE, 0x10000, MIB, 0, 0),
+        record(kind::FREE, 0x10000, MIB, u32::MAX, 0),
+    ]);
+    let losses: Vec<u64> = history.losses.iter().map(|loss| loss.count).collect();
+    assert_eq!(losses, [1, 1, 3], "an end, a block given out twice, three records without sense");
+}
+
+fn arbitrary() -> impl Strategy<Value = Record> {
+    let kind = prop_oneof![
+        8 => kind::ALLOCATE..=kind::TOUCHED,
+        1 => prop::sample::select(vec![kind::FORK, kind::EXEC, kind::EXIT, kind::SMALL]),
+    ];
+    let address = prop_oneof![8 => 0..0x80_000u64, 1 => any::<u64>()];
+    let object = prop_oneof![8 => 0..0x40_000u64, 1 => any::<u64>()];
+    let who = (0..3u32, 0..3u32);
+    (kind, address, object, who, 0..40u32, any::<u8>()).prop_map(
+        |(kind, address, object, (process, auxiliary), device, flags)| Record {
+            kind,
+            address,
+            object,
+            process,
+            auxiliary,
+            device,
+            flags,
+            ..Record::default()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_recorded_has_a_history(records in prop::collection::vec(arbitrary(), 0..200)) {
+        let mut builder = builder::Builder::default();
+        records.iter().for_each(|record| builder.take(record));
+        let history = builder.finish(Vec::new());
+        for step in &history.steps {
+            let block = match step.action {
+                Action::Resize { to } => to,
+                _ => step.block,
+            };
+            for run in history.touched(step) {
+                prop_assert!(run.pages > 0 && run.end() <= history.blocks[block as usize].pages);
+            }
+        }
+        let _ = info(&history);
+    }
+}
+
+#[test]
+fn other_files_are_no_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pgr");
+    std::fs::write(&path, b"pgwrec").unwrap();
+    assert!(!is_allocations(&path));
+    let writer = Writer::new(Vec::new(), &About::default()).unwrap();
+    std::fs::write(&path, writer.finish(Ending::default()).unwrap()).unwrap();
+    assert!(!is_allocations(&path));
+    let error = read(&path, &NoProgress).unwrap_err();
+    assert!(error.to_string().contains("--allocations"), "{error}");
+}

@@ -1,0 +1,39 @@
+"""Recordings of allocations: what they hold, and replays of their history."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pagewise import _core
+from pagewise.recording import PathLike, Progress
+
+
+def is_allocations(path: PathLike) -> bool:
+    """Whether a regular file is a recording of allocations; of a pipe nothing is read."""
+    return os.path.isfile(path) and _core.is_allocations(os.fspath(path))
+
+
+def allocations_info(path: PathLike, *, progress: Progress | None = None) -> dict[str, Any]:
+    """What a recording of allocations holds: blocks from 64 KiB by kind and size, pages touched,
+    sums of smaller ones, time and faults of its processes, losses. Raises UnreadableInput."""
+    result: dict[str, Any] = json.loads(_core.allocations_info(os.fspath(path), progress=progress))
+    return {"schema": "pagewise.allocations/1", **result}
+
+
+def replay_allocations(
+    path: PathLike, requests: Sequence[Mapping[str, Any]], *, progress: Progress | None = None
+) -> list[dict[str, Any]]:
+    """Replays a recording once per request, on all cores.
+
+    A request names an ``allocator`` (``pagewise list allocators``), perhaps the memory there is
+    (``budget_pages``, pages of 4 KiB) and whether an allocator in the program hears of pressure
+    before somebody is killed (``hears_pressure``). Raises UnreadableInput, UsageError.
+    """
+    text = json.dumps([dict(request) for request in requests])
+    outcomes: list[dict[str, Any]] = json.loads(
+        _core.replay_allocations(os.fspath(path), text, progress=progress)
+    )
+    return outcomes

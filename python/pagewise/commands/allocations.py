@@ -1,0 +1,65 @@
+"""Wording for recordings of allocations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pagewise.units import format_count, format_seconds, format_share, format_size
+
+NANOSECONDS = 1e9
+
+
+def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What a recording of allocations holds, in words."""
+    blocks = info["allocated"] + info["mapped"]
+    named = [f"{name} ({format_count(count)})" for name, count in info["processes"][:8]]
+    share = info["pages_touched"] / info["pages"] if info["pages"] else None
+    rows = [
+        ("kind", "allocations from 64 KiB on, and anonymous mappings"),
+        ("command", " ".join(info["command"]) or "not recorded"),
+        ("duration", format_seconds(info["duration_ns"] / NANOSECONDS)),
+        (
+            "processes",
+            f"{format_count(info['processes_all'])}; blocks: {', '.join(named) or 'none'}",
+        ),
+        (
+            "blocks",
+            f"{format_count(blocks)} with {format_size(info['bytes'])}: "
+            f"{format_count(info['allocated'])} by malloc, {format_count(info['mapped'])} by mmap",
+        ),
+        ("  must read as zero", format_count(info["zeroed"])),
+        ("  resized", format_count(info["resized"])),
+        ("  in the heap", f"{format_count(info['in_heap'])}, where others may have touched before"),
+        *sizes(info),
+        (
+            "pages touched",
+            f"{format_count(info['pages_touched'])} ({format_share(share)} of the pages given)",
+        ),
+        ("most held at a time", format_size(info["live_bytes_max"])),
+        (
+            "smaller allocations",
+            f"{format_count(info['small_calls'])} with {format_size(info['small_bytes'])}",
+        ),
+        (
+            "time on processors",
+            f"{format_seconds(info['processor_ns'] / NANOSECONDS)}, "
+            f"{format_seconds(info['system_ns'] / NANOSECONDS)} of it in the kernel",
+        ),
+        ("minor faults", f"{format_count(info['minor_faults'])}, of whatever memory"),
+    ]
+    rows += [(f"lost: {loss['what']}", format_count(loss["count"])) for loss in info["losses"]]
+    return rows
+
+
+def sizes(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Blocks by size."""
+    rows = []
+    for below, one in zip([None, *info["sizes"]], info["sizes"], strict=False):
+        low = below and format_size(below["below_bytes"])
+        high = one["below_bytes"] and format_size(one["below_bytes"])
+        name = f"{low} to {high}" if low and high else f"below {high}" if high else f"from {low}"
+        rows.append(
+            (f"  {name}", f"{format_count(one['blocks'])} with {format_size(one['bytes'])}")
+        )
+    return rows
