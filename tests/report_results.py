@@ -85,6 +85,37 @@ def cell(trace: str, architecture: str, size_mib: int) -> dict[str, Any]:
     }
 
 
+def lazy_study() -> dict[str, Any]:
+    """Of two programs and two allocators."""
+    columns = ["x", "series", "y", "std", "n", "seed", "config_hash"]
+    allocators = (("no-pool", 1.0), ("lazy", 0.25))
+
+    def figure(name: str, rows: list[list[Any]], view: str = "") -> dict[str, Any]:
+        return {
+            "name": f"lazy-unmap-{name}",
+            "title": name,
+            "x_label": "",
+            "y_label": "",
+            "is_categorical": not view,
+            "view": view,
+            "columns": columns,
+            "rows": [[*row, 0, 1, "", "ab"] for row in rows],
+        }
+
+    programs = ("swipe", EVIL)
+    faults = [[program, *allocator] for program in programs for allocator in allocators]
+    memory = [[at, name, at * share] for name, share in allocators for at in (0.0, 1.5, 3.0)]
+    return {
+        **study(),
+        "study": "lazy-unmap",
+        "figures": [
+            figure("faults", faults),
+            *(figure(f"resident-{program}", memory, program) for program in programs),
+        ],
+        "sensitivity": [],
+    }
+
+
 def study() -> dict[str, Any]:
     columns = ["x", "series", "y", "std", "n", "seed", "config_hash"]
     return {
@@ -315,6 +346,7 @@ def everything() -> list[dict[str, Any]]:
             "misses": misses,
         },
         {"schema": "pagewise.sweep/1", "cells": cells},
+        lazy_study(),
         study(),
         advice(),
         page_size(),

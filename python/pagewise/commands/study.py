@@ -23,6 +23,7 @@ EXAMPLES = (
     "pagewise study page-size --report page-size.html",
     "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
     "pagewise study predict examples/phone-1g",
+    "pagewise study lazy-unmap examples/allocations/*.pgr",
 )
 NAMES = ", ".join(study.name for study in STUDIES)
 SUMMARIES = "; ".join(f"{study.name} ({study.summary})" for study in STUDIES)
@@ -36,8 +37,9 @@ def run(
     runs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="RUNDIR",
-            help=f"Run folders of `pagewise-agent launch`; for {OF_RUNS} alone.",
+            metavar="RUN",
+            help="Run folders of `pagewise-agent launch`, or for lazy-unmap recordings of "
+            f"`pagewise-agent record --allocations`; for {OF_RUNS} alone.",
             show_default=False,
         ),
     ] = None,
@@ -96,7 +98,7 @@ def found(name: str, has_runs: bool) -> Study:
         raise UsageError(f"no study is called {name!r}", hint=f"there are: {NAMES}")
     if study.of_runs != has_runs:
         raise UsageError(
-            f"study {name} {'needs the folders of its runs' if study.of_runs else 'takes no runs'}",
+            f"study {name} {'needs its runs or recordings' if study.of_runs else 'takes no runs'}",
             hint=f"for example: {next(line for line in EXAMPLES if f' {name}' in line)}",
         )
     return study

@@ -22,7 +22,7 @@ class Study:
 
         A study of recordings: ``run(recordings, output, seeds=, progress=)`` gives the result, from
         the folder with the recordings. A study of launch runs (``of_runs``): ``run(folders, output,
-        seed=, progress=)``, from the folders of the runs.
+        seed=, progress=)``, from the folders of the runs, or the recordings of allocations.
         """
         module = import_module(f"{__name__}.{self.name.replace('-', '_')}")
         study: Callable[..., dict[str, Any]] = module.study
@@ -35,4 +35,7 @@ STUDIES = (
     Study("page-size", "S4: a page size for each virtual machine"),
     Study("thrash", "S0 Figs. 1-3 on launch runs of real programs", of_runs=True),
     Study("predict", "pages of a launch foretold by the launch before", of_runs=True),
+    Study(
+        "lazy-unmap", "S3: freed memory that stays mapped, on recorded allocations", of_runs=True
+    ),
 )

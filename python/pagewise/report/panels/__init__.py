@@ -15,6 +15,7 @@ from pagewise.report.panels import (
     architectures,
     data_quality,
     lazy_bench,
+    lazy_unmap,
     method,
     page_size,
     papers,
@@ -34,6 +35,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     advice.panel,
     page_size.panel,
     lazy_bench.panel,
+    lazy_unmap.panel,
     papers.panel,
     method.panel,
 ]

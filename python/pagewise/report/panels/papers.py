@@ -19,6 +19,8 @@ VERDICTS = (
     Column("readings", "readings"),
     Column("why", "why"),
 )
+WITH_PANEL = ("lazy-unmap",)
+"""Studies whose figures and tables have a panel of their own."""
 
 
 ROWS_OPEN = 12
@@ -29,14 +31,13 @@ def panel(inputs: Inputs) -> Panel | None:
     """The table of verdicts and those of a study's own, then the charts of the papers' figures."""
     if not inputs.studies:
         return None
-    charts = [drawn for study in inputs.studies for drawn in by_chart(study)]
+    own = [study for study in inputs.studies if study["study"] not in WITH_PANEL]
+    charts = [drawn for study in own for drawn in by_chart(study)]
     verdicts = [verdict_row(row) for study in inputs.studies for row in study["verdicts"]]
     tables = [
         Table("verdicts", "Statements of the papers, checked", VERDICTS, verdicts, is_open=True)
     ]
-    tables += [
-        measured(study, table) for study in inputs.studies for table in study.get("tables") or []
-    ]
+    tables += [measured(study, table) for study in own for table in study.get("tables") or []]
     tables += [data(study, figures) for study, figures in charts]
     tables += [sensitivity(study) for study in inputs.studies if study.get("sensitivity")]
     return Panel(

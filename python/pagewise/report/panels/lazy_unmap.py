@@ -1,0 +1,76 @@
+"""Faults by allocator, and resident memory over time, from the study of lazy unmapping."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Axis, Chart, Panel, Series, View
+from pagewise.report.panels.papers import measured
+from pagewise.units import MIB, format_share
+
+STUDY = "lazy-unmap"
+BASELINE = "no-pool"
+OURS = "lazy"
+RESIDENT = f"{STUDY}-resident-"
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """One view per program in each chart."""
+    studies = [study for study in inputs.studies if study["study"] == STUDY]
+    if not studies:
+        return None
+    figures = {str(one["name"]): one for study in studies for one in study["figures"]}
+    faults = figures[f"{STUDY}-faults"]
+    charts = [
+        Chart(
+            "lazy-unmap-faults",
+            "Faults on blocks from 64 KiB, as a share of those without a pool",
+            Axis("program", "text", "category"),
+            Axis("faults", "share", low=0),
+            [View("", series(faults))],
+            "bar",
+        ),
+        Chart(
+            "lazy-unmap-resident",
+            "Resident memory of blocks from 64 KiB",
+            Axis("time", "seconds"),
+            Axis("memory", "bytes", low=0),
+            views(figures),
+        ),
+    ]
+    tables = [measured(study, table) for study in studies for table in study["tables"]]
+    return Panel(STUDY, "Memory that stays mapped when freed", finding(faults), charts, tables)
+
+
+def views(figures: dict[str, Result]) -> list[View]:
+    """Resident memory by program, in bytes."""
+    return [
+        View(str(figure["view"]), series(figure, MIB))
+        for name, figure in figures.items()
+        if name.startswith(RESIDENT)
+    ]
+
+
+def series(figure: Result, factor: int = 1) -> list[Series]:
+    """A figure's rows by series; the baseline is something to compare with."""
+    rows: list[dict[str, Any]] = [
+        dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]
+    ]
+    return [
+        Series(
+            name,
+            [(row["x"], factor * row["y"]) for row in rows if row["series"] == name],
+            is_reference=name == BASELINE,
+        )
+        for name in dict.fromkeys(str(row["series"]) for row in rows)
+    ]
+
+
+def finding(faults: Result) -> str:
+    """What is left of the faults of each program."""
+    program, allocator, y = (faults["columns"].index(name) for name in ("x", "series", "y"))
+    left = [
+        f"{row[program]} {format_share(row[y])}" for row in faults["rows"] if row[allocator] == OURS
+    ]
+    return f"Of the faults on large blocks, our pool leaves: {', '.join(left)}."
