@@ -110,6 +110,27 @@ def test_use_after_free_ends_the_program_where_memory_is_guarded(
     assert ended == (0 if setting == "fast" else -signal.SIGSEGV)
 
 
+def test_the_option_goes_before_the_environment_and_that_before_the_file(
+    folder: Path, tmp_path: Path
+) -> None:
+    program = compiled(FREED, folder / "freed")
+    (tmp_path / "lazy.conf").write_text("mode = guarded\n")
+    file = {"PAGEWISE_LAZY_FILE": str(tmp_path / "lazy.conf")}
+    guarded, fast = {"PAGEWISE_LAZY_MODE": "guarded"}, {"PAGEWISE_LAZY_MODE": "fast"}
+
+    def ended(variables: dict[str, str], *options: str) -> int:
+        command = [AGENT, "lazy", *options, "--", program, "free"]
+        return subprocess.run(command, env={**os.environ, **variables}).returncode
+
+    asked = ended(file), ended(guarded), ended({**file, **fast}), ended(guarded, "--mode", "fast")
+    assert asked == (-signal.SIGSEGV, -signal.SIGSEGV, 0, 0)
+
+
+def test_a_pipe_instead_of_a_file_of_knobs_stops_no_program(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert status(Path("/bin/true"), FILE=str(tmp_path / "pipe"))[0] == 0
+
+
 REUSE = r"""
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -209,13 +210,39 @@ def test_a_killed_recorder_leaves_what_can_be_recovered(tmp_path: Path) -> None:
         recorder.kill()
         recorder.wait()
         os.kill(process, signal.SIGKILL)
-    recording.unlink()
     refused = record(recording, "true")
     assert refused.returncode == 2 and "--recover" in refused.stderr
     parts = tmp_path / "left.pgr.parts"
     recovery = [AGENT, "record", "--allocations", "--recover", parts, "-o", recording]
     subprocess.run(recovery, check=True, capture_output=True, timeout=120)
     assert told(recording)["allocated"] == 1
+
+
+@pytest.fixture
+def tight_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 256 KiB."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root to mount a small file system")
+    folder = tmp_path / "tight"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_keeps_what_a_recording_can_be_made_of(
+    tmp_path: Path, tight_disk: Path
+) -> None:
+    body = "for (int n = 0; n < 20000; n++) free(malloc(100 * KIB)); return 0;"
+    refused = record(tight_disk / "full.pgr", compiled(tmp_path, body))
+    assert refused.returncode == 3 and "--recover" in refused.stderr
+    parts, elsewhere = tight_disk / "full.pgr.parts", tmp_path / "elsewhere.pgr"
+    recovery = [AGENT, "record", "--allocations", "--recover", parts, "-o", elsewhere]
+    recovered = subprocess.run(recovery, capture_output=True, text=True, timeout=120)
+    assert recovered.returncode in (0, 4), recovered.stderr
+    assert told(elsewhere)["allocated"] > 0
 
 
 def test_streams_and_status_pass_through(tmp_path: Path) -> None:

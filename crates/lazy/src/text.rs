@@ -42,8 +42,10 @@ impl Text {
 /// The first bytes of the file `path`, as many as `room` takes; none where it cannot be read.
 pub fn read<'a>(path: &Text, room: &'a mut [u8]) -> Option<&'a [u8]> {
     let path = path.path()?;
+    // A pipe that nobody writes to must not stop the program.
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
     // SAFETY: the path is a C string.
-    let file = unsafe { libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC) };
+    let file = unsafe { libc::open(path, flags) };
     if file < 0 {
         return None;
     }

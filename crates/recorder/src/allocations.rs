@@ -69,22 +69,34 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
         let exit_status = run(options, stop)?;
         merge(&folder, writer, exit_status)
     });
-    let _ = fs::remove_dir_all(&folder);
-    let (exit_status, counts) = ended.inspect_err(|error| {
-        if !matches!(error, Error::Create(..)) {
-            let _ = fs::remove_file(&options.output);
+    if let Err(error) = &ended
+        && !matches!(error, Error::Create(..))
+    {
+        let _ = fs::remove_file(&options.output);
+    }
+    let (exit_status, counts) = match ended {
+        Err(Error::Write(error)) if has_logs(&folder) => {
+            return Err(Error::Unmerged(folder, error));
         }
-    })?;
+        ended => {
+            let _ = fs::remove_dir_all(&folder);
+            ended?
+        }
+    };
     Ok(counts.outcome(began, cpu_before, exit_status))
 }
 
-/// The recording of what a killed recorder left in `folder`, which stays.
+/// The recording of what a killed recorder, or one without room, left in `folder`, which stays.
+/// The recording that the killed one began is replaced: all that it could hold is in the folder.
 ///
 /// # Errors
 /// What the operating system refuses; a folder without a log.
 pub fn recover(root: &Root, folder: &Path, output: PathBuf) -> Result<Outcome, Error> {
     let (began, cpu_before) = (Instant::now(), system::processor_time());
     let options = Options { output, command: Vec::new() };
+    if folder == options.folder() && has_logs(folder) {
+        let _ = fs::remove_file(&options.output);
+    }
     let writer = begin(root, &options)?;
     let (exit_status, counts) = merge(folder, writer, None).inspect_err(|_| {
         let _ = fs::remove_file(&options.output);
@@ -199,6 +211,10 @@ fn merge(
     let file = writer.finish(ending).map_err(Error::Write)?;
     let bytes = file.metadata().map_err(Error::Write)?.len();
     Ok((exit_status, Counts { recorded, lost, bytes }))
+}
+
+fn has_logs(folder: &Path) -> bool {
+    logs(folder).is_ok_and(|logs| !logs.is_empty())
 }
 
 /// The logs of a folder, each with the time of its first record.

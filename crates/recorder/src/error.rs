@@ -13,6 +13,8 @@ pub enum Error {
     Tracefs(String),
     /// The recording could not be written.
     Write(std::io::Error),
+    /// The recording could not be written; the logs that it is made of are in this folder.
+    Unmerged(std::path::PathBuf, std::io::Error),
     /// The recording cannot be begun at this path.
     Create(std::path::PathBuf, std::io::Error),
     /// What was asked for makes no sense here.
@@ -44,6 +46,13 @@ impl fmt::Display for Error {
                 )
             }
             Error::Write(error) => write!(f, "cannot write the recording: {error}"),
+            Error::Unmerged(folder, error) => write!(
+                f,
+                "cannot write the recording: {error}; all that was recorded is kept, make the \
+                 recording where there is room: pagewise-agent record --allocations --recover {} \
+                 -o FILE",
+                folder.display()
+            ),
             Error::Usage(what) => f.write_str(what),
         }
     }

@@ -24,15 +24,17 @@ on. Where it cannot be helped (linked statically, with its own malloc, ...) it r
 
 Examples:
   pagewise-agent lazy -- python3 work.py
+  pagewise-agent lazy --mode guarded --verbose -- ./server
   pagewise-agent lazy --profile browser -- epiphany
   pagewise-agent lazy --stats 4711 --json")]
 pub struct Arguments {
-    /// How freed memory is held.
-    #[arg(long, value_enum, default_value = "fast")]
-    mode: Mode,
-    /// What else is done, for a kind of program or for comparison.
-    #[arg(long, value_enum, default_value = "none")]
-    profile: Profile,
+    /// How freed memory is held [default: what PAGEWISE_LAZY_MODE or the file says, else fast].
+    #[arg(long, value_enum)]
+    mode: Option<Mode>,
+    /// What else is done, for a kind of program or for comparison [default: what
+    /// PAGEWISE_LAZY_PROFILE or the file says, else none].
+    #[arg(long, value_enum)]
+    profile: Option<Profile>,
     /// Say when and why the program is not helped.
     #[arg(long)]
     verbose: bool,
@@ -95,15 +97,19 @@ fn execute(arguments: &Arguments) -> Outcome {
 
 fn load(command: &mut Command, arguments: &Arguments) -> Result<(), Exit> {
     command.env(preload::VARIABLE, preload::value(&preload::library(LIBRARY)?)?);
-    let word = |value: Option<clap::builder::PossibleValue>| {
-        value.map_or_else(String::new, |value| value.get_name().to_owned())
-    };
-    command.env("PAGEWISE_LAZY_MODE", word(arguments.mode.to_possible_value()));
-    command.env("PAGEWISE_LAZY_PROFILE", word(arguments.profile.to_possible_value()));
+    set(command, "PAGEWISE_LAZY_MODE", arguments.mode);
+    set(command, "PAGEWISE_LAZY_PROFILE", arguments.profile);
     if arguments.verbose {
         command.env("PAGEWISE_LAZY_VERBOSE", "on");
     }
     Ok(())
+}
+
+/// Sets the variable to what was asked for; else the environment and the file decide.
+fn set(command: &mut Command, variable: &str, asked: Option<impl ValueEnum>) {
+    if let Some(value) = asked.and_then(|asked| asked.to_possible_value()) {
+        command.env(variable, value.get_name());
+    }
 }
 
 fn tell(process: u32, is_json: bool) -> Outcome {
