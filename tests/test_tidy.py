@@ -229,3 +229,11 @@ def test_skipped_tests_are_counted() -> None:
             assert not re.search(r'println!\("skipp', path.read_text()), (
                 f"{relative(path)}: call testkit::skipped, so that make test counts it"
             )
+
+
+def test_the_allocation_logs_speak_the_language_of_recordings() -> None:
+    # The library may depend on libc alone, so it writes the numbers of kinds and flags itself.
+    constant = re.compile(r"pub const (\w+): u8 = (\d+);")
+    written = constant.findall((ROOT / "crates/allocations/src/log.rs").read_text())
+    read = constant.findall((ROOT / "crates/trace/src/recording/mod.rs").read_text())
+    assert written and set(written) <= set(read)

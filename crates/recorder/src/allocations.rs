@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use linux::Root;
-use linux::system::{self, Machine};
+use linux::system;
 use trace::allocations::SOURCE;
 use trace::recording::{About, Ending, Missing, Record, Writer};
 
+use crate::session::here;
 use crate::{Error, Outcome, Stop};
 
 /// The variable that tells the library where logs go.
@@ -105,24 +106,15 @@ pub fn recover(root: &Root, folder: &Path, output: PathBuf) -> Result<Outcome, E
 }
 
 fn begin(root: &Root, options: &Options) -> Result<Writer<File>, Error> {
-    let machine = Machine::this(root)?;
     let about = About {
-        pagewise: env!("CARGO_PKG_VERSION").to_owned(),
-        kernel: machine.kernel,
-        machine: machine.architecture,
-        processors: machine.processors,
-        memory_bytes: machine.memory_bytes,
-        page_bytes: machine.page_bytes,
-        realtime_offset_ns: system::realtime_offset_ns(),
         backend: BACKEND.to_owned(),
         sources: vec![SOURCE.to_owned()],
         absent: vec![Missing {
             what: "programs that are static or setuid, or bring a malloc of their own".to_owned(),
             why: "no library can be loaded before theirs".to_owned(),
         }],
-        cgroup: None,
-        process: None,
         command: options.command.clone(),
+        ..here(root)?
     };
     let file = File::options()
         .append(true)

@@ -147,7 +147,8 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
     })
 }
 
-fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Error> {
+/// What any recording made here and now says of the machine.
+pub fn here(root: &Root) -> Result<About, Error> {
     let machine = Machine::this(root)?;
     Ok(About {
         pagewise: env!("CARGO_PKG_VERSION").to_owned(),
@@ -157,12 +158,19 @@ fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Err
         memory_bytes: machine.memory_bytes,
         page_bytes: machine.page_bytes,
         realtime_offset_ns: system::realtime_offset_ns(),
+        ..About::default()
+    })
+}
+
+fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Error> {
+    Ok(About {
         sources: options.sources.iter().map(|source| source.name.to_owned()).collect(),
         backend: backend.name().to_owned(),
         absent: absent(options, backend),
         cgroup: options.filter.group.as_ref().map(|group| group.folder.display().to_string()),
         process: options.filter.process,
         command: options.command.clone(),
+        ..here(root)?
     })
 }
 
