@@ -1,10 +1,11 @@
-//! Pure decisions: what to evict, what to admit, where to place, what to keep mapped.
+//! Pure decisions: what to evict, what to admit, where to place, what to keep mapped, whom to kill.
 //!
 //! A policy has no clock, no I/O and no threads; it owns no pages and counts nothing. The driver
 //! (a simulator, or a live pager) keeps the map of where each page is, asks, acts and counts.
 
 pub mod admission;
 pub mod eviction;
+pub mod kill;
 mod page_set;
 pub mod placement;
 pub mod retention;

@@ -3,6 +3,7 @@
 pub mod allocations;
 pub mod eviction;
 pub mod generate;
+pub mod kill;
 pub mod references;
 pub mod retention;
 mod skip;

@@ -1,0 +1,56 @@
+//! `largest`: earlyoom's rule. Both available memory and swap must be low, then whoever weighs most
+//! dies. Departs from earlyoom in that compressed memory is no room beside memory: with zram alone
+//! earlyoom waits until zram is full, and the machine stalls meanwhile.
+
+use types::Bytes;
+
+use super::options::{OptionRow, Values};
+use super::ranking::{Ranking, Score};
+use super::{Kill, Memory, Snapshot, Verdict, share};
+
+pub(super) const OPTIONS: &[OptionRow] = &[
+    OptionRow {
+        name: "memory_percent",
+        default: "10",
+        summary: "available memory at which somebody dies, in per cent of all",
+    },
+    OptionRow {
+        name: "swap_percent",
+        default: "10",
+        summary: "free swap on devices that must be reached as well, in per cent of it",
+    },
+];
+
+struct Largest {
+    memory_percent: u64,
+    swap_percent: u64,
+}
+
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+    Ok(Box::new(Largest {
+        memory_percent: values.number("memory_percent", 1..=99)?,
+        swap_percent: values.number("swap_percent", 0..=100)?,
+    }))
+}
+
+impl Kill for Largest {
+    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Verdict {
+        ranking.clear();
+        let memory = &snapshot.memory;
+        if !memory.is_available_within(self.memory_percent) {
+            return Verdict::Spare { why: "enough memory is available" };
+        }
+        if !memory.is_disk_swap_within(self.swap_percent) {
+            return Verdict::Spare { why: "there is swap left" };
+        }
+        ranking.rank(snapshot, |candidate| {
+            Some(Score(candidate.badness(memory), candidate.resident.0))
+        });
+        Verdict::first("little memory is available and little swap is left", ranking)
+    }
+
+    fn margin(&self, memory: &Memory) -> Bytes {
+        let least = share(memory.total, self.memory_percent);
+        Bytes(memory.available.0.saturating_sub(least.0))
+    }
+}

@@ -1,0 +1,71 @@
+//! Named options of kill policies, as text that users write.
+
+use std::str::FromStr;
+
+/// One option of a policy.
+#[derive(Clone, Copy, Debug)]
+pub struct OptionRow {
+    /// Its name in settings.
+    pub name: &'static str,
+    /// What it is without being set.
+    pub default: &'static str,
+    /// What it means, with its unit.
+    pub summary: &'static str,
+}
+
+/// What is in effect for one policy: what was set, and the defaults.
+#[derive(Debug)]
+pub struct Values<'a> {
+    policy: &'static str,
+    options: &'static [OptionRow],
+    given: &'a [(&'a str, &'a str)],
+}
+
+impl<'a> Values<'a> {
+    pub(super) fn new(
+        policy: &'static str,
+        options: &'static [OptionRow],
+        given: &'a [(&'a str, &'a str)],
+    ) -> Result<Values<'a>, String> {
+        for (name, _) in given {
+            if !options.iter().any(|option| option.name == *name) {
+                let names: Vec<&str> = options.iter().map(|option| option.name).collect();
+                return Err(format!("{policy} has no option {name}; it has {}", names.join(", ")));
+            }
+        }
+        Ok(Values { policy, options, given })
+    }
+
+    /// The text of an option that the policy has.
+    pub(super) fn text(&self, name: &str) -> &str {
+        let given = self.given.iter().rev().find(|(given, _)| *given == name);
+        let default = || self.options.iter().find(|option| option.name == name);
+        given.map(|(_, value)| *value).or_else(|| default().map(|row| row.default)).unwrap_or("")
+    }
+
+    /// A whole number within `range`.
+    pub(super) fn number(
+        &self,
+        name: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<u64, String> {
+        let number: u64 = self.parsed(name, "a whole number")?;
+        match range.contains(&number) {
+            true => Ok(number),
+            false => Err(self.wrong(name, &format!("from {} to {}", range.start(), range.end()))),
+        }
+    }
+
+    /// True or false.
+    pub(super) fn is_set(&self, name: &str) -> Result<bool, String> {
+        self.parsed(name, "true or false")
+    }
+
+    fn parsed<Value: FromStr>(&self, name: &str, expected: &str) -> Result<Value, String> {
+        self.text(name).trim().parse().map_err(|_| self.wrong(name, expected))
+    }
+
+    pub(super) fn wrong(&self, name: &str, expected: &str) -> String {
+        format!("{}: {name} is {:?}, expected {expected}", self.policy, self.text(name))
+    }
+}

@@ -1,0 +1,145 @@
+//! `restart-cost`: ours. Whoever is missed least for the memory that comes back: what a restart
+//! costs its user, less the longer it has idled, more the more important its adj. Dies as many as
+//! bring memory back above the upper threshold and none that could be left out.
+
+use types::{Bytes, Nanos};
+
+use super::options::{OptionRow, Values};
+use super::ranking::{Ranking, Score};
+use super::{Candidate, Kill, Memory, Snapshot, Verdict, share};
+
+pub(super) const OPTIONS: &[OptionRow] = &[
+    OptionRow {
+        name: "low_percent",
+        default: "6",
+        summary: "available memory at which somebody dies, in per cent of all",
+    },
+    OptionRow {
+        name: "high_percent",
+        default: "9",
+        summary: "available memory that the dead must bring about, in per cent of all",
+    },
+    OptionRow {
+        name: "swap_percent",
+        default: "10",
+        summary: "while more of the swap on devices is free, it is waited for, in per cent of it",
+    },
+    OptionRow {
+        name: "stall_percent",
+        default: "40",
+        summary: "where all tasks stall for this share of ten seconds, it is not waited for",
+    },
+    OptionRow { name: "victims_max", default: "8", summary: "how many may die at once" },
+];
+
+/// An application that has idled this long is missed half as much.
+const HALF_MISSED: Nanos = Nanos(60_000_000_000);
+
+struct RestartCost {
+    low_percent: u64,
+    high_percent: u64,
+    swap_percent: u64,
+    stall_percent: u64,
+    victims_max: usize,
+}
+
+pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
+    let low_percent = values.number("low_percent", 1..=90)?;
+    Ok(Box::new(RestartCost {
+        low_percent,
+        high_percent: values.number("high_percent", low_percent..=99)?,
+        swap_percent: values.number("swap_percent", 0..=100)?,
+        stall_percent: values.number("stall_percent", 1..=100)?,
+        victims_max: values.number("victims_max", 1..=1000)? as usize,
+    }))
+}
+
+/// What its user loses with a candidate, in nanoseconds of waiting times 1001 less its adj.
+fn loss(candidate: &Candidate) -> u128 {
+    let idle = candidate.idle.0.max(0) as u128;
+    let half = HALF_MISSED.0 as u128;
+    let missed = candidate.restart_cost.0.max(1) as u128 * half / (half + idle);
+    let importance = (1001 - i32::from(candidate.adj)).max(1) as u128;
+    missed.max(1) * importance
+}
+
+/// Memory that comes back for what is lost, in bytes a millisecond of waiting.
+fn score(candidate: &Candidate) -> Score {
+    let gain = u128::from(candidate.resident.0) * 1_000_000_000 / loss(candidate);
+    Score(u64::try_from(gain).unwrap_or(u64::MAX), candidate.resident.0)
+}
+
+impl RestartCost {
+    /// Why somebody must die; or why not.
+    fn need(&self, memory: &Memory) -> Result<&'static str, &'static str> {
+        if !memory.is_available_within(self.low_percent) {
+            return Err("enough memory is available");
+        }
+        if memory.is_disk_swap_within(self.swap_percent) {
+            return Ok("little memory is available and little swap is left");
+        }
+        let stalls = memory.pressure.map_or(0, |pressure| pressure.full_basis_points);
+        match u64::from(stalls) >= self.stall_percent * 100 {
+            true => Ok("little memory is available and all tasks stall"),
+            false => Err("there is swap left, and tasks go on"),
+        }
+    }
+
+    /// How many of the ranking bring `needed` back: the best first, then without those whom the
+    /// rest does not need, who move behind; or one alone, where less is lost by it.
+    fn choose(&self, snapshot: &Snapshot<'_>, ranking: &mut Ranking, needed: u64) -> usize {
+        let of = |ranking: &Ranking, place: usize| {
+            &snapshot.candidates[ranking.ranked()[place].candidate]
+        };
+        let most = ranking.ranked().len().min(self.victims_max);
+        let (mut victims, mut sum) = (0, 0_u64);
+        while victims < most && sum < needed {
+            sum += of(ranking, victims).resident.0;
+            victims += 1;
+        }
+        for place in (0..victims).rev() {
+            let bytes = of(ranking, place).resident.0;
+            if victims > 1 && sum - bytes >= needed {
+                ranking.move_back(place, victims - 1);
+                victims -= 1;
+                sum -= bytes;
+            }
+        }
+        let lost: u128 = (0..victims).map(|place| loss(of(ranking, place))).sum();
+        let standing = ranking.ranked()[0].standing;
+        let alone = (0..ranking.ranked().len())
+            .filter(|&place| ranking.ranked()[place].standing == standing)
+            .filter(|&place| of(ranking, place).resident.0 >= needed)
+            .min_by_key(|&place| loss(of(ranking, place)));
+        match alone {
+            Some(place) if victims > 1 && loss(of(ranking, place)) <= lost => {
+                ranking.move_to_front(place);
+                1
+            }
+            _ => victims,
+        }
+    }
+}
+
+impl Kill for RestartCost {
+    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Verdict {
+        ranking.clear();
+        let memory = &snapshot.memory;
+        let why = match self.need(memory) {
+            Ok(why) => why,
+            Err(why) => return Verdict::Spare { why },
+        };
+        ranking.rank(snapshot, |candidate| Some(score(candidate)));
+        if ranking.is_empty() {
+            return Verdict::first(why, ranking);
+        }
+        let target = share(memory.total, self.high_percent);
+        let needed = target.0.saturating_sub(memory.available.0).max(1);
+        Verdict::Kill { why, victims: self.choose(snapshot, ranking, needed) }
+    }
+
+    fn margin(&self, memory: &Memory) -> Bytes {
+        let least = share(memory.total, self.low_percent);
+        Bytes(memory.available.0.saturating_sub(least.0))
+    }
+}
