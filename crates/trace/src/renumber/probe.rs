@@ -42,7 +42,7 @@ pub(super) mod checked {
 
     /// Nothing to advise without a system call.
     #[cfg(not(target_arch = "x86_64"))]
-    pub(in crate::renumber) fn advise_huge_pages(_slots: &mut [u64]) {}
+    pub(in crate::renumber) fn advise_huge_pages<T>(_memory: &mut [T]) {}
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -114,7 +114,7 @@ pub(super) mod unchecked {
 
     /// Asks the kernel to back a large table by huge pages, where it can: each probe goes to a
     /// random place, and 4 KiB pages would add a page-table walk to it.
-    pub(in crate::renumber) fn advise_huge_pages(slots: &mut [u64]) {
+    pub(in crate::renumber) fn advise_huge_pages<T>(memory: &mut [T]) {
         #[cfg(target_os = "linux")]
         {
             unsafe extern "C" {
@@ -122,9 +122,9 @@ pub(super) mod unchecked {
             }
             const MADV_HUGEPAGE: i32 = 14;
             const PAGE: usize = 4096;
-            let address = slots.as_mut_ptr().cast::<u8>();
+            let address = memory.as_mut_ptr().cast::<u8>();
             let skip = address.align_offset(PAGE);
-            let length = size_of_val(slots).saturating_sub(skip) / PAGE * PAGE;
+            let length = size_of_val(memory).saturating_sub(skip) / PAGE * PAGE;
             if length > 0 {
                 // SAFETY: the range is page-aligned, inside the exclusively borrowed slice, and the
                 // advice changes only how its memory is mapped. A refusal costs speed alone, so
@@ -133,7 +133,7 @@ pub(super) mod unchecked {
             }
         }
         #[cfg(not(target_os = "linux"))]
-        let _ = slots;
+        let _ = memory;
     }
 }
 

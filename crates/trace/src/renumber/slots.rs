@@ -9,8 +9,12 @@ use super::probe::advise_huge_pages;
 /// Slots in a line of the cache, which has 64 bytes on x86-64 and nearly everywhere else.
 const LINE_SLOTS: usize = 64 / size_of::<u64>();
 
-/// Most slots that are set aside: 128 MiB of addresses, of which only what is used becomes memory.
-const ASIDE_MAX: usize = 1 << 24;
+/// Most slots, or ids, that are set aside: 128 MiB of addresses each, of which only what is used
+/// becomes memory.
+pub(super) const ASIDE_MAX: usize = 1 << 24;
+
+/// Slots, or ids, in a huge page: fewer than these are not worth one.
+pub(super) const HUGE_PAGE_WORDS: usize = (2 << 20) / size_of::<u64>();
 
 /// Slots from a line's start on, `count` of them; those set aside behind them are empty.
 #[derive(Debug)]
@@ -40,7 +44,10 @@ impl Slots {
             self.memory = Vec::new();
             *self = Slots::new(count, count);
         }
-        advise_huge_pages(self);
+        if count >= HUGE_PAGE_WORDS {
+            // With what is set aside: what reaches into the page behind the slots would be small.
+            advise_huge_pages(&mut self.memory);
+        }
     }
 }
 

@@ -10,8 +10,8 @@
 
 use super::Full;
 use super::extents::Part;
-use super::probe::AHEAD;
-use super::slots::Slots;
+use super::probe::{AHEAD, advise_huge_pages};
+use super::slots::{ASIDE_MAX, HUGE_PAGE_WORDS, Slots};
 use types::prefetch;
 
 /// 2^64 / golden ratio, odd: multiplying by it is a bijection that spreads into the high bits.
@@ -119,7 +119,7 @@ impl Table {
         Table {
             slots: Slots::new(1 << SMALLEST_BITS, limit_bytes / size_of::<u64>()),
             bits: SMALLEST_BITS,
-            ids: Vec::new(),
+            ids: Vec::with_capacity(ASIDE_MAX.min(limit_bytes / size_of::<u64>())),
             // The smallest table may always be filled.
             room: capacity(SMALLEST_BITS),
             limit_bytes,
@@ -295,6 +295,9 @@ impl Table {
         let ids_max = self.limit_bytes / size_of::<u64>() - self.slots.len();
         self.room = capacity(bits).min(ids_max);
         self.ids.reserve_exact(capacity(bits) - self.ids.len());
+        if self.ids.len() >= HUGE_PAGE_WORDS {
+            advise_huge_pages(self.ids.spare_capacity_mut());
+        }
         let mut number = 0;
         while let Some(&first) = self.ids.get(number) {
             let rest = &self.ids[number..self.ids.len().min(number + GROUP)];
