@@ -79,9 +79,10 @@ fuzz:
 AGENT_FEATURES = $(shell tools/agent_features.sh)
 
 .venv/.agent: .venv/.built
-	cargo build --release --quiet -p agent -p lazy -p allocations $(AGENT_FEATURES)
+	cargo build --release --quiet -p agent -p allocations $(AGENT_FEATURES)
+	cargo build --profile preload --quiet -p lazy
 	install -m 755 target/release/pagewise-agent .venv/bin/
-	install -m 755 target/release/libpagewise_lazy.so target/release/libpagewise_allocations.so .venv/lib/
+	install -m 755 target/preload/libpagewise_lazy.so target/release/libpagewise_allocations.so .venv/lib/
 	@touch $@
 
 $(PLUGIN): $(wildcard capture/*.c capture/*.h)

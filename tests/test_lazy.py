@@ -1,33 +1,20 @@
 """The preload library under programs that know nothing of it, and the command that loads it."""
 
-import json
 import os
-import platform
-import resource
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from lazy_programs import AGENT, LIBRARY, MIB, NEEDED, compiled, counters, holder, loaded, status
 
-AGENT = Path(sys.executable).parent / "pagewise-agent"
-LIBRARY = AGENT.parents[1] / "lib" / "libpagewise_lazy.so"
 CALLS = Path(__file__).with_name("lazy_calls.c")
-CC = shutil.which("cc")
-GLIBC = platform.libc_ver()[0] == "glibc"
-LIMITED = resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
-pytestmark = pytest.mark.skipif(
-    CC is None or not LIBRARY.exists() or not GLIBC or LIMITED or os.sysconf("SC_PAGESIZE") != 4096,
-    reason="needs cc, glibc, pages of 4 KiB, unlimited address space and the library: make build",
-)
+pytestmark = NEEDED
 
-MIB = 1 << 20
 # Retention with every decision taken often: little is hot, and what is freed soon goes.
 HASTY = {"HOT_MAX": "1MiB", "LAZY_AFTER": "1ms", "DISCARD_AFTER": "3ms", "ZERO_MAX": "1MiB"}
 SETTINGS: dict[str, dict[str, str]] = {
@@ -41,33 +28,9 @@ SETTINGS: dict[str, dict[str, str]] = {
 SETTING = pytest.mark.parametrize("setting", SETTINGS)
 
 
-def loaded(**knobs: str) -> dict[str, str]:
-    """The environment that loads the library with these knobs."""
-    own = {f"PAGEWISE_LAZY_{name}": value for name, value in knobs.items()}
-    return {**os.environ, "LD_PRELOAD": str(LIBRARY), **own}
-
-
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("lazy")
-
-
-def compiled(source: str, program: Path, *options: str) -> Path:
-    """The C program, built once."""
-    if not program.exists():
-        command = [str(CC), "-O1", "-x", "c", "-", "-o", str(program), "-pthread", *options]
-        built = subprocess.run(command, input=source, text=True, capture_output=True)
-        if built.returncode != 0:
-            pytest.skip(f"cc {' '.join(options)}: {built.stderr.strip()[-200:]}")
-    return program
-
-
-def status(program: Path, *arguments: str, **knobs: str) -> tuple[int, str]:
-    """How the program ends under the library, and what it says on standard error."""
-    environment = loaded(VERBOSE="on", **knobs)
-    command = [program, *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
-    return done.returncode, done.stderr
 
 
 @SETTING
@@ -197,39 +160,6 @@ def test_the_command_passes_everything_through(tmp_path: Path) -> None:
         [AGENT, "lazy", "--", "no-such-program"], capture_output=True, text=True
     )
     assert absent.returncode == 2 and "no-such-program" in absent.stderr
-
-
-HOLDER = """
-blocks = [bytearray(1 << 20) for _ in range(20)]
-del blocks
-print(flush=True)
-input()
-"""
-
-
-@contextmanager
-def holder(**knobs: str) -> Iterator[subprocess.Popen[str]]:
-    """A program that has freed 20 MiB and waits."""
-    command = [AGENT, "lazy", "--", sys.executable, "-c", HOLDER]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(
-        command, env=loaded(**knobs), stdin=pipe, stdout=pipe, text=True
-    ) as child:
-        assert child.stdout is not None
-        child.stdout.readline()
-        yield child
-        child.communicate("\n")
-
-
-def counters(process: int) -> dict[str, Any]:
-    done = subprocess.run(
-        [AGENT, "lazy", "--stats", str(process), "--json"], capture_output=True, text=True
-    )
-    if done.returncode == 3 and "denied" in done.stderr:
-        pytest.skip(done.stderr.strip())
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout)
-    return report
 
 
 def test_counters_of_a_running_program_are_read() -> None:

@@ -61,6 +61,8 @@ pub struct Arena {
     pub closed: Bits,
     retention: Retention,
     detached: Option<Work>,
+    /// Pages up to the last that was ever handed out; behind them the tables are as new.
+    used: u32,
 }
 
 impl Arena {
@@ -75,6 +77,7 @@ impl Arena {
             closed: Bits::new(&[]),
             retention: Retention::new(rules),
             detached: None,
+            used: 0,
         }
     }
 
@@ -246,12 +249,24 @@ impl Arena {
         self.retention.lazy_pages()
     }
 
+    /// Parts of the tables that may be given to the kernel, since they read as zeros: address and
+    /// bytes of each. None while something is held.
+    pub fn empty_tables(&self) -> impl Iterator<Item = (usize, usize)> {
+        let is_held = self.hot_pages() + self.lazy_pages() > 0 || self.detached.is_some();
+        let used = if is_held { 0 } else { self.used };
+        let entries = self.entries.get(..used as usize).unwrap_or_default();
+        let tags = self.spans.empty_tags(used);
+        let tags = tags.map(|tags| (tags.as_ptr().addr(), size_of_val(tags)));
+        std::iter::once((entries.as_ptr().addr(), size_of_val(entries))).chain(tags)
+    }
+
     /// Takes `pages` pages from `first` on out of the free `span`; what is left of it stays free, at
     /// its age.
     fn cut(&mut self, span: FreeSpan, first: u32, pages: u32) {
         self.spans.remove(span.first);
         let left = FreeSpan { pages: first - span.first, ..span };
         let end = first + pages;
+        self.used = self.used.max(end);
         let right = FreeSpan { first: end, pages: span.end() - end, ..span };
         for rest in [left, right].into_iter().filter(|rest| rest.pages > 0) {
             self.spans.insert(rest);

@@ -10,7 +10,7 @@ use libc::{c_int, c_void, pollfd};
 
 use crate::chunks::PAGE;
 use crate::knobs::knobs;
-use crate::pool::{POOL, measure_memory, work};
+use crate::pool::{POOL, give_back_tables, measure_memory, work};
 use crate::{lock, real, system};
 
 /// Free memory from which on a thread is worth it: a program that ends soon has none.
@@ -109,6 +109,7 @@ fn give_back_what_is_due() -> Option<i64> {
     work(POOL.lock()?);
     let arena = POOL.lock()?;
     if arena.hot_pages() + arena.lazy_pages() == 0 {
+        give_back_tables(&arena);
         return None;
     }
     // Memory that no age makes due is looked after for the sake of pressure alone.

@@ -1,8 +1,9 @@
 //! What users may set, by environment variables and by a file of the same names; docs/lazy-unmapping.md
 //! lists them. The environment has the last word.
 
+use std::cell::UnsafeCell;
 use std::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
 use policy::retention::{HOT_BYTES_MAX, Rules};
 use types::{Bytes, Nanos};
@@ -88,22 +89,41 @@ impl Knobs {
     }
 }
 
-static KNOBS: OnceLock<Knobs> = OnceLock::new();
-
-/// The knobs as they were when the program began.
-pub fn knobs() -> &'static Knobs {
-    KNOBS.get().unwrap_or(&DEFAULTS)
+/// Written once, before `is_loaded`, and only read from then on. `OnceLock` has a path that panics,
+/// which would bring along the unwinder.
+struct Loaded {
+    knobs: UnsafeCell<Knobs>,
+    is_loaded: AtomicBool,
 }
 
-/// Reads file and environment, once. What cannot be understood is said on standard error and
-/// ignored.
-pub fn load() -> &'static Knobs {
-    KNOBS.get_or_init(|| {
-        let mut knobs = DEFAULTS;
-        read_file(&mut knobs);
-        each_variable(|name, value| set_or_say(&mut knobs, name, value));
-        knobs
-    })
+// SAFETY: nobody writes the knobs once they are said to be loaded, and nobody reads them before.
+unsafe impl Sync for Loaded {}
+
+static LOADED: Loaded =
+    Loaded { knobs: UnsafeCell::new(DEFAULTS), is_loaded: AtomicBool::new(false) };
+
+/// The knobs as they were when the program began.
+#[inline]
+pub fn knobs() -> &'static Knobs {
+    if LOADED.is_loaded.load(Acquire) {
+        // SAFETY: they are loaded.
+        unsafe { &*LOADED.knobs.get() }
+    } else {
+        &DEFAULTS
+    }
+}
+
+/// Reads file and environment. What cannot be understood is said on standard error and ignored.
+///
+/// # Safety
+/// The caller is the library's constructor, which runs once and in one thread.
+pub unsafe fn load() {
+    let mut knobs = DEFAULTS;
+    read_file(&mut knobs);
+    each_variable(|name, value| set_or_say(&mut knobs, name, value));
+    // SAFETY: the one call, as the caller vouches, and nobody reads yet.
+    unsafe { *LOADED.knobs.get() = knobs };
+    LOADED.is_loaded.store(true, Release);
 }
 
 fn read_file(knobs: &mut Knobs) {

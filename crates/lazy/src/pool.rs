@@ -1,5 +1,6 @@
 //! The process's arena and what is done to its memory: the one place where decisions become system
-//! calls. No call is made under the lock, save where a chunk is reserved and before a fork.
+//! calls. No call is made under the lock, save where a chunk is reserved, before a fork, and on tables
+//! once nothing is held.
 
 use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE, PROT_NONE};
 use policy::retention::{Rules, hot_bytes_for};
@@ -151,6 +152,14 @@ pub fn measure_memory() {
         let rules = knobs().rules(hot_bytes);
         arena.set_hot_bytes(rules.hot_bytes);
         statistics::set(LazyCounter::HotMaxPages, rules.hot_bytes.pages());
+    }
+}
+
+/// Gives what the tables do not need to the kernel, once nothing is held.
+pub fn give_back_tables(arena: &Arena) {
+    for (address, length) in arena.empty_tables().filter(|&(_, length)| length > 0) {
+        // The kernel refuses where memory is locked: it stays as it is.
+        let _ = system::advise(address, length, MADV_DONTNEED);
     }
 }
 

@@ -80,6 +80,9 @@ impl FreeSpan {
     }
 }
 
+/// Tags in a page.
+const TAGS_OF_PAGE: usize = crate::chunks::PAGE / size_of::<Tag>();
+
 #[derive(Debug)]
 pub struct Spans {
     tags: &'static mut [Tag],
@@ -167,6 +170,13 @@ impl Spans {
     /// Forgets the block that begins at `first`.
     pub fn clear_block(&mut self, first: u32) {
         self.set(first, Tag::default());
+    }
+
+    /// Pages of the tags of the arena's first `count` pages that hold none: tags inside spans are zeros.
+    pub fn empty_tags(&self, count: u32) -> impl Iterator<Item = &[Tag]> {
+        let tags = self.tags.chunks_exact(TAGS_OF_PAGE);
+        let used = tags.take((count as usize).div_ceil(TAGS_OF_PAGE));
+        used.filter(|tags| tags.iter().all(|tag| tag.role == Role::Inside))
     }
 
     fn is_start(&self, span: FreeSpan) -> bool {

@@ -16,7 +16,8 @@ const HEAP_PAD: libc::c_int = 512 << 10;
 
 #[cfg_attr(test, allow(dead_code, reason = "nothing is served in unit tests"))]
 extern "C" fn construct() {
-    knobs::load();
+    // SAFETY: this is the constructor.
+    unsafe { knobs::load() };
     if stand_aside::decide() {
         fork::watch();
         set_heap();

@@ -18,6 +18,7 @@ enum Step {
     Carve { place: usize, pages: u32 },
     Wait(i64),
     Pressure,
+    Drain,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -37,6 +38,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (place, pages).prop_map(|(place, pages)| Step::Carve { place, pages }),
         3 => (0..2_000_000_000_i64).prop_map(Step::Wait),
         1 => Just(Step::Pressure),
+        1 => Just(Step::Drain),
     ];
     prop::collection::vec(step, 1..150)
 }
@@ -223,6 +225,17 @@ impl Checked {
         }
     }
 
+    /// Zeroes what of the tables is said to be empty, as the kernel does. Nothing is while something
+    /// is held.
+    fn empty_tables(&self) {
+        let is_held = self.arena.hot_pages() + self.arena.lazy_pages() > 0;
+        for (address, length) in self.arena.empty_tables() {
+            assert!(!is_held || length == 0);
+            // SAFETY: the tables were leaked; zeros are values of theirs.
+            unsafe { std::ptr::write_bytes(address as *mut u8, 0, length) };
+        }
+    }
+
     /// What another thread does while `span` is detached: it frees what may lie beside it.
     fn go_on_beside(&mut self, span: FreeSpan) {
         self.owned.push((span.first, span.pages, Owner::Map));
@@ -245,6 +258,7 @@ impl Checked {
             Step::Carve { place, pages } => self.carve(place, pages),
             Step::Wait(time) => self.now.0 += time,
             Step::Pressure => self.arena.pressure(self.now),
+            Step::Drain => self.drain(),
         }
     }
 }
@@ -258,6 +272,7 @@ proptest! {
         for step in steps {
             checked.step(step);
             checked.work();
+            checked.empty_tables();
             checked.check();
             prop_assert!(checked.arena.hot_pages() <= hot_pages);
         }
@@ -282,6 +297,22 @@ proptest! {
         checked.drain();
         prop_assert_eq!(checked.arena.hot_pages() + checked.arena.lazy_pages(), 0);
     }
+}
+
+#[test]
+fn tables_of_a_free_arena_go_but_for_its_ends() {
+    let mut arena = Arena::new(Rules::paper());
+    arena.grow(0, tables());
+    let grant = arena.allocate(CHUNK_PAGES, 1, Owner::Block).unwrap();
+    assert_eq!(arena.disown_block(grant.first), Some(CHUNK_PAGES));
+    arena.deposit(grant.first, grant.pages, Nanos(0));
+    assert_eq!(arena.empty_tables().map(|table| table.1).sum::<usize>(), 0);
+    while arena.oldest().is_some() {
+        arena.finish();
+    }
+    let (pages, ends) = (CHUNK_PAGES as usize, 2 * crate::chunks::PAGE);
+    let expected = pages * (size_of::<Entry>() + size_of::<Tag>()) - ends;
+    assert_eq!(arena.empty_tables().map(|table| table.1).sum::<usize>(), expected);
 }
 
 #[test]
