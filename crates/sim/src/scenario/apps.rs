@@ -2,24 +2,12 @@
 
 use super::Scenario;
 use super::memory::Memory;
-use super::random::Stream;
-
-/// Pages that are used together lie in runs of this many: 85 % of the pages a visit swaps in have
-/// a neighbour that is swapped in too (findings, relaunch predictability).
-const RUN_PAGES: u32 = 8;
-const MIB_PAGES: u32 = 256;
-
-/// A stretch of pages of one kind that one owner uses.
-struct Region {
-    first: u32,
-    runs: u32,
-    is_file: bool,
-    /// Per run: whether every visit uses it.
-    is_core: Vec<bool>,
-}
+use crate::random::Stream;
+use crate::regions::{MIB_PAGES, Region, Usage};
 
 /// The apps, the services and the shared libraries of one phone.
 pub(super) struct Phone {
+    /// Of every app: anonymous memory, then its files.
     apps: Vec<[Region; 2]>,
     services: Region,
     libraries: Region,
@@ -73,15 +61,17 @@ impl Phone {
             touch_run(memory, &self.libraries, run, 0, &mut self.writes);
         }
         let write_percent = self.scenario.write_percent;
-        for region in [&self.services, &self.apps[index][0], &self.apps[index][1]] {
+        let usage = usage(&self.scenario);
+        let [heap, files] = &self.apps[index];
+        for (region, is_file) in [(&self.services, false), (heap, false), (files, true)] {
             // A cold start builds the whole app; the services were built at boot, by whichever
             // app is visited first, which swaps nothing.
             let chosen = if is_first && region.first != self.services.first {
                 (0..region.runs).collect()
             } else {
-                used_runs(region, &self.scenario, &mut self.touches)
+                region.used_runs(usage, &mut self.touches)
             };
-            let percent = if region.is_file { 0 } else { write_percent };
+            let percent = if is_file { 0 } else { write_percent };
             for &run in &chosen {
                 touch_run(memory, region, run, percent, &mut self.writes);
             }
@@ -93,18 +83,6 @@ impl Phone {
     }
 }
 
-/// The runs one visit uses: the core, and as many others at random as make `core_percent` of the
-/// used runs core.
-fn used_runs(region: &Region, scenario: &Scenario, stream: &mut Stream) -> Vec<u32> {
-    let mut chosen: Vec<u32> =
-        (0..region.runs).filter(|&run| region.is_core[run as usize]).collect();
-    let others = chosen.len() as u32 * (100 - scenario.core_percent) / scenario.core_percent;
-    chosen.extend((0..others).map(|_| stream.below(region.runs)));
-    chosen.sort_unstable();
-    chosen.dedup();
-    chosen
-}
-
 fn touch_run(
     memory: &mut Memory,
     region: &Region,
@@ -112,11 +90,14 @@ fn touch_run(
     write_percent: u32,
     writes: &mut Stream,
 ) {
-    let first = region.first + run * RUN_PAGES;
-    for page in first..first + RUN_PAGES {
+    for page in region.pages(run) {
         let is_write = write_percent > 0 && writes.chance(write_percent);
         memory.touch(page, is_write);
     }
+}
+
+fn usage(scenario: &Scenario) -> Usage {
+    Usage { used_percent: scenario.used_percent, core_percent: scenario.core_percent }
 }
 
 fn region(
@@ -128,9 +109,5 @@ fn region(
     scenario: &Scenario,
 ) -> Region {
     let pages = mib * MIB_PAGES;
-    let runs = pages / RUN_PAGES;
-    // Of `used_percent` of the runs per visit, `core_percent` are the same every time.
-    let core = scenario.used_percent * scenario.core_percent;
-    let is_core = (0..runs).map(|_| layout.below(10_000) < core).collect();
-    Region { first: memory.map(owner, pages, is_file), runs, is_file, is_core }
+    Region::new(memory.map(owner, pages, is_file), pages, usage(scenario), layout)
 }

@@ -5,52 +5,39 @@
 //! It departs from the kernel in that anonymous and file pages share the lists, which is what
 //! swappiness 100 amounts to, and in that reclaim happens in the faulting task alone.
 
+use crate::page_lists::{BATCH, Judged, ListPage, Listed, Lists, NONE, Place};
 use types::{Event, EventFlags, EventKind, PageId, ProcessId};
-
-/// Pages reclaimed at a time (the kernel's SWAP_CLUSTER_MAX).
-const BATCH: usize = 32;
-const NONE: u32 = u32::MAX;
-
-/// Where a page is.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Absent,
-    Inactive,
-    Active,
-}
 
 /// What the model knows about one page.
 #[derive(Clone, Copy)]
 struct Page {
-    place: Place,
+    listed: Listed,
     is_file: bool,
-    is_referenced: bool,
     is_dirty: bool,
     /// The swap area or the file holds its present content once it is clean.
     has_copy: bool,
     owner: u32,
-    newer: u32,
-    older: u32,
 }
 
-/// A list of pages from newest to oldest, linked through the pages themselves.
-struct List {
-    place: Place,
-    newest: u32,
-    oldest: u32,
-    pages: usize,
+impl ListPage for Page {
+    fn listed(&self) -> &Listed {
+        &self.listed
+    }
+
+    fn listed_mut(&mut self) -> &mut Listed {
+        &mut self.listed
+    }
 }
 
 /// Memory of a fixed number of frames; `events` grows by what leaves and enters it.
 ///
-/// `inactive.pages + active.pages <= frames` after every touch.
+/// `lists.pages() <= frames` after every touch.
 pub(super) struct Memory {
     frames: usize,
     low: usize,
     high: usize,
     pages: Vec<Page>,
-    inactive: List,
-    active: List,
+    lists: Lists,
     keeps_file_events: bool,
     /// Dense number of each page that has had an event.
     numbers: Vec<u32>,
@@ -63,14 +50,12 @@ impl Memory {
     /// Memory of `frames` pages, empty.
     pub(super) fn new(frames: usize, keeps_file_events: bool) -> Memory {
         let low = (frames / 128).max(BATCH);
-        let list = |place| List { place, newest: NONE, oldest: NONE, pages: 0 };
         Memory {
             frames,
             low,
             high: low + low / 2,
             pages: Vec::new(),
-            inactive: list(Place::Inactive),
-            active: list(Place::Active),
+            lists: Lists::new(),
             keeps_file_events,
             numbers: Vec::new(),
             numbered: 0,
@@ -82,16 +67,8 @@ impl Memory {
     /// starts with a copy on storage, an anonymous page without one.
     pub(super) fn map(&mut self, owner: u32, count: u32, is_file: bool) -> u32 {
         let first = self.pages.len() as u32;
-        let page = Page {
-            place: Place::Absent,
-            is_file,
-            is_referenced: false,
-            is_dirty: false,
-            has_copy: is_file,
-            owner,
-            newer: NONE,
-            older: NONE,
-        };
+        let page =
+            Page { listed: Listed::ABSENT, is_file, is_dirty: false, has_copy: is_file, owner };
         self.pages.resize(self.pages.len() + count as usize, page);
         self.numbers.resize(self.pages.len(), NONE);
         first
@@ -101,8 +78,8 @@ impl Memory {
     pub(super) fn touch(&mut self, page: u32, is_write: bool) {
         let state = &mut self.pages[page as usize];
         state.is_dirty |= is_write;
-        if state.place != Place::Absent {
-            state.is_referenced = true;
+        if state.listed.place != Place::Absent {
+            state.listed.is_referenced = true;
             return;
         }
         if state.has_copy {
@@ -112,51 +89,28 @@ impl Memory {
             // The first touch of an anonymous page fills it with zeros: no storage, but dirty.
             state.is_dirty = true;
         }
-        if self.frames - self.resident() <= self.low {
+        if self.frames - self.lists.pages() <= self.low {
             self.reclaim();
         }
-        push(&mut self.inactive, &mut self.pages, page);
-    }
-
-    fn resident(&self) -> usize {
-        self.inactive.pages + self.active.pages
+        self.lists.insert(&mut self.pages, page);
     }
 
     /// Frees batches until the high watermark is reached.
     fn reclaim(&mut self) {
-        while self.frames - self.resident() < self.high {
-            self.balance();
+        while self.frames - self.lists.pages() < self.high {
+            self.lists.balance(&mut self.pages);
             for _ in 0..BATCH {
-                let page = self.inactive.oldest;
-                if page == NONE {
-                    break;
-                }
-                remove(&mut self.inactive, &mut self.pages, page);
-                let state = &mut self.pages[page as usize];
-                if state.is_referenced {
-                    state.is_referenced = false;
-                    push(&mut self.active, &mut self.pages, page);
-                } else {
-                    self.evict(page);
+                match self.lists.judge_oldest(&mut self.pages) {
+                    None => break,
+                    Some(Judged::Stays) => {}
+                    Some(Judged::Leaves(page)) => self.evict(page),
                 }
             }
         }
     }
 
-    /// Keeps a third of the pages on the inactive list, so that a page has a while to be
-    /// referenced again before it is judged. Pages leave the active list unjudged.
-    fn balance(&mut self) {
-        while self.inactive.pages < self.resident() / 3 + BATCH && self.active.pages > 0 {
-            let page = self.active.oldest;
-            remove(&mut self.active, &mut self.pages, page);
-            self.pages[page as usize].is_referenced = false;
-            push(&mut self.inactive, &mut self.pages, page);
-        }
-    }
-
     fn evict(&mut self, page: u32) {
         let state = &mut self.pages[page as usize];
-        state.place = Place::Absent;
         let is_dirty = state.is_dirty;
         state.is_dirty = false;
         state.has_copy = true;
@@ -179,33 +133,6 @@ impl Memory {
         let (page, process) = (PageId(*number), ProcessId(state.owner));
         self.events.push(Event { kind, flags, page, process });
     }
-}
-
-fn push(list: &mut List, pages: &mut [Page], page: u32) {
-    let state = &mut pages[page as usize];
-    state.place = list.place;
-    state.newer = NONE;
-    state.older = list.newest;
-    match list.newest {
-        NONE => list.oldest = page,
-        newest => pages[newest as usize].newer = page,
-    }
-    list.newest = page;
-    list.pages += 1;
-}
-
-fn remove(list: &mut List, pages: &mut [Page], page: u32) {
-    let Page { newer, older, .. } = pages[page as usize];
-    match newer {
-        NONE => list.newest = older,
-        newer => pages[newer as usize].older = older,
-    }
-    match older {
-        NONE => list.oldest = newer,
-        older => pages[older as usize].newer = newer,
-    }
-    pages[page as usize].place = Place::Absent;
-    list.pages -= 1;
 }
 
 #[cfg(test)]

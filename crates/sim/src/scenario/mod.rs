@@ -7,7 +7,6 @@
 
 mod apps;
 mod memory;
-mod random;
 mod schedule;
 
 use crate::{Error, EventList};
