@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pagewise.binaries.check import check as check_page_size
     from pagewise.grids.run import sweep
     from pagewise.huge_pages.verify import verify as verify_page_size
+    from pagewise.lives import lifecycle
     from pagewise.page_size_answer import page_size
     from pagewise.questions import analyze, devices, info, misses, simulate
     from pagewise.recording import Trace, import_trace, read, slice_trace
@@ -63,6 +64,7 @@ __all__ = [
     "devices",
     "import_trace",
     "info",
+    "lifecycle",
     "misses",
     "page_size",
     "read",
@@ -83,6 +85,7 @@ _HOMES = {
     "devices": ("pagewise.questions", "devices"),
     "import_trace": ("pagewise.recording", "import_trace"),
     "info": ("pagewise.questions", "info"),
+    "lifecycle": ("pagewise.lives", "lifecycle"),
     "misses": ("pagewise.questions", "misses"),
     "page_size": ("pagewise.page_size_answer", "page_size"),
     "read": ("pagewise.recording", "read"),

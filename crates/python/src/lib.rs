@@ -5,6 +5,7 @@ mod arrow_stream;
 mod cache_questions;
 mod errors;
 mod events;
+mod lifecycle;
 mod opening;
 mod progress;
 mod recordings;
@@ -26,6 +27,8 @@ mod _core {
     use super::arrow_stream::ArrowStream;
     #[pymodule_export]
     use super::cache_questions::{analyze, misses, policies};
+    #[pymodule_export]
+    use super::lifecycle::lifecycle;
     #[pymodule_export]
     use super::recordings::{
         classes, column, events, formats, import_trace, info, kinds, slice_trace,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sim::devices::Device;
 use sim::swap::{self, SimulateRequest, Values};
@@ -15,7 +15,7 @@ use crate::opening::{Recording, with_losses};
 /// One request as Python writes it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Wanted {
+pub(crate) struct Wanted {
     architecture: String,
     fast_tier_bytes: u64,
     fast: String,
@@ -33,7 +33,8 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn request(self) -> Result<SimulateRequest, sim::Error> {
+    /// The request, with devices resolved.
+    pub(crate) fn request(self) -> Result<SimulateRequest, sim::Error> {
         let fast = resolve_device(&self.fast)?;
         let slow = resolve_device(&self.slow)?;
         let mut request = SimulateRequest::new(self.architecture, self.fast_tier_bytes, fast, slow);
@@ -77,7 +78,7 @@ pub fn simulate(
         let outcome = swap::simulate(&mut *source, &request, progress)?;
         Ok::<_, sim::Error>(with_losses(json!(outcome), &*source))
     })?;
-    Ok(answer.to_string())
+    Ok(answered(answer))
 }
 
 /// Runs many requests, a JSON list, in one pass over a recording; returns a JSON list that holds
@@ -114,7 +115,7 @@ pub fn simulate_many(
         }
         Ok::<_, sim::Error>(answers)
     })?;
-    Ok(Value::from(answers).to_string())
+    Ok(answered(answers))
 }
 
 /// A request, JSON text, with every default filled in and the figures of both devices, as JSON.
@@ -124,7 +125,7 @@ pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<String> {
     let fast_tier_bytes = wanted.fast_tier_bytes;
     let request = wanted.request().map_err(|error| error.raise(py))?;
     let options = swap::effective_options(&request).map_err(|error| error.raise(py))?;
-    Ok(json!({
+    Ok(answered(json!({
         "architecture": request.architecture,
         "profile": request.profile,
         "options": options,
@@ -134,8 +135,7 @@ pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<String> {
         "readahead": request.readahead.name(),
         "clean_evictions": request.clean_evictions.name(),
         "ranges": if request.replays_range { "yes" } else { "no" },
-    })
-    .to_string())
+    })))
 }
 
 /// The architectures of the catalog with their options and profiles, as JSON text.
@@ -162,20 +162,20 @@ pub fn architectures() -> String {
             "profiles": profiles.collect::<Vec<_>>(),
         })
     });
-    Value::from(rows.collect::<Vec<_>>()).to_string()
+    answered(rows.collect::<Vec<Value>>())
 }
 
 /// The built-in devices, quickest first, as JSON text: times in ns per 4 KiB page.
 #[pyfunction]
 pub fn devices() -> String {
-    json!(sim::devices::builtin().collect::<Vec<_>>()).to_string()
+    answered(sim::devices::builtin().collect::<Vec<_>>())
 }
 
 /// One device by name, READ/WRITE times or path of its file, as JSON text.
 #[pyfunction]
 pub fn device(py: Python<'_>, text: &str) -> PyResult<String> {
     let device = resolve_device(text).map_err(|error| error.raise(py))?;
-    Ok(json!(device).to_string())
+    Ok(answered(device))
 }
 
 /// Fast devices for every latency ratio over which a conclusion must hold, as READ/WRITE times, for a
@@ -187,7 +187,7 @@ pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<String> {
         let fast = slow.faster_by(ratio);
         format!("{}/{}ns", fast.read.typical_ns, fast.write.typical_ns)
     });
-    Ok(Value::from(texts.collect::<Vec<_>>()).to_string())
+    Ok(answered(texts.collect::<Vec<String>>()))
 }
 
 /// The device of this name, READ/WRITE times, or file: the simulator itself reads no files.
@@ -201,6 +201,12 @@ fn resolve_device(text: &str) -> Result<Device, sim::Error> {
     Device::from_toml(&content, text)
 }
 
-fn parsed<T: for<'text> Deserialize<'text>>(py: Python<'_>, text: &str) -> PyResult<T> {
+/// What a request in JSON text says; a refusal names the place.
+pub(crate) fn parsed<T: for<'text> Deserialize<'text>>(py: Python<'_>, text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|error| usage(py, &format!("request: {error}")))
+}
+
+/// An answer as JSON text.
+pub(crate) fn answered(answer: impl Serialize) -> String {
+    json!(answer).to_string()
 }

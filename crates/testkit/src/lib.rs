@@ -4,6 +4,7 @@ pub mod allocations;
 pub mod eviction;
 pub mod generate;
 pub mod kill;
+pub mod lifecycle;
 pub mod references;
 pub mod retention;
 mod skip;

@@ -24,7 +24,7 @@ use classes::PageClasses;
 use processes::ProcessPages;
 use reuse::Intervals;
 use serde::Serialize;
-use skew::Spectrum;
+pub(crate) use skew::Spectrum;
 use swap_traffic::SwapPages;
 use trace::{Header, Rows, Source, TraceKind};
 use types::{PageId, Progress};

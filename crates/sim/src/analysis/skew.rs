@@ -36,16 +36,16 @@ pub struct SingleAccess {
 
 /// How many pages have how many accesses.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spectrum {
+pub(crate) struct Spectrum {
     /// Pages by number of accesses, which is never 0.
     pages_by_count: BTreeMap<u64, u64>,
-    pub(super) pages: u64,
-    pub(super) accesses: u64,
+    pub(crate) pages: u64,
+    pub(crate) accesses: u64,
 }
 
 impl Spectrum {
     /// From the accesses of each page; pages without any do not count.
-    pub(super) fn new(counts: impl Iterator<Item = u32>) -> Spectrum {
+    pub(crate) fn new(counts: impl Iterator<Item = u32>) -> Spectrum {
         let mut spectrum = Spectrum::default();
         // Most pages have few accesses: those are counted without a search.
         let mut small = [0_u64; 256];
@@ -80,7 +80,7 @@ impl Spectrum {
         accesses
     }
 
-    pub(super) fn skew(&self) -> Skew {
+    pub(crate) fn skew(&self) -> Skew {
         let single = self.pages_by_count.get(&1).copied().unwrap_or(0);
         Skew {
             top_share: TOP_PERCENT

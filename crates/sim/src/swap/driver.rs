@@ -14,6 +14,10 @@ use types::{Event, EventFlags, EventKind, Events, PageId, ProcessId, Progress};
 pub trait Cell: Send {
     /// Replays the next events of the trace.
     fn replay(&mut self, events: &Events);
+    /// What was counted until now; none where nothing is decided before the end.
+    fn tally(&self) -> Option<&Tally> {
+        None
+    }
     /// Ends the run. Where that takes long, `progress` is asked now and then whether to go on, without
     /// figures.
     ///
@@ -262,6 +266,10 @@ impl<P: Placement + Send> Cell for Driver<P> {
             }
             self.replay_one(event);
         }
+    }
+
+    fn tally(&self) -> Option<&Tally> {
+        Some(&self.tally)
     }
 
     fn finish(mut self: Box<Self>, _progress: &dyn Progress) -> Result<Tally, Error> {

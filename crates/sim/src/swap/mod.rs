@@ -10,6 +10,7 @@ mod flash;
 mod hierarchical;
 mod hybrid;
 mod hybrid_clock;
+mod live;
 mod nvm_cache;
 mod options;
 mod outcome;
@@ -18,6 +19,7 @@ mod request;
 mod residency;
 mod tally;
 
+pub(crate) use live::LiveRun;
 pub use options::{OptionSpec, Profile, Settings, Values};
 pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};

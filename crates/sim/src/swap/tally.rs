@@ -21,7 +21,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, other: &Counts) {
+    /// Adds the counts of another.
+    pub(crate) fn add(&mut self, other: &Counts) {
         self.fast_reads += other.fast_reads;
         self.fast_writes += other.fast_writes;
         self.slow_reads += other.slow_reads;

@@ -1,0 +1,30 @@
+//! Lives of phones: a question comes as JSON text, the outcome leaves as JSON text.
+
+use pyo3::prelude::*;
+use serde::Deserialize;
+use sim::lifecycle::Phone;
+
+use crate::errors::detached;
+use crate::simulations::{Wanted, answered, parsed};
+
+/// A life as Python writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Life {
+    phone: Phone,
+    below: Wanted,
+}
+
+/// Lives through many phones, a JSON list of `{"phone": ..., "below": ...}`, on all cores; returns the
+/// outcomes in order as a JSON list. `below` is a request of `simulate`.
+#[pyfunction]
+#[pyo3(signature = (lives, *, progress=None))]
+pub fn lifecycle(py: Python<'_>, lives: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+    let lives: Vec<Life> = parsed(py, lives)?;
+    let outcomes = detached(py, progress, |progress| {
+        let lives = lives.into_iter().map(|life| Ok((life.phone, life.below.request()?)));
+        let lives = lives.collect::<Result<Vec<_>, sim::Error>>()?;
+        sim::lifecycle::live_all(&lives, progress)
+    })?;
+    Ok(answered(outcomes))
+}

@@ -1,0 +1,169 @@
+//! Who is killed: the launch lab's rule, or a policy of the catalog on a snapshot of the phone.
+
+use super::phone::{KillRule, Phone, nanos};
+use crate::Error;
+use policy::kill::{self, Candidate, Kill, Memory, Ranking, Snapshot, Standing, Verdict};
+use types::{Bytes, Nanos, PAGE_BYTES};
+
+/// The first process that may be killed has this number: policies spare those of the system's start.
+const FIRST_PROCESS: u32 = 100;
+
+/// Importance by Android's scale of `oom_score_adj` (findings, low-memory-kill 4): the app before the
+/// visited one, and the first of the cached ones.
+const PREVIOUS: i16 = 700;
+const CACHED: i16 = 900;
+const CACHED_MAX: i16 = 999;
+
+/// What is known of one app that runs when somebody looks for a victim; those that die run no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Running {
+    pub(super) app: u32,
+    /// When it was last used; more is later.
+    pub(super) used: u64,
+    pub(super) used_ns: u64,
+    pub(super) resident: u64,
+    pub(super) slots: u64,
+    pub(super) is_visited: bool,
+}
+
+/// A rule at work.
+pub(super) struct Killer {
+    rule: Rule,
+    ranking: Ranking,
+    candidates: Vec<Candidate>,
+}
+
+enum Rule {
+    None,
+    Threshold { pages_max: u64 },
+    Policy(Box<dyn Kill>),
+}
+
+impl Killer {
+    /// # Errors
+    /// `Usage` for a policy, option or value that does not exist.
+    pub(super) fn new(phone: &Phone, frames: usize) -> Result<Killer, Error> {
+        let rule = match &phone.killer.rule {
+            KillRule::None => Rule::None,
+            KillRule::Threshold { share } => {
+                Rule::Threshold { pages_max: (share * frames as f64) as u64 }
+            }
+            KillRule::Policy { name, options } => {
+                let row = kill::find(name).ok_or_else(|| {
+                    let names: Vec<&str> = kill::CATALOG.iter().map(|row| row.name).collect();
+                    Error::usage(format!(
+                        "phone: no kill policy '{name}'; there are {}",
+                        names.join(", ")
+                    ))
+                })?;
+                let given: Vec<(&str, &str)> =
+                    options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+                Rule::Policy(
+                    row.build(&given).map_err(|why| Error::usage(format!("phone: {why}")))?,
+                )
+            }
+        };
+        let room = phone.apps.len();
+        Ok(Killer { rule, ranking: Ranking::with_room(room), candidates: Vec::with_capacity(room) })
+    }
+
+    /// Whether there is a rule at all.
+    pub(super) fn looks(&self) -> bool {
+        !matches!(self.rule, Rule::None)
+    }
+
+    /// The apps that die now, the first to die first; `anonymous` pages are in memory, those of
+    /// victims that still die left out.
+    pub(super) fn choose(
+        &mut self,
+        phone: &Phone,
+        now_ns: u64,
+        memory: Memory,
+        anonymous: u64,
+        running: &[Running],
+    ) -> Vec<u32> {
+        match &mut self.rule {
+            Rule::None => Vec::new(),
+            Rule::Threshold { pages_max } if anonymous <= *pages_max => Vec::new(),
+            Rule::Threshold { .. } => longest_ago(running).into_iter().collect(),
+            Rule::Policy(policy) => {
+                self.candidates.clear();
+                self.candidates.extend(candidates(phone, now_ns, running));
+                let snapshot =
+                    Snapshot { time: Nanos(now_ns as i64), memory, candidates: &self.candidates };
+                let Verdict::Kill { victims, .. } = policy.decide(&snapshot, &mut self.ranking)
+                else {
+                    return Vec::new();
+                };
+                let ranked = self.ranking.ranked().iter().take(victims);
+                ranked.map(|ranked| running[ranked.candidate].app).collect()
+            }
+        }
+    }
+}
+
+/// The app used longest ago, never the visited one.
+pub(super) fn longest_ago(running: &[Running]) -> Option<u32> {
+    let others = running.iter().filter(|app| !app.is_visited);
+    others.min_by_key(|app| app.used).map(|app| app.app)
+}
+
+/// Every running app as policies see it. The visited one is protected: a launch that ends with the
+/// death of what is launched has no time.
+fn candidates<'a>(
+    phone: &'a Phone,
+    now_ns: u64,
+    running: &'a [Running],
+) -> impl Iterator<Item = Candidate> + 'a {
+    let mut used: Vec<u64> = running.iter().map(|app| app.used).collect();
+    used.sort_unstable();
+    running.iter().map(move |app| {
+        let later = used.len() - used.partition_point(|&used| used <= app.used);
+        let adj = match later {
+            0 => 0,
+            1 => PREVIOUS,
+            _ => CACHED.saturating_add(later as i16 - 2).min(CACHED_MAX),
+        };
+        Candidate {
+            process: FIRST_PROCESS + app.app,
+            group: u64::from(app.app),
+            adj,
+            resident: Bytes(app.resident * PAGE_BYTES),
+            swapped: Bytes(app.slots * PAGE_BYTES),
+            idle: Nanos(now_ns.saturating_sub(app.used_ns) as i64),
+            restart_cost: Nanos(nanos(phone.apps[app.app as usize].cold_ms) as i64),
+            standing: if app.is_visited { Standing::Protected } else { Standing::Neutral },
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(app: u32, used: u64) -> Running {
+        Running { app, used, used_ns: used, resident: 10, slots: 0, is_visited: false }
+    }
+
+    #[test]
+    fn the_visited_app_is_spared() {
+        let visited = Running { is_visited: true, ..running(0, 1) };
+        assert_eq!(longest_ago(&[visited]), None);
+        assert_eq!(longest_ago(&[visited, running(2, 9), running(3, 8)]), Some(3));
+    }
+
+    #[test]
+    fn importance_falls_with_the_time_since_the_last_use() {
+        let phone: Phone = serde_json::from_str(
+            r#"{"memory_mib": 64, "visits": [], "killer": {"rule": {"by": "none"}},
+                "apps": [{"name": "a", "anonymous_mib": 1, "cold_ms": 5, "warm_ms": 1},
+                         {"name": "b", "anonymous_mib": 1, "cold_ms": 5, "warm_ms": 1},
+                         {"name": "c", "anonymous_mib": 1, "cold_ms": 5, "warm_ms": 1},
+                         {"name": "d", "anonymous_mib": 1, "cold_ms": 5, "warm_ms": 1}]}"#,
+        )
+        .expect("a phone");
+        let apps = [running(0, 3), running(1, 9), running(2, 7), running(3, 1)];
+        let found: Vec<i16> = candidates(&phone, 10, &apps).map(|one| one.adj).collect();
+        assert_eq!(found, [900, 0, 700, 901]);
+    }
+}

@@ -1,0 +1,92 @@
+//! The life of a phone: apps that are launched, used, swapped out and killed, over memory with
+//! watermarks and any swap architecture of the lab (specs S0, S1 Fig. 5, S2.6). docs/lifecycle.md
+//! tells every rule and constant with its source.
+//!
+//! `memory` decides which page leaves, `storage` what that costs, `dying` when a victim's memory is
+//! back, `machine` puts them on one clock, `apps` says what a visit touches.
+
+mod apps;
+#[cfg(test)]
+mod differential;
+mod dying;
+mod killer;
+mod machine;
+mod memory;
+mod outcome;
+mod phone;
+mod stalls;
+mod storage;
+
+pub use outcome::{Kill, LaunchKind, Outcome, Parts, Trigger, Visit};
+pub use phone::{App, Costs, KillOrder, KillRule, KillerSpec, Library, Phone};
+
+use crate::Error;
+use crate::analysis::Spectrum;
+use crate::swap::SimulateRequest;
+use machine::Machine;
+use rayon::prelude::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+use types::Progress;
+
+/// Lives through every visit of `phone`, with the architecture and devices of `below` underneath.
+///
+/// # Errors
+/// `Usage`: a parameter out of its range, by name; an architecture that does not exist or must know
+/// the future. `Cancelled` where `progress` says so.
+pub fn live(
+    phone: &Phone,
+    below: &SimulateRequest,
+    progress: &dyn Progress,
+) -> Result<Outcome, Error> {
+    let total = phone.visits.len() as u64;
+    live_counting(phone, below, &|done| Ok(progress.advance(done, total)?))
+}
+
+/// Many lives on all cores; the outcomes are in order and do not depend on the number of cores.
+///
+/// # Errors
+/// That of the first life that has one, as `live`.
+pub fn live_all(
+    lives: &[(Phone, SimulateRequest)],
+    progress: &dyn Progress,
+) -> Result<Vec<Outcome>, Error> {
+    let total = lives.iter().map(|(phone, _)| phone.visits.len() as u64).sum();
+    let done = AtomicU64::new(0);
+    let one_more = |_| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(progress.advance(done, total)?)
+    };
+    lives.par_iter().map(|(phone, below)| live_counting(phone, below, &one_more)).collect()
+}
+
+/// `live`, telling after each visit how many are over.
+fn live_counting(
+    phone: &Phone,
+    below: &SimulateRequest,
+    tell: &dyn Fn(u64) -> Result<(), Error>,
+) -> Result<Outcome, Error> {
+    phone.check()?;
+    let mut machine = Machine::new(phone, below)?;
+    let mut visits = Vec::with_capacity(phone.visits.len());
+    for (done, &app) in (1..).zip(&phone.visits) {
+        visits.push(machine.visit(app));
+        tell(done)?;
+    }
+    let frames = machine.frames() as u64;
+    let (kills, traffic, options) = machine.into_results();
+    let spectrum = Spectrum::new(traffic.into_iter());
+    Ok(Outcome {
+        schema: outcome::SCHEMA,
+        architecture: below.architecture.clone(),
+        options,
+        fast_bytes: below.fast_bytes,
+        fast_device: below.fast.name.clone(),
+        slow_device: below.slow.name.clone(),
+        frames,
+        visits,
+        kills,
+        storage_pages: spectrum.pages,
+        storage_accesses: spectrum.accesses,
+        skew: spectrum.skew(),
+    })
+}

@@ -1,0 +1,307 @@
+//! A phone, what runs on it and what things cost there: the input of a simulated life.
+//! docs/lifecycle.md gives the source of every default.
+
+use crate::Error;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// An app: its memory, and what a launch of it computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct App {
+    /// What results call it.
+    pub name: String,
+    /// Memory of its own, which ends with it.
+    pub anonymous_mib: u32,
+    /// Files that no other app maps.
+    #[serde(default)]
+    pub file_mib: u32,
+    /// Names of the libraries that it maps.
+    #[serde(default)]
+    pub libraries: Vec<String>,
+    /// Threads that a kill has to end.
+    #[serde(default = "default_threads")]
+    pub threads: u32,
+    /// Time of a cold launch with ample memory and all files in memory, in milliseconds.
+    pub cold_ms: f64,
+    /// Time of a launch of the running app with everything in memory, in milliseconds.
+    pub warm_ms: f64,
+}
+
+fn default_threads() -> u32 {
+    // Between the 13 and 41 of the paper's two victims (S2.4): their geometric mean.
+    23
+}
+
+/// Files that several apps map.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Library {
+    /// What apps call it.
+    pub name: String,
+    /// Its size.
+    pub mib: u32,
+    /// Share of it that each app uses, a random one of its own, in percent.
+    #[serde(default = "all_percent")]
+    pub linked_percent: u32,
+}
+
+fn all_percent() -> u32 {
+    100
+}
+
+/// How the memory of victims comes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KillOrder {
+    /// One victim at a time, freed as its last thread exits: Android's driver of 2014.
+    #[default]
+    Serial,
+    /// As many victims at once as bring back what is wanted.
+    Batch,
+    /// One at a time; the killer frees its pages while its threads still exit (process_mrelease).
+    ReclaimFirst,
+}
+
+/// Who kills, and by which rule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "by")]
+pub enum KillRule {
+    /// Nobody, until the kernel finds nothing to reclaim.
+    None,
+    /// The launch lab's: the app used longest ago, while anonymous memory is above this share.
+    Threshold {
+        /// Share of memory, above 0 and up to 1.
+        share: f64,
+    },
+    /// One of the catalog of kill policies.
+    Policy {
+        /// Its name there.
+        name: String,
+        /// What is set of it, by name.
+        #[serde(default)]
+        options: BTreeMap<String, String>,
+    },
+}
+
+/// The killer of a phone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KillerSpec {
+    /// Its rule.
+    pub rule: KillRule,
+    /// How it kills.
+    #[serde(default)]
+    pub order: KillOrder,
+    /// How often it looks, in milliseconds; it also looks when memory is reclaimed.
+    #[serde(default = "default_poll")]
+    pub poll_ms: f64,
+}
+
+fn default_poll() -> f64 {
+    // lmkd polls every 10 ms while memory is short (findings, low-memory-kill 4).
+    10.0
+}
+
+/// Times of the kernel's work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Costs {
+    /// To deliver a kill, per thread of the victim.
+    pub signal_ns_per_thread: u64,
+    /// For a thread to exit.
+    pub exit_ns_per_thread: u64,
+    /// To unmap and free a page of a victim.
+    pub free_ns_per_page: u64,
+    /// To judge a page in reclaim.
+    pub judge_ns_per_page: u64,
+    /// To evict one: unmap, and start its write or drop it.
+    pub evict_ns_per_page: u64,
+    /// To read a page of a file together with its neighbours; null: what the slow device needs.
+    pub file_read_ns_per_page: Option<u64>,
+}
+
+impl Default for Costs {
+    fn default() -> Costs {
+        Costs {
+            signal_ns_per_thread: 3_000,
+            exit_ns_per_thread: 23_000,
+            free_ns_per_page: 1_500,
+            judge_ns_per_page: 200,
+            evict_ns_per_page: 1_000,
+            file_read_ns_per_page: None,
+        }
+    }
+}
+
+/// A phone and its user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phone {
+    /// Memory that apps, libraries and services share.
+    pub memory_mib: u32,
+    /// Size of the swap area; 0 is swap off.
+    #[serde(default)]
+    pub swap_mib: u32,
+    /// Whether memory is a machine's, with watermarks and a background reclaimer, or the limit of a
+    /// memory cgroup, which has neither.
+    #[serde(default = "yes")]
+    pub is_machine: bool,
+    /// Processors.
+    #[serde(default = "default_cores")]
+    pub cores: u32,
+    /// Threads that a launching app keeps busy.
+    #[serde(default = "default_busy")]
+    pub busy_threads: u32,
+    /// The apps.
+    pub apps: Vec<App>,
+    /// What they share.
+    #[serde(default)]
+    pub libraries: Vec<Library>,
+    /// Anonymous memory of the system's services, of which every visit uses a part.
+    #[serde(default)]
+    pub services_mib: u32,
+    /// The app of every visit, by its index.
+    pub visits: Vec<u32>,
+    /// How long an app is used after its launch, in milliseconds.
+    #[serde(default)]
+    pub use_ms: f64,
+    /// Share of its memory that a visit of a running app uses, in percent.
+    #[serde(default = "default_used")]
+    pub used_percent: u32,
+    /// Share of the used pages that are the same at every visit, in percent.
+    #[serde(default = "default_core")]
+    pub core_percent: u32,
+    /// Share of the touched anonymous pages that are written, in percent.
+    #[serde(default = "default_write")]
+    pub write_percent: u32,
+    /// Whether file pages pass through the architecture's tiers, or reach the slow device past them.
+    #[serde(default)]
+    pub tiers_hold_files: bool,
+    /// Who kills.
+    pub killer: KillerSpec,
+    /// What the kernel's work costs.
+    #[serde(default)]
+    pub costs: Costs,
+    /// Everything random follows from this number.
+    #[serde(default)]
+    pub seed: u64,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn default_cores() -> u32 {
+    // Nexus 5, Odroid-Q and Pixel have four (S0.2, S2.1).
+    4
+}
+
+fn default_busy() -> u32 {
+    2
+}
+
+fn default_used() -> u32 {
+    30
+}
+
+fn default_core() -> u32 {
+    80
+}
+
+fn default_write() -> u32 {
+    34
+}
+
+/// Longest time that a phone may name, in milliseconds: a day.
+const MS_MAX: f64 = 86_400_000.0;
+
+impl Phone {
+    /// # Errors
+    /// `Usage`: the first parameter that is out of its range, by name.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.check_ranges()?;
+        self.check_times()?;
+        for app in &self.apps {
+            for name in &app.libraries {
+                if !self.libraries.iter().any(|library| library.name == *name) {
+                    let known: Vec<&str> =
+                        self.libraries.iter().map(|library| library.name.as_str()).collect();
+                    return Err(Error::usage(format!(
+                        "phone: app {} maps the library {name}; there are: {}",
+                        app.name,
+                        known.join(", ")
+                    )));
+                }
+            }
+        }
+        if let Some(visit) = self.visits.iter().find(|&&visit| visit as usize >= self.apps.len()) {
+            return Err(Error::usage(format!(
+                "phone: a visit of app {visit}, of {} apps counted from 0",
+                self.apps.len()
+            )));
+        }
+        Ok(())
+    }
+
+    fn check_ranges(&self) -> Result<(), Error> {
+        let mut ranges = vec![
+            ("memory_mib", u64::from(self.memory_mib), 16, 65_536),
+            ("swap_mib", u64::from(self.swap_mib), 0, 1 << 20),
+            ("cores", u64::from(self.cores), 1, 1024),
+            ("busy_threads", u64::from(self.busy_threads), 1, 1024),
+            ("number of apps", self.apps.len() as u64, 1, 1000),
+            ("number of visits", self.visits.len() as u64, 0, 1_000_000),
+            ("services_mib", u64::from(self.services_mib), 0, 65_536),
+            ("used_percent", u64::from(self.used_percent), 1, 100),
+            ("core_percent", u64::from(self.core_percent), 1, 100),
+            ("write_percent", u64::from(self.write_percent), 0, 100),
+        ];
+        for library in &self.libraries {
+            ranges.push(("mib of a library", u64::from(library.mib), 0, 65_536));
+            ranges.push(("linked_percent", u64::from(library.linked_percent), 0, 100));
+        }
+        let mut mib = u64::from(self.services_mib);
+        mib += self.libraries.iter().map(|library| u64::from(library.mib)).sum::<u64>();
+        for app in &self.apps {
+            ranges.push(("anonymous_mib of an app", u64::from(app.anonymous_mib), 0, 65_536));
+            ranges.push(("file_mib of an app", u64::from(app.file_mib), 0, 65_536));
+            ranges.push(("threads of an app", u64::from(app.threads), 1, 100_000));
+            mib += u64::from(app.anonymous_mib) + u64::from(app.file_mib);
+        }
+        // Page numbers are 32 bits; this is 1 TiB.
+        ranges.push(("MiB of all apps", mib, 0, 1 << 20));
+        for (name, value, least, most) in ranges {
+            if !(least..=most).contains(&value) {
+                let why = format!("phone: {name} = {value} is not between {least} and {most}");
+                return Err(Error::usage(why));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_times(&self) -> Result<(), Error> {
+        let of_apps = self.apps.iter().flat_map(|app| [app.cold_ms, app.warm_ms]);
+        for ms in of_apps.chain([self.use_ms, self.killer.poll_ms]) {
+            if !(0.0..=MS_MAX).contains(&ms) {
+                let why = format!("phone: {ms} ms is not between 0 and {MS_MAX}");
+                return Err(Error::usage(why));
+            }
+        }
+        if self.killer.poll_ms <= 0.0 {
+            return Err(Error::usage("phone: the killer's poll_ms must be above 0"));
+        }
+        if let KillRule::Threshold { share } = self.killer.rule
+            && !(share > 0.0 && share <= 1.0)
+        {
+            let why = format!("phone: the killer's share {share} is not above 0 and up to 1");
+            return Err(Error::usage(why));
+        }
+        Ok(())
+    }
+}
+
+/// Milliseconds as whole nanoseconds; `check` keeps them in range.
+pub(super) fn nanos(ms: f64) -> u64 {
+    (ms * 1e6).round() as u64
+}

@@ -1,0 +1,81 @@
+//! How long the phone stalled for memory of late, as the kernel's pressure tells policies.
+
+use policy::kill::{Pressure, Stall};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Seconds that pressure looks back (avg10 of the kernel, as a plain mean).
+const WINDOW: usize = 10;
+/// Stalls within a second for which lmkd is woken (findings, low-memory-kill 4).
+const PARTIAL_NS: u64 = 70_000_000;
+const COMPLETE_NS: u64 = 700_000_000;
+
+/// Stalls by second, and what reclaim looked at.
+#[derive(Debug, Default)]
+pub(super) struct Stalls {
+    by_second: [u64; WINDOW],
+    /// The second of the newest entry.
+    newest: u64,
+    /// Pages that apps judged which needed memory at once.
+    pub(super) scanned_directly: u64,
+    /// Pages that the background reclaimer judged.
+    pub(super) scanned_in_background: u64,
+}
+
+impl Stalls {
+    /// The launching app stalls for `ns` from `now_ns` on. One app runs at a time, so all stall.
+    pub(super) fn add(&mut self, now_ns: u64, ns: u64) {
+        self.turn_to(now_ns / SECOND_NS);
+        self.by_second[self.newest as usize % WINDOW] += ns;
+    }
+
+    /// Empties the seconds that passed without a stall.
+    fn turn_to(&mut self, second: u64) {
+        let passed = second.saturating_sub(self.newest).min(WINDOW as u64);
+        for ago in 0..passed {
+            self.by_second[(second - ago) as usize % WINDOW] = 0;
+        }
+        self.newest = self.newest.max(second);
+    }
+
+    /// The share of the last ten seconds that was spent stalled.
+    pub(super) fn pressure(&self, now_ns: u64) -> Pressure {
+        let gone = (now_ns / SECOND_NS).saturating_sub(self.newest);
+        let left = (WINDOW as u64).saturating_sub(gone);
+        let stalled: u64 = (0..left)
+            .filter(|&ago| ago <= self.newest)
+            .map(|ago| self.by_second[(self.newest - ago) as usize % WINDOW])
+            .sum();
+        let share = (stalled * 10_000 / (SECOND_NS * WINDOW as u64)).min(10_000) as u32;
+        Pressure { some_basis_points: share, full_basis_points: share }
+    }
+
+    /// What the kernel would have woken the killer for.
+    pub(super) fn recent(&self, now_ns: u64) -> Stall {
+        let is_now = now_ns / SECOND_NS == self.newest;
+        match self.by_second[self.newest as usize % WINDOW] {
+            stalled if is_now && stalled >= COMPLETE_NS => Stall::Complete,
+            stalled if is_now && stalled >= PARTIAL_NS => Stall::Partial,
+            _ => Stall::None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_forgets_after_ten_seconds() {
+        let mut stalls = Stalls::default();
+        stalls.add(500_000_000, SECOND_NS);
+        assert_eq!(stalls.pressure(SECOND_NS).full_basis_points, 1000);
+        assert_eq!(stalls.recent(600_000_000), Stall::Complete);
+        assert_eq!(stalls.recent(SECOND_NS), Stall::None);
+        stalls.add(5 * SECOND_NS, 100_000_000);
+        assert_eq!(stalls.pressure(5 * SECOND_NS).full_basis_points, 1100);
+        assert_eq!(stalls.recent(5 * SECOND_NS), Stall::Partial);
+        stalls.add(10 * SECOND_NS, 0);
+        assert_eq!(stalls.pressure(10 * SECOND_NS).full_basis_points, 100);
+        assert_eq!(stalls.pressure(40 * SECOND_NS).full_basis_points, 0);
+    }
+}

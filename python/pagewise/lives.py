@@ -1,0 +1,78 @@
+"""Lives of phones: apps that are launched, swapped out and killed, over any swap architecture.
+
+docs/lifecycle.md tells every rule, parameter and constant with its source.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pagewise import _core
+from pagewise.questions import option_text
+from pagewise.recording import Progress
+from pagewise.units import parse_size
+
+
+@dataclass(frozen=True)
+class Life:
+    """A phone, as docs/lifecycle.md names its parameters, and the storage below its memory.
+
+    ``fast_tier``: a size; ``fast`` and ``slow``: names of ``pagewise devices`` or READ/WRITE times.
+    """
+
+    phone: Mapping[str, Any]
+    architecture: str = "flash"
+    fast_tier: int | str = 0
+    fast: str = "10/20us"
+    slow: str = "emmc-5.1"
+    option: Mapping[str, object] = field(default_factory=dict)
+    profile: str | None = None
+
+    def request(self) -> dict[str, Any]:
+        """The form that the simulator takes."""
+        return {
+            "phone": dict(self.phone),
+            "below": {
+                "architecture": self.architecture,
+                "fast_tier_bytes": parse_size(self.fast_tier),
+                "fast": self.fast,
+                "slow": self.slow,
+                "options": {name: option_text(value) for name, value in self.option.items()},
+                "profile": self.profile,
+            },
+        }
+
+
+def lifecycle(
+    phone: Mapping[str, Any],
+    *,
+    architecture: str = "flash",
+    fast_tier: int | str = 0,
+    fast: str = "10/20us",
+    slow: str = "emmc-5.1",
+    option: Mapping[str, object] | None = None,
+    profile: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Lives through the visits of one phone: launch times with their causes, kills, storage I/O.
+
+    ``phone``: its parameters by name (docs/lifecycle.md). The others are those of `simulate`; the
+    swap area lies on ``slow``, behind a fast tier of this size. Fields: ``visits``, a dictionary
+    each: ``app``, ``kind`` (cold, warm, hot), ``launch_ns`` (null where the app had to be killed)
+    and its parts ``own_ns``, ``swap_in_ns``, ``file_first_ns``, ``file_refault_ns``,
+    ``direct_reclaim_ns``, ``kill_wait_ns``, ``contention_ns``, which add up to it; pages moved;
+    ``kills``, ``oom_kills``. ``kills``: a dictionary each, with the phases of the kill. ``skew`` of
+    all storage accesses.
+    """
+    life = Life(phone, architecture, fast_tier, fast, slow, option or {}, profile)
+    return live_all([life], progress=progress)[0]
+
+
+def live_all(lives: Sequence[Life], *, progress: Progress | None = None) -> list[dict[str, Any]]:
+    """The outcomes of many lives in order, on all cores; each as `lifecycle` returns it."""
+    text = json.dumps([life.request() for life in lives])
+    outcomes: list[dict[str, Any]] = json.loads(_core.lifecycle(text, progress=progress))
+    return outcomes
