@@ -7,7 +7,8 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,14 @@ def holder(**knobs: str) -> Iterator[subprocess.Popen[str]]:
         assert child.stdout is not None
         child.stdout.readline()
         yield child
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Returns when it is so, or fails after a time that only a program that hangs needs."""
+    hung = time.monotonic() + HUNG_S
+    while not is_so() and time.monotonic() < hung:
+        time.sleep(0.02)
+    assert is_so()
 
 
 def counters(process: int) -> dict[str, Any]:

@@ -1,12 +1,15 @@
 """What the preload library costs a program by being there."""
 
+import os
 import re
 import time
 from pathlib import Path
 
-from lazy_programs import HUNG_S, LIBRARY, NEEDED, compiled, loaded, running
+import pytest
+from lazy_programs import LIBRARY, NEEDED, compiled, holder, loaded, running, wait_until
 
 pytestmark = NEEDED
+KERNEL = tuple(int(part) for part in os.uname().release.split(".")[:2])
 TABLES_KIB = 128
 """Less than what is kept of 64 MiB in pieces, and more than what is kept of nothing."""
 
@@ -52,10 +55,26 @@ def test_a_program_that_holds_nothing_pays_for_nothing(tmp_path: Path) -> None:
             assert child.stdout
             child.stdout.readline()
         most = anonymous_kib(little.pid) + TABLES_KIB
-        hung = time.monotonic() + HUNG_S
-        while anonymous_kib(much.pid) > most and time.monotonic() < hung:
-            time.sleep(0.05)
-        assert anonymous_kib(much.pid) <= most
+        wait_until(lambda: anonymous_kib(much.pid) <= most)
+
+
+def helpers(process: int) -> list[Path]:
+    """The library's thread, once it has its name."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    return [task for task in tasks if (task / "comm").read_text() == "pagewise-lazy\n"]
+
+
+@pytest.mark.skipif(KERNEL < (5, 9), reason="needs close_range, of Linux 5.9")
+def test_the_program_sees_no_file_of_the_library() -> None:
+    own = {"0", "1", "2"}
+    with holder() as child:
+        wait_until(lambda: bool(helpers(child.pid)))
+        [helper] = helpers(child.pid)
+        # Its table has none of the program's files, and the program's none of its.
+        wait_until(lambda: not own <= {file.name for file in (helper / "fd").iterdir()})
+        for _ in range(20):
+            assert {file.name for file in Path(f"/proc/{child.pid}/fd").iterdir()} == own
+            time.sleep(0.01)
 
 
 def test_the_library_brings_no_unwinder_along() -> None:

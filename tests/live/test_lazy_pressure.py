@@ -3,11 +3,14 @@
 Needs root and a memory cgroup of version 1; says what is missing where it is.
 """
 
+import json
 import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,7 @@ GROUPS = Path("/sys/fs/cgroup/memory")
 CC = shutil.which("cc")
 MIB = 1 << 20
 RUNS = 5
+HUNG_S = 120
 
 
 def refusal() -> str | None:
@@ -62,7 +66,7 @@ int main(void)
 def burst(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("burst") / "burst"
     command = [str(CC), "-O1", "-fno-builtin-malloc", "-x", "c", "-", "-o", str(program)]
-    subprocess.run(command, input=BURST, text=True, check=True)
+    subprocess.run(command, input=BURST, text=True, check=True, timeout=HUNG_S)
     return program
 
 
@@ -80,9 +84,14 @@ def group() -> Iterator[Path]:
 
 def ends(program: Path, group: Path, **environment: str) -> int:
     """The status of the program, run in the group from its first instruction on."""
-    enter = f'echo $$ > "{group}/cgroup.procs" && exec env "$@"'
     variables = [f"{name}={value}" for name, value in environment.items()]
-    return subprocess.run(["sh", "-c", enter, "sh", *variables, program]).returncode
+    command = [*entering(group), "env", *variables, str(program)]
+    return subprocess.run(command, timeout=HUNG_S).returncode
+
+
+def entering(group: Path) -> list[str]:
+    """Words before a command that is to run in the group from its first instruction on."""
+    return ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh"]
 
 
 @pytest.mark.parametrize("setting", ["MODE=fast", "MODE=guarded", "PROFILE=faithful"])
@@ -96,3 +105,77 @@ def test_an_allocator_that_keeps_what_is_freed_is_killed(burst: Path, group: Pat
     keeps = {"MALLOC_MMAP_THRESHOLD_": str(32 * MIB), "MALLOC_TRIM_THRESHOLD_": str(512 * MIB)}
     assert ends(burst, group, **keeps) == -9
     assert ends(burst, group) == 0
+
+
+# Frees 40 MiB and waits.
+FREEING = """
+blocks = [bytearray(1 << 20) for _ in range(40)]
+del blocks
+print(flush=True)
+input()
+"""
+
+
+@contextmanager
+def freeing(*before: str) -> Iterator[subprocess.Popen[str]]:
+    """A program under the library that lets no memory go by age."""
+    knobs = {"LD_PRELOAD": str(LIBRARY)}
+    knobs |= {f"PAGEWISE_LAZY_{name}_AFTER": "1000s" for name in ("LAZY", "DISCARD")}
+    command = [*before, "env", *(f"{name}={value}" for name, value in knobs.items())]
+    pipe = subprocess.PIPE
+    child = subprocess.Popen(
+        [*command, sys.executable, "-c", FREEING], stdin=pipe, stdout=pipe, text=True
+    )
+    with child:
+        try:
+            assert child.stdout
+            child.stdout.readline()
+            yield child
+            child.communicate("\n", timeout=HUNG_S)
+        finally:
+            child.kill()
+
+
+def held(process: int) -> tuple[int, int]:
+    """Bytes held hot and lazily freed."""
+    command = [AGENT, "lazy", "--stats", str(process), "--json"]
+    report = json.loads(subprocess.check_output(command, timeout=HUNG_S))
+    return report["hot_pages"] * 4096, report["lazy_pages"] * 4096
+
+
+def test_little_is_held_in_a_small_group(group: Path) -> None:
+    with freeing(*entering(group)) as child:
+        hot, lazy = held(child.pid)
+    most = 200 * MIB // 16
+    assert 0 < hot <= most and lazy <= most
+
+
+def files_of_helper(process: int) -> list[str]:
+    """What the library's thread has open."""
+    tasks = Path(f"/proc/{process}/task").iterdir()
+    helpers = [task for task in tasks if (task / "comm").read_text() == "pagewise-lazy\n"]
+    links = []
+    for file in (file for task in helpers for file in (task / "fd").iterdir()):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            links.append(os.readlink(file))
+    return links
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Returns when it is so, or after a time that only a program that hangs needs."""
+    hung = time.monotonic() + HUNG_S
+    while not is_so() and time.monotonic() < hung:
+        time.sleep(0.02)
+    assert is_so()
+
+
+def test_a_group_that_is_short_gets_back_what_is_held(group: Path) -> None:
+    with freeing() as other, freeing(*entering(group)) as child:
+        wait_until(lambda: "anon_inode:[eventfd]" in files_of_helper(child.pid))
+        assert "anon_inode:[eventfd]" not in files_of_helper(other.pid)
+        assert held(child.pid)[0] > 0
+        # The kernel finds nothing that it could take, and reports that.
+        (group / "memory.force_empty").write_text("0")
+        wait_until(lambda: held(child.pid) == (0, 0))
+        if held(other.pid) == (0, 0):
+            pytest.skip("the whole machine is short of memory, so everybody gave it back")

@@ -6,7 +6,7 @@
 //! these. Free spans beside each other differ in state, except at the borders of chunks.
 
 use policy::retention::{Action, Entry, Retention, Rules, Span};
-use types::{Bytes, Nanos};
+use types::Nanos;
 
 use crate::bits::Bits;
 use crate::chunks::CHUNK_PAGES;
@@ -81,9 +81,9 @@ impl Arena {
         }
     }
 
-    /// Other rules, before the first page is there.
+    /// Other rules from now on.
     pub fn set_rules(&mut self, rules: Rules) {
-        self.retention = Retention::new(rules);
+        self.retention.set_rules(rules);
     }
 
     /// Adds the chunk that begins at the page `first`; the tables hold what they held before, and
@@ -235,10 +235,6 @@ impl Arena {
     /// See [`Retention::due`].
     pub fn due(&self) -> Option<Nanos> {
         self.retention.due(self.entries)
-    }
-
-    pub fn set_hot_bytes(&mut self, hot_bytes: Bytes) {
-        self.retention.set_hot_bytes(hot_bytes);
     }
 
     pub fn hot_pages(&self) -> u64 {

@@ -2,21 +2,26 @@
 //! reports that memory is short. It comes when first needed. Without it, whether refused, ended or
 //! switched off, the same is done at the program's own calls, later.
 
-use std::sync::atomic::{
-    AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::Release};
 
-use libc::{c_int, c_void, pollfd};
+use libc::c_void;
+use types::Nanos;
 
 use crate::chunks::PAGE;
 use crate::knobs::knobs;
 use crate::pool::{POOL, give_back_tables, measure_memory, work};
+use crate::pressure::Reports;
 use crate::{lock, real, system};
 
 /// Free memory from which on a thread is worth it: a program that ends soon has none.
 const WANTED_PAGES: u64 = (1 << 20) / PAGE as u64;
 /// Between two looks while something is held.
 const PAUSE_MS: std::ops::RangeInclusive<i64> = 20..=1000;
+/// Between two looks at the memory in reach.
+const MEASURED_EVERY: Nanos = Nanos(1_000_000_000);
+/// After a report everything is given back. A machine that is short for long reports again and again,
+/// and the program is to gain something of what it freed since.
+const REPORT_PAUSE_MS: i64 = 1000;
 const STACK: usize = 128 << 10;
 
 static IS_THERE: AtomicBool = AtomicBool::new(false);
@@ -81,17 +86,19 @@ fn start() {
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     // SAFETY: the name is a C string.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"pagewise-lazy".as_ptr()) };
-    let pressure = Pressure::watch();
-    let mut looks = 0_u32;
+    let reports = Reports::ask();
+    let mut measured_at = None;
     loop {
-        if looks.is_multiple_of(16) {
+        let now = system::now();
+        if measured_at.is_none_or(|at: Nanos| now.0 - at.0 >= MEASURED_EVERY.0) {
             measure_memory();
+            measured_at = Some(now);
         }
-        looks = looks.wrapping_add(1);
         match give_back_what_is_due() {
             Some(pause_ms) => {
-                if pressure.comes_within(pause_ms) {
+                if reports.come_within(pause_ms) {
                     give_back_everything();
+                    rest(REPORT_PAUSE_MS);
                 }
             }
             None => {
@@ -102,6 +109,12 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             }
         }
     }
+}
+
+/// Does nothing for a while.
+pub fn rest(milliseconds: i64) {
+    static NOBODY_WAKES: AtomicU32 = AtomicU32::new(0);
+    lock::sleep(&NOBODY_WAKES, 0, Some(milliseconds));
 }
 
 /// Milliseconds until something is due again; none where nothing is held.
@@ -123,43 +136,4 @@ fn give_back_everything() {
         work(arena);
     }
     real::trim();
-}
-
-/// The kernel's report that tasks of this machine wait for memory.
-struct Pressure {
-    file: c_int,
-}
-
-impl Pressure {
-    /// 20 ms of waiting within 2 s, the shortest window that anybody may ask for.
-    const TRIGGER: &'static [u8] = b"some 20000 2000000\0";
-
-    fn watch() -> Pressure {
-        let flags = libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC;
-        // SAFETY: the path is a C string; the kernel reads the trigger's length.
-        let file = unsafe { libc::open(c"/proc/pressure/memory".as_ptr(), flags) };
-        let trigger = Pressure::TRIGGER;
-        // SAFETY: the kernel reads what the slice holds.
-        if file >= 0 && unsafe { libc::write(file, trigger.as_ptr().cast(), trigger.len()) } < 0 {
-            // SAFETY: the file was opened above.
-            unsafe { libc::close(file) };
-            return Pressure { file: -1 };
-        }
-        Pressure { file }
-    }
-
-    /// Waits for a report; false where none came in `milliseconds`. A program may have closed the
-    /// file with all others: nothing but a report counts.
-    fn comes_within(&self, milliseconds: i64) -> bool {
-        let mut polled = pollfd { fd: self.file, events: libc::POLLPRI, revents: 0 };
-        // SAFETY: one structure is polled; a negative file is passed over.
-        let count = unsafe { libc::poll(&mut polled, 1, milliseconds as c_int) };
-        if count > 0 && polled.revents & libc::POLLPRI == 0 {
-            // Not our file any more, which answers at once: wait without it.
-            static WAIT: AtomicU32 = AtomicU32::new(0);
-            lock::sleep(&WAIT, WAIT.load(Acquire), Some(milliseconds));
-            return false;
-        }
-        count > 0
-    }
 }

@@ -5,9 +5,10 @@ use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
-use policy::retention::{HOT_BYTES_MAX, Rules};
+use policy::retention::{HOT_BYTES_MAX, Rules, hot_bytes_for, lazy_bytes_for};
 use types::{Bytes, Nanos};
 
+use crate::limits::Reach;
 use crate::system;
 use crate::text::{Text, lines, read};
 
@@ -66,13 +67,15 @@ const DEFAULTS: Knobs = Knobs {
 const GUARDED_MIN: usize = 256 << 10;
 
 impl Knobs {
-    /// The rules of retention where `hot_bytes` may be held hot.
-    pub fn rules(&self, hot_bytes: Bytes) -> Rules {
+    /// The rules of retention with so much memory in reach.
+    pub fn rules(&self, reach: Reach) -> Rules {
+        let lazy_bytes = reach.left.map(lazy_bytes_for);
         if self.profile == Profile::Faithful {
-            return Rules::paper();
+            return Rules { lazy_bytes, ..Rules::paper() };
         }
         Rules {
-            hot_bytes: hot_bytes.min(self.hot_max),
+            hot_bytes: reach.whole.map_or(self.hot_max, hot_bytes_for).min(self.hot_max),
+            lazy_bytes,
             lazy_after: Some(self.lazy_after),
             discard_after: Some(self.discard_after),
         }

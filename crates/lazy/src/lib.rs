@@ -28,6 +28,7 @@ mod knobs;
 mod limits;
 mod lock;
 mod pool;
+mod pressure;
 mod real;
 mod relocate;
 mod reserve;

@@ -3,14 +3,14 @@
 //! once nothing is held.
 
 use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE, PROT_NONE};
-use policy::retention::{Rules, hot_bytes_for};
+use policy::retention::Rules;
 use types::{Bytes, LazyCounter};
 
 use crate::arena::{Arena, Grant, Owner, Work};
 use crate::bits::Bits;
 use crate::chunks::{PAGE, address_of};
 use crate::knobs::{Mode, knobs};
-use crate::limits::memory_in_reach;
+use crate::limits::Reach;
 use crate::lock::{Guard, Lock};
 use crate::reserve::{OPEN, next_chunk};
 use crate::spans::{Free, FreeSpan};
@@ -147,12 +147,15 @@ pub fn perform(work: Work) {
 
 /// Looks anew at how much memory is in reach.
 pub fn measure_memory() {
-    let hot_bytes = memory_in_reach().map_or(knobs().hot_max, hot_bytes_for);
+    let rules = knobs().rules(Reach::now());
     if let Some(mut arena) = POOL.lock() {
-        let rules = knobs().rules(hot_bytes);
-        arena.set_hot_bytes(rules.hot_bytes);
-        statistics::set(LazyCounter::HotMaxPages, rules.hot_bytes.pages());
+        set_rules(&mut arena, rules);
     }
+}
+
+fn set_rules(arena: &mut Arena, rules: Rules) {
+    arena.set_rules(rules);
+    statistics::set(LazyCounter::HotMaxPages, rules.hot_bytes.pages());
 }
 
 /// Gives what the tables do not need to the kernel, once nothing is held.
@@ -173,10 +176,7 @@ fn deposit(mut arena: Guard<'_, Arena>, first: u32, pages: u32) {
 fn grow(arena: &mut Arena) -> Option<()> {
     let (first, tables) = next_chunk()?;
     if first == 0 {
-        let hot_bytes = memory_in_reach().map_or(knobs().hot_max, hot_bytes_for);
-        let rules = knobs().rules(hot_bytes);
-        arena.set_rules(rules);
-        statistics::set(LazyCounter::HotMaxPages, rules.hot_bytes.pages());
+        set_rules(arena, knobs().rules(Reach::at_start()));
     }
     arena.grow(first, tables);
     statistics::add(LazyCounter::ReservedPages, u64::from(crate::chunks::CHUNK_PAGES));

@@ -28,6 +28,14 @@ impl Text {
         }
     }
 
+    /// Adds a number in decimal digits.
+    pub fn push_number(&mut self, number: u64) {
+        if number >= 10 {
+            self.push_number(number / 10);
+        }
+        self.push(&[b'0' + (number % 10) as u8]);
+    }
+
     pub fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
@@ -86,6 +94,13 @@ mod tests {
         assert!(text.path().is_some() && Text::of(&[b"a\0b"]).path().is_none());
         let long = Text::of(&[&[b'x'; ROOM]]);
         assert_eq!((long.bytes().len(), long.path().is_none()), (ROOM - 1, true));
+    }
+
+    #[test]
+    fn numbers_are_written_in_digits() {
+        let mut text = Text::of(&[b"a"]);
+        [0, 9, 10, u64::MAX].into_iter().for_each(|number| text.push_number(number));
+        assert_eq!(text.bytes(), b"a091018446744073709551615");
     }
 
     #[test]

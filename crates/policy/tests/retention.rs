@@ -1,6 +1,8 @@
 //! Retention against its naive model under random histories, and what it owes memory and time.
 
-use policy::retention::{Action, CATALOG, Entry, Retention, Rules, Span, Stage, hot_bytes_for};
+use policy::retention::{
+    Action, CATALOG, Entry, Retention, Rules, Span, Stage, hot_bytes_for, lazy_bytes_for,
+};
 use proptest::prelude::*;
 use testkit::retention as naive;
 use types::{Bytes, Nanos, PAGE_BYTES};
@@ -17,6 +19,7 @@ enum Step {
     Split(u32, u32, u32),
     Wait(i64),
     Pressure,
+    Limit(u64, Option<u64>),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -29,6 +32,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (span.clone(), span, pages).prop_map(|(span, other, pages)| Step::Split(span, other, pages)),
         3 => (0..2 * SECOND).prop_map(Step::Wait),
         1 => Just(Step::Pressure),
+        1 => (0..400_u64, prop::option::of(0..200_u64)).prop_map(|(hot, lazy)| Step::Limit(hot, lazy)),
     ];
     prop::collection::vec(step, 1..300)
 }
@@ -36,6 +40,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn model_rules(rules: Rules) -> naive::Rules {
     naive::Rules {
         hot_pages: rules.hot_bytes.pages(),
+        lazy_pages: rules.lazy_bytes.map(Bytes::pages),
         lazy_after_ns: rules.lazy_after.map(|age| age.0),
         discard_after_ns: rules.discard_after.map(|age| age.0),
     }
@@ -97,6 +102,13 @@ impl Pair {
             Step::Pressure => {
                 retention.pressure(Nanos(self.now));
                 model.pressure(self.now);
+            }
+            Step::Limit(hot_pages, lazy_pages) => {
+                let bytes = |pages| Bytes(pages * PAGE_BYTES);
+                let (hot_bytes, lazy_bytes) = (bytes(hot_pages), lazy_pages.map(bytes));
+                let rules = Rules { hot_bytes, lazy_bytes, ..*retention.rules() };
+                retention.set_rules(rules);
+                model.set_rules(model_rules(rules));
             }
         }
     }
@@ -162,12 +174,15 @@ proptest! {
     }
 
     #[test]
-    fn hot_memory_stays_below_its_limit_and_idle_memory_goes(steps in steps()) {
+    fn held_memory_stays_below_its_limits_and_idle_memory_goes(steps in steps()) {
         let mut pair = Pair::new(Rules::decay(Bytes(100 * PAGE_BYTES)));
         for &step in &steps {
             pair.step(step);
             pair.actions();
-            prop_assert!(pair.retention.hot_pages() <= 100);
+            let rules = *pair.retention.rules();
+            prop_assert!(pair.retention.hot_pages() <= rules.hot_bytes.pages());
+            let most = rules.lazy_bytes.map_or(u64::MAX, Bytes::pages);
+            prop_assert!(pair.retention.lazy_pages() <= most);
         }
         pair.now += 5 * SECOND;
         pair.actions();
@@ -189,4 +204,5 @@ fn a_span_beyond_the_entries_is_not_retained() {
 fn hot_memory_is_a_share_of_what_is_in_reach() {
     assert_eq!(hot_bytes_for(Bytes(200 << 20)), Bytes((200 << 20) / 16));
     assert_eq!(hot_bytes_for(Bytes(16 << 30)), Bytes(32 << 20));
+    assert_eq!(lazy_bytes_for(Bytes(200 << 20)), Bytes((200 << 20) / 16));
 }

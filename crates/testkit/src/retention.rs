@@ -22,11 +22,13 @@ pub enum Action {
     Discard(u32),
 }
 
-/// The rules: pages held hot, and the ages at which a span is lazily freed and discarded.
+/// The rules: pages held hot and lazily freed, and the ages at which a span becomes so and goes.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Pages held hot at most.
     pub hot_pages: u64,
+    /// Pages held lazily freed at most; none: as many as there are.
+    pub lazy_pages: Option<u64>,
     /// Age at which a span is lazily freed.
     pub lazy_after_ns: Option<i64>,
     /// Age at which a span is discarded.
@@ -84,6 +86,11 @@ impl Model {
         }
     }
 
+    /// Other rules from now on.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
+    }
+
     /// What is held is to be discarded.
     pub fn pressure(&mut self, now_ns: i64) {
         self.pressure_ns = Some(now_ns);
@@ -92,7 +99,7 @@ impl Model {
     /// Everything that is to be done at `now_ns`: what is too old first, then what is too much.
     pub fn actions(&mut self, now_ns: i64) -> Vec<Action> {
         let mut actions = Vec::new();
-        let Rules { hot_pages, lazy_after_ns, discard_after_ns } = self.rules;
+        let Rules { hot_pages, lazy_pages, lazy_after_ns, discard_after_ns } = self.rules;
         let is_reached =
             |since: i64, age: Option<i64>| age.is_some_and(|age| now_ns - since >= age);
         let pressure_ns = self.pressure_ns;
@@ -105,13 +112,24 @@ impl Model {
             actions.extend(old.map(|held| Action::Discard(held.span)));
         }
         self.held.retain(|held| !is_discarded(held));
+        let lazy_pages_max = lazy_pages.unwrap_or(u64::MAX);
+        while self.pages(true) > lazy_pages_max {
+            let oldest = self.held.iter().position(|held| held.is_lazy).expect("some are");
+            actions.push(Action::Discard(self.held.remove(oldest).span));
+        }
         while let Some(oldest) = self.held.iter().position(|held| !held.is_lazy) {
             let is_over = self.pages(false) > hot_pages;
             if !is_over && !is_reached(self.held[oldest].since_ns, lazy_after_ns) {
                 break;
             }
-            self.held[oldest].is_lazy = true;
-            actions.push(Action::LazilyFree(self.held[oldest].span));
+            let Held { span, pages, .. } = self.held[oldest];
+            if self.pages(true) + u64::from(pages) > lazy_pages_max {
+                self.held.remove(oldest);
+                actions.push(Action::Discard(span));
+            } else {
+                self.held[oldest].is_lazy = true;
+                actions.push(Action::LazilyFree(span));
+            }
         }
         actions
     }

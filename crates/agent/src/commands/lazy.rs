@@ -65,7 +65,8 @@ enum Profile {
     None,
     /// Shared bitmaps of 256 KiB to 16 MiB are mapped before their first touch.
     Browser,
-    /// The paper's rules: inaccessible while free, mapped before the first touch, held without limit.
+    /// The paper's rules: inaccessible while free, mapped before the first touch, held without limit
+    /// outside of small memory cgroups.
     Faithful,
 }
 

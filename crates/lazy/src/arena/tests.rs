@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::*;
 use proptest::prelude::*;
+use types::Bytes;
 
 const CHUNKS: u32 = 2;
 const PAGES: u32 = CHUNKS * CHUNK_PAGES;

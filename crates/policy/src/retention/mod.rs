@@ -13,10 +13,12 @@ mod ages;
 mod rules;
 
 pub use ages::Entry;
-pub use rules::{CATALOG, HOT_BYTES_MAX, HOT_SHARE_OF_MEMORY, Row, Rules, find, hot_bytes_for};
+pub use rules::{
+    CATALOG, HOT_BYTES_MAX, HOT_SHARE_OF_MEMORY, Row, Rules, find, hot_bytes_for, lazy_bytes_for,
+};
 
 use ages::Ages;
-use types::{Bytes, Nanos, PAGE_BYTES};
+use types::{Nanos, PAGE_BYTES};
 
 /// A span of free pages, named by the driver: an index into its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,7 +49,8 @@ pub enum Action {
 
 /// The spans that are retained, oldest first in both stages.
 ///
-/// hot_pages = sum of pages over the hot list, at most `rules.hot_bytes` once no action is left.
+/// hot_pages = sum of pages over the hot list, at most `rules.hot_bytes` once no action is left;
+/// lazy_pages likewise, at most `rules.lazy_bytes`.
 /// Entries of the lazy list are no younger than those of the hot one.
 #[derive(Debug)]
 pub struct Retention {
@@ -78,9 +81,9 @@ impl Retention {
         &self.rules
     }
 
-    /// The memory in reach has changed: another limit for hot spans from now on.
-    pub fn set_hot_bytes(&mut self, hot_bytes: Bytes) {
-        self.rules.hot_bytes = hot_bytes;
+    /// Other rules from now on: the memory in reach has changed.
+    pub fn set_rules(&mut self, rules: Rules) {
+        self.rules = rules;
     }
 
     /// Pages that are held hot.
@@ -175,7 +178,8 @@ impl Retention {
 
     fn discard_oldest_lazy(&mut self, entries: &mut [Entry], now: Nanos) -> Option<Action> {
         let (span, since) = self.lazy.oldest(entries)?;
-        self.is_discarded(since, now).then(|| {
+        let is_over = self.rules.is_too_much_lazy(self.lazy_pages);
+        (is_over || self.is_discarded(since, now)).then(|| {
             self.take(entries, span);
             Action::Discard(span)
         })
@@ -193,6 +197,9 @@ impl Retention {
         }
         let pages = Entry::pages_of(entries, span);
         self.take(entries, span);
+        if self.rules.is_too_much_lazy(self.lazy_pages + u64::from(pages)) {
+            return Some(Action::Discard(span));
+        }
         self.lazy.append(entries, span, pages, since);
         self.lazy_pages += u64::from(pages);
         Some(Action::LazilyFree(span))

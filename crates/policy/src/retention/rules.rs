@@ -1,6 +1,6 @@
 //! The rules that retention follows, as data.
 
-use types::{Bytes, Nanos};
+use types::{Bytes, Nanos, PAGE_BYTES};
 
 /// How much is held hot, and how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,6 +8,9 @@ pub struct Rules {
     /// Memory held hot at most. Above it the oldest spans are lazily freed at once: a kernel short
     /// of memory kills before it tells anybody, so what it cannot take must be little.
     pub hot_bytes: Bytes,
+    /// Memory held lazily freed at most; none: no limit. What would be above it is discarded at
+    /// once: a kernel takes lazily freed pages one by one from who needs them, which costs more.
+    pub lazy_bytes: Option<Bytes>,
     /// Age at which a hot span is lazily freed; none: never by age.
     pub lazy_after: Option<Nanos>,
     /// Age at which a span is discarded, so that resident memory says what is in use; none: never
@@ -20,6 +23,7 @@ impl Rules {
     pub const fn decay(hot_bytes: Bytes) -> Rules {
         Rules {
             hot_bytes,
+            lazy_bytes: None,
             lazy_after: Some(Nanos(1_000_000_000)),
             discard_after: Some(Nanos(5_000_000_000)),
         }
@@ -28,7 +32,12 @@ impl Rules {
     /// The paper's: every page stays mapped for as long as the kernel does not take it, which it
     /// may at any time.
     pub const fn paper() -> Rules {
-        Rules { hot_bytes: Bytes(0), lazy_after: None, discard_after: None }
+        Rules { hot_bytes: Bytes(0), lazy_bytes: None, lazy_after: None, discard_after: None }
+    }
+
+    /// Whether `pages` pages are more than may be held lazily freed.
+    pub(super) fn is_too_much_lazy(&self, pages: u64) -> bool {
+        self.lazy_bytes.is_some_and(|limit| pages * PAGE_BYTES > limit.0)
     }
 
     pub(super) fn lazily_frees_at(&self, since: Nanos) -> Option<Nanos> {
@@ -54,6 +63,12 @@ pub const HOT_SHARE_OF_MEMORY: u64 = 16;
 pub const fn hot_bytes_for(memory: Bytes) -> Bytes {
     let share = memory.0 / HOT_SHARE_OF_MEMORY;
     if share < HOT_BYTES_MAX.0 { Bytes(share) } else { HOT_BYTES_MAX }
+}
+
+/// The limit of lazily freed memory where a memory cgroup has `left` that nobody uses: as large a
+/// share as hot memory has, so that the next need of the group's finds most of it without reclaim.
+pub const fn lazy_bytes_for(left: Bytes) -> Bytes {
+    Bytes(left.0 / HOT_SHARE_OF_MEMORY)
 }
 
 /// Rules with a name.
