@@ -389,8 +389,13 @@ fn whoever_stops_a_slice_gets_no_file() {
     assert_eq!(error.kind(), ErrorKind::Cancelled);
     let error = slice(&whole, 10..10, &piece, false, &NoProgress).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Usage);
-    let error = slice(&whole, 0..10, &whole, true, &NoProgress).unwrap_err();
-    assert!(error.to_string().contains("is an input as well"), "{error}");
+    let link = folder.path().join("link");
+    std::fs::hard_link(&whole, &link).unwrap();
+    for itself in [&whole, &link] {
+        let error = slice(&whole, 0..10, itself, true, &NoProgress).unwrap_err();
+        assert!(error.to_string().contains("is an input as well"), "{error}");
+    }
+    std::fs::remove_file(link).unwrap();
     assert_eq!(names_in(folder.path()), ["whole"]);
     let recording = folder.path().join("a recording");
     std::fs::write(&recording, "pgwrec").unwrap();

@@ -1,6 +1,7 @@
 //! Rows to a trace file, a row group at a time.
 
 use std::io::BufWriter;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -164,9 +165,10 @@ pub(crate) fn refuse_inputs<'a>(
     inputs: impl IntoIterator<Item = &'a Path>,
     output: &Path,
 ) -> Result<(), Error> {
-    let canonical = |path: &Path| path.canonicalize().ok();
-    let Some(target) = canonical(output) else { return Ok(()) };
-    if inputs.into_iter().any(|input| canonical(input).as_ref() == Some(&target)) {
+    // The file itself, whatever links name it.
+    let file = |path: &Path| path.metadata().ok().map(|found| (found.dev(), found.ino()));
+    let Some(target) = file(output) else { return Ok(()) };
+    if inputs.into_iter().any(|input| file(input) == Some(target)) {
         return Err(Error::new(ErrorKind::Usage, output, "is an input as well"));
     }
     Ok(())
