@@ -25,7 +25,8 @@ ACCESSES, PAGES, WRITES = 7, 4, 4
 
 # Tests started in the background or under nohup have these ignored, and so has all that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
+for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
+    signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

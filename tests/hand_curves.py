@@ -33,6 +33,8 @@ class HandCurves:
     references: int = 1_000_000
     steps: int = 100_000
     name: str = field(default="by hand")
+    architecture: str | None = None
+    cut: str | None = None
 
 
 def dense(page_count: int = 1024, sizes=tuple(512 << step for step in range(13))) -> HandCurves:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 from pagewise import cli
 from pagewise.capture.run import PLUGIN
+from pagewise.reference_curves import curves
 from pagewise.references import import_references, references_info
 
 PAGEWISE = [sys.executable, "-m", "pagewise"]
@@ -108,6 +110,7 @@ def test_a_bare_program_is_captured_to_the_last_reference(tmp_path: Path, compil
     assert 3 * 128 - 64 <= result["steps"] < 3 * 2 * 128 + 20
     told = references_info(trace)
     assert told["origin"]["architecture"] == ("x86_64" if compiler == "cc" else "aarch64")
+    assert curves(trace).architecture == told["origin"]["architecture"]
     for field in ("references", "instructions", "reads", "writes", "steps", "file_bytes"):
         assert told[field] == result[field]
 
@@ -140,10 +143,51 @@ def test_threads_children_and_other_programs_are_told(tmp_path: Path) -> None:
     assert ending["processes"] == expected
 
 
-def test_a_crash_keeps_everything(tmp_path: Path) -> None:
-    result = captured("-o", tmp_path / "t.pwf", "--", built(tmp_path, FAMILY, "-pthread"), "crash")
+def test_a_crash_keeps_everything_and_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "t.pwf"
+    result = captured("-o", trace, "--", built(tmp_path, FAMILY, "-pthread"), "crash")
     assert (result["signal"], result["exit_status"]) == ("SIGABRT", None)
     assert result["references"] > 1000
+    ending = references_info(trace)["ending"]
+    assert (ending["stop"], ending["signal"]) == ("end", "SIGABRT")
+    assert cli.run(["info", str(trace)]) == 0
+    assert "the program was ended by SIGABRT" in capsys.readouterr().out
+    assert cli.run(["curves", str(trace), "--frames", "64"]) == 0
+    assert "note: the program was ended by SIGABRT" in capsys.readouterr().err
+
+
+def test_a_trace_of_a_whole_run_is_not_called_cut(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "t.pwf"
+    assert captured("-o", trace, "--", "/bin/false")["exit_status"] == 1
+    told = references_info(trace)
+    assert (told["cut"], told["ending"]["exit_status"]) == (None, 1)
+    assert cli.run(["info", str(trace)]) == 0
+    assert "the program ended with status 1" in capsys.readouterr().out
+    assert cli.run(["curves", str(trace), "--frames", "64"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_file_cut_between_frames_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace, cut = tmp_path / "t.pwf", tmp_path / "cut.pwf"
+    captured("-o", trace, "--", sys.executable, "-c", "")
+    whole = trace.read_bytes()
+    (origin,) = struct.unpack_from("<I", whole, 8)
+    (frame,) = struct.unpack_from("<I", whole, 12 + origin)
+    cut.write_bytes(whole[: 16 + origin + frame])
+    assert references_info(cut)["cut"] == "the file was cut off"
+    assert cli.run(["info", str(cut)]) == 0
+    assert "the file was cut off; the trace is whole up to the last" in capsys.readouterr().out
+    assert cli.run(["curves", str(cut), "--frames", "64", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["cut"] == "the file was cut off" and answer["references"] > 0
+    assert cli.run(["curves", str(cut), "--frames", "64"]) == 0
+    assert "note: the file was cut off: what came later" in capsys.readouterr().err
 
 
 def test_a_script_and_a_limit(tmp_path: Path) -> None:
@@ -158,6 +202,7 @@ def test_a_script_and_a_limit(tmp_path: Path) -> None:
     assert "number of references asked for" in run.stderr
     told = references_info(tmp_path / "t.pwf")
     assert 2_000_000 <= told["references"] < 2_001_000 and told["ending"]["stop"] == "limit"
+    assert told["cut"] == "the capture ended at the number of references asked for"
 
 
 def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
@@ -229,15 +274,18 @@ def test_a_trace_is_replaced_by_a_whole_one_alone(
 def test_the_trace_replaces_no_file_of_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    program, script, link = (tmp_path / name for name in ("program", "script", "link"))
+    names = ("program", "script", "link", "hard-link")
+    program, script, link, hard_link = (tmp_path / name for name in names)
     program.write_bytes(Path("/bin/true").read_bytes())
     script.write_text(f"#!{program}\n")
     link.symlink_to(program)
+    hard_link.hardlink_to(program)
     for path in (program, script):
         path.chmod(0o755)
     for output, command in (
         (program, [program]),
         (link, [program]),
+        (hard_link, [program]),
         (program, [script]),
         (script, [script]),
         (script, ["/bin/cat", script]),

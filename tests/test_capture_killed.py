@@ -1,56 +1,111 @@
 """A program under capture ends with the pagewise that captures it, however that ends."""
 
 import os
+import pty
 import shutil
 import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from waiting import is_running, within
 
 from pagewise.capture.run import PLUGIN
+from pagewise.references import references_info
+from pagewise.signals import ENDING, status_of
 
 pytestmark = pytest.mark.skipif(
     not PLUGIN.exists() or shutil.which("qemu-x86_64") is None or os.uname().machine != "x86_64",
     reason="needs x86-64, qemu-user and the capture plugin",
 )
+PAGEWISE = [sys.executable, "-m", "pagewise"]
+# It hardly refers to new memory, so it would not notice soon that nobody reads. Its child would
+# outlive it.
+FAMILY = "sleep 600 & echo $! $$ > {told}; while :; do :; done"
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_a_program_ends_with_its_capture(tmp_path: Path, number: signal.Signals) -> None:
-    told = tmp_path / "process"
-    # It hardly refers to new memory, so it would not notice soon that nobody reads.
-    program = ["sh", "-c", f"echo $$ > {told}; while :; do :; done"]
-    command = [sys.executable, "-m", "pagewise", "capture", "-o", tmp_path / "t.pwf", "--"]
-    running = subprocess.Popen([*command, *program], stderr=subprocess.DEVNULL)
-    assert within(60, lambda: told.exists() and told.read_text().endswith("\n"))
-    process = int(told.read_text())
-    assert is_running(process)
+@contextmanager
+def capturing(
+    tmp_path: Path, *words: str, **options: object
+) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
+    """A capture of a program with a child, and their process ids; all are gone after the block."""
+    told = tmp_path / "processes"
+    command = [*PAGEWISE, *words, "--", "sh", "-c", FAMILY.format(told=told)]
+    given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL} | options
+    running = subprocess.Popen(command, **given)  # type: ignore[call-overload]
+    processes: list[int] = []
     try:
-        running.send_signal(number)
-        running.wait(60)
-        assert within(20, lambda: not is_running(process)), "the program goes on"
+        assert within(60, lambda: told.exists() and told.read_text().endswith("\n"))
+        processes = [int(word) for word in told.read_text().split()]
+        assert all(map(is_running, processes))
+        yield running, processes
     finally:
-        with suppress(ProcessLookupError):
-            os.kill(process, signal.SIGKILL)
+        running.kill()
+        running.wait(60)
+        for process in processes:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
 
-def is_running(process: int) -> bool:
-    """Whether there is such a process, and more of it than its exit status."""
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+def test_a_signal_ends_the_program_with_its_child_and_keeps_the_trace(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    trace = tmp_path / "t.pwf"
+    with capturing(tmp_path, "capture", "-o", str(trace), stderr=subprocess.PIPE) as (run, started):
+        run.send_signal(number)
+        _, said = run.communicate(timeout=60)
+        assert run.returncode == status_of(number), said
+        assert within(60, lambda: not any(map(is_running, started))), "the program goes on"
+    assert b"the trace is whole up to there" in said and b"pagewise: " in said
+    told = references_info(trace)
+    assert told["ending"]["stop"] == "interrupt" and told["cut"] == "the capture was interrupted"
+    assert told["references"] > 1000
+
+
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+def test_a_question_about_a_program_ends_as_its_capture_does(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    kept = tmp_path / "kept.pwf"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    words = ["pagesize", "--keep", str(kept)]
+    with capturing(tmp_path, *words, stderr=subprocess.PIPE, env=environment) as (run, started):
+        run.send_signal(number)
+        _, said = run.communicate(timeout=60)
+        assert run.returncode == status_of(number), said
+        assert within(60, lambda: not any(map(is_running, started))), "the program goes on"
+    assert references_info(kept)["ending"]["stop"] == "interrupt"
+    assert {path.name for path in tmp_path.iterdir()} == {"kept.pwf", "processes"}
+
+
+def test_the_program_ends_with_a_killed_capture(tmp_path: Path) -> None:
+    with capturing(tmp_path, "capture", "-o", str(tmp_path / "t.pwf")) as (run, (_, program)):
+        run.send_signal(signal.SIGKILL)
+        run.wait(60)
+        assert within(60, lambda: not is_running(program)), "the program goes on"
+
+
+def test_a_capture_ends_with_its_terminal(tmp_path: Path) -> None:
+    controller, terminal = pty.openpty()
+    trace = tmp_path / "t.pwf"
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def within(seconds: float, holds) -> bool:
-    """Whether it holds before the time is over."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if holds():
-            return True
-        time.sleep(0.05)
-    return False
+        with capturing(
+            tmp_path,
+            *("capture", "-o", str(trace)),
+            stdin=None,
+            stdout=None,
+            preexec_fn=lambda: os.login_tty(terminal),
+        ) as (run, (_, program)):
+            os.close(terminal)
+            os.close(controller)
+            controller = -1
+            assert run.wait(60) == status_of(signal.SIGHUP)
+            assert within(60, lambda: not is_running(program)), "the program goes on"
+    finally:
+        if controller >= 0:
+            os.close(controller)
+    assert references_info(trace)["ending"]["stop"] == "interrupt"

@@ -11,6 +11,7 @@ from pagewise.errors import UnreadableInput, UnwritableOutput
 from pagewise.huge_pages import settings
 from pagewise.huge_pages.settings import Refused, changed, only_advised, present, put_back, sizes
 from pagewise.huge_pages.verify import verify
+from pagewise.signals import ENDING
 
 WORDS = {
     "enabled": "always",
@@ -75,7 +76,7 @@ def test_everything_is_put_back(
     assert put_back(switches, log) == {}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
 def test_a_signal_ends_the_block_first(switches: Path, log: Path, number: signal.Signals) -> None:
     obeyed = []
     before = signal.signal(number, lambda *_: obeyed.append(present(switches)))

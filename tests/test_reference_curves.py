@@ -211,3 +211,15 @@ def test_policies_and_read_ahead_need_memories(path: Path) -> None:
         pagewise.curves(path, policy="lru", frames=64)
     with pytest.raises(UsageError, match="window"):
         pagewise.curves(path, read_ahead=6, frames=64)
+
+
+def test_what_is_named_twice_counts_once(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def table(frames: str, tlb: str, shapes: str, policies: str, windows: str) -> str:
+        options = ["--page-sizes", "4096", "--frames", frames, "--tlb", tlb]
+        options += ["--second-tlb", shapes, "--policy", policies, "--read-ahead", windows]
+        assert cli.run(["curves", str(path), *options]) == 0
+        return capsys.readouterr().out
+
+    once = table("64", "64", "1536x12", "clock", "4")
+    twice = table("64,64", "64,64", "1536x12,1536x12", "clock,clock", "4,4")
+    assert twice == once and once.count("faults in 64") == 1

@@ -1,7 +1,7 @@
-"""The process of the command `pagewise`, also `python -m pagewise`: streams, Ctrl-C, exit status.
+"""The process of the command `pagewise`, also `python -m pagewise`: streams, signals, exit status.
 
-Loading the commands takes a few tenths of a second. An interrupt in that time ends the process as
-one that comes later does, with status 130 and without a traceback.
+Loading the commands takes a few tenths of a second. A signal in that time ends the process as one
+that comes later does: Ctrl-C with status 130, without a traceback.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ import os
 import signal
 import sys
 
-INTERRUPTED = 130
+from pagewise import signals
 
 
 def main() -> None:
     """Runs the command line of this process, and exits with its status."""
-    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
+    signals.heed(lambda number, _frame: os._exit(signals.status_of(number)))
     open_standard_streams()
     from pagewise.cli import run
 
     try:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signals.watch()
+        signals.heed(signals.end)
         status = run()
-    except KeyboardInterrupt:
-        status = INTERRUPTED
-    # What is left is flushing and unloading: a second Ctrl-C has nothing to stop.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    except signals.Ended as ended:
+        status = signals.status_of(ended.number)
+    # What is left is flushing and unloading: a second signal has nothing to stop.
+    signals.heed(signal.SIG_IGN)
     sys.exit(status)
 
 

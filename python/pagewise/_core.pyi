@@ -86,6 +86,7 @@ def capture_references(
     output: _Path,
     command: Sequence[str],
     architecture: str,
+    status: Callable[[], int | None],
     *,
     follows_threads: bool = False,
     force: bool = False,

@@ -1,20 +1,23 @@
 """The command line: gathers the commands of the catalog, and turns errors into exit statuses.
 
-0 fine, 1 a finding or threshold, 2 usage, 3 unreadable input, 4 data lost, 130 interrupted.
+0 fine, 1 a finding or threshold, 2 usage or a program that is missing, 3 unreadable input, 4 data
+lost; 128 and the number of the signal that ended it: 130 after Ctrl-C, 143 after SIGTERM.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
 from pagewise import _core
-from pagewise.__main__ import INTERRUPTED
 from pagewise.commands import COMMANDS
 from pagewise.errors import PagewiseError
+from pagewise.signals import Ended, status_of
 from pagewise.terminal import leave_pipes, say
 
 USAGE = 2
@@ -81,9 +84,17 @@ def run(arguments: list[str] | None = None) -> int:
             say(f"  see: {context.command_path if context else 'pagewise'} --help")
         return USAGE
     except (KeyboardInterrupt, typer.Abort):
-        say("pagewise: interrupted")
-        return INTERRUPTED
+        return ended(Ended(signal.SIGINT))
+    except Ended as error:
+        return ended(error)
     except OSError as error:
         say(f"pagewise: {error.filename or 'input or output'}: {error.strerror or error}")
         leave_pipes()
         return UNWRITABLE
+
+
+def ended(error: Ended) -> int:
+    """Says which signal ended the command, where there is still somebody to say it to."""
+    with suppress(OSError):
+        say(f"pagewise: {error}")
+    return status_of(error.number)

@@ -12,11 +12,12 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagewise import _core
 from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress
+from pagewise.references import cut, ending_of
 from pagewise.units import parse_size
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ EXACT_FROM = 64
 """Entries or frames from which on counts are exact; with fewer they are lower bounds."""
 
 Sizes = int | str | Iterable[int | str]
+Named = TypeVar("Named", int, str, int | str)
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,10 @@ class Curves:
     steps_by_kind: Mapping[str, int]
     sizes: Mapping[int, PageSizeCurve]
     """By bytes of a page, ascending."""
+    architecture: str | None = None
+    """The processor that a captured program is made for, as QEMU names it."""
+    cut: str | None = None
+    """Why there is less than the whole run; None where there is not."""
 
     @property
     def references(self) -> int:
@@ -143,11 +149,12 @@ class Curves:
 
         ``frames``: numbers, or sizes with a unit, which are as many frames as fit, and left out
         where none does. ``tlb``: entries. Fields: ``references`` and its three parts, ``steps``,
-        ``exact_from``; by page size ``pages``, ``cold``, ``faults`` and ``write_backs`` {frames:
-        count}, ``tlb_misses`` {entries: count}, ``second_tlb_misses`` {shape: count}; and
-        ``by_kind`` of reference ``cold``, ``faults`` and ``tlb_misses`` again. ``policy_faults``
-        {policy: {frames: count}} and ``read_ahead`` {window: {frames: counts}} by page size are of
-        the memories that `curves` was asked about.
+        ``cut`` (why there is less than the whole run, or null), ``exact_from``; by page size
+        ``pages``, ``cold``, ``faults`` and ``write_backs`` {frames: count}, ``tlb_misses``
+        {entries: count}, ``second_tlb_misses`` {shape: count}; and ``by_kind`` of reference
+        ``cold``, ``faults`` and ``tlb_misses`` again. ``policy_faults`` {policy: {frames: count}}
+        and ``read_ahead`` {window: {frames: counts}} by page size are of the memories that `curves`
+        was asked about.
         """
         entries = whole_numbers(tlb)
         memories = {size: [*filter(None, frames_of(frames, size))] for size in self.sizes}
@@ -159,6 +166,7 @@ class Curves:
             "reads": self.reads,
             "writes": self.writes,
             "steps": self.steps,
+            "cut": self.cut,
             "exact_from": EXACT_FROM,
             "pages": {str(size): curve.pages for size, curve in self.sizes.items()},
             **self.misses(memories, entries, None),
@@ -261,6 +269,8 @@ def curves(
             )
             for rank, told in enumerate(answer["sizes"])
         },
+        architecture=answer["architecture"],
+        cut=cut(ending_of(answer)),
     )
 
 
@@ -311,10 +321,10 @@ def counted(sizes: Sequence[int], counts: Counts) -> dict[str, int]:
 
 
 def listed(sizes: Sizes) -> list[int | str]:
-    """``"512,4KiB"`` or one number as a list."""
+    """``"512,4KiB"`` or one number as a list, each once."""
     if isinstance(sizes, int):
         return [sizes]
-    return [*sizes.split(",")] if isinstance(sizes, str) else list(sizes)
+    return once(sizes.split(",") if isinstance(sizes, str) else sizes)
 
 
 def sizes_of(page_sizes: Sizes) -> list[int]:
@@ -357,12 +367,17 @@ def whole_numbers(counts: Sizes) -> list[int]:
         numbers.append(parse_size(count))
     if 0 in numbers:
         raise UsageError("at least 1, not 0")
-    return numbers
+    return once(numbers)
 
 
 def texts(names: str | Sequence[str]) -> list[str]:
-    """``"clock,two-list"`` as a list."""
-    return names.split(",") if isinstance(names, str) else list(names)
+    """``"clock,two-list"`` as a list, each once."""
+    return once(names.split(",") if isinstance(names, str) else names)
+
+
+def once(named: Iterable[Named]) -> list[Named]:
+    """What is named, without what was named before."""
+    return list(dict.fromkeys(named))
 
 
 def shape_of(text: str) -> tuple[int, int]:

@@ -1,9 +1,11 @@
-"""Traces of memory references: import them, and say what is inside."""
+"""Traces of memory references: import them, say what is inside, and what is missing."""
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+from collections.abc import Mapping
 from typing import Any
 
 from pagewise import _core
@@ -11,6 +13,13 @@ from pagewise.recording import PathLike, Progress
 
 MAGIC = b"PWREFS"
 """First bytes of a trace of references."""
+CUT = {
+    "limit": "the capture ended at the number of references asked for",
+    "interrupt": "the capture was interrupted",
+    "closed": "the program closed the file that its references went to",
+    None: "the file was cut off",
+}
+"""By the ``stop`` of a trace's ending, why there is less than the whole run; None: no ending."""
 
 
 def is_references(path: PathLike) -> bool:
@@ -57,7 +66,38 @@ def import_references(
 def references_info(path: PathLike, *, progress: Progress | None = None) -> dict[str, Any]:
     """What a trace of references holds, where it comes from and how it ends.
 
-    ``ending`` is None where the file was cut; the counts then go up to its last whole frame.
+    ``ending`` {``stop``, ...} is None where the file was cut; the counts then go up to its last
+    whole frame. ``cut`` says why there is less than the whole run, None where there is not. Of a
+    captured program ``ending`` has ``exit_status``, or ``signal``, the name of what ended it.
     """
     result: dict[str, Any] = json.loads(_core.references_info(os.fspath(path), progress=progress))
-    return {"schema": "pagewise.references/1", **result}
+    ending = ending_of(result)
+    return {"schema": "pagewise.references/1", **result, "ending": ending, "cut": cut(ending)}
+
+
+def ending_of(told: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How a trace ends, from what the core tells of it: signals by name."""
+    ending: dict[str, Any] | None = told["ending"]
+    if ending is None or "signal" not in ending:
+        return ending
+    return {**ending, "signal": named_signal(ending["signal"])}
+
+
+def cut(ending: Mapping[str, Any] | None) -> str | None:
+    """Why a trace with this ending has less than a whole run; None of a whole one."""
+    stop = None if ending is None else ending["stop"]
+    if stop in CUT:
+        return CUT[stop]
+    if ending is not None and ending.get("signal"):
+        return f"the program was ended by {ending['signal']}"
+    return None
+
+
+def named_signal(number: int | None) -> str | None:
+    """``SIGSEGV`` of 11; real-time signals, which have no names, by their number."""
+    if number is None:
+        return None
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -19,6 +19,7 @@ from pagewise.advice.page_size import machines, mthp
 from pagewise.capture.run import PLUGIN
 from pagewise.huge_pages import settings
 from pagewise.huge_pages.verify import LAUNCHER, ProgramFailed, measure, verify
+from pagewise.signals import ENDING, status_of
 
 SIZE = 65536
 PAGEWISE = [sys.executable, "-m", "pagewise", "pagesize"]
@@ -109,15 +110,14 @@ def children(process: int) -> list[int]:
     return direct + [below for child in direct for below in children(child)]
 
 
-@pytest.mark.parametrize(
-    ("number", "status"),
-    [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)],
-)
-def test_ended_in_the_middle(number: signal.Signals, status: int) -> None:
+@pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+def test_ended_in_the_middle(number: signal.Signals) -> None:
     running = started()
     below = children(running.pid)
     running.send_signal(number)
-    assert running.wait(30) == status
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == status_of(number), said
+    assert str(settings.UNDO) in said and "pagewise: " in said
     assert_gone(below)
 
 

@@ -72,14 +72,17 @@ pub fn reference_curves<'py>(
         serde_json::from_str(question).map_err(|error| usage(py, &format!("question: {error}")))?;
     let questions = wanted.questions().map_err(|error| error.raise(py))?;
     let (answer, columns) = detached(py, progress, |progress| {
-        let answers = refs::run(&mut Reader::open(&path)?, &questions, progress)?;
-        Ok::<_, sim::Error>((told(&answers), answers.sizes.iter().flat_map(columns).collect()))
+        let mut reader = Reader::open(&path)?;
+        let answers = refs::run(&mut reader, &questions, progress)?;
+        let columns = answers.sizes.iter().flat_map(columns).collect();
+        Ok::<_, sim::Error>((told(&answers, &reader), columns))
     })?;
     let columns: Vec<Vec<u8>> = columns;
     Ok((answer.to_string(), columns.iter().map(|column| PyBytes::new(py, column)).collect()))
 }
 
-fn told(answers: &Answers) -> Value {
+/// What `reader`, at its end, says of the trace, and what was counted.
+fn told(answers: &Answers, reader: &Reader) -> Value {
     let sizes = answers.sizes.iter().map(|size| {
         let second_tlb_misses = size.second_tlb_misses.iter().map(|&misses| by_name(misses));
         let policy_faults = size.policy_faults.iter().map(
@@ -104,6 +107,8 @@ fn told(answers: &Answers) -> Value {
         })
     });
     json!({
+        "architecture": reader.origin().architecture,
+        "ending": reader.ending(),
         "instructions": answers.totals.instructions,
         "reads": answers.totals.reads,
         "writes": answers.totals.writes,

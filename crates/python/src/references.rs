@@ -41,9 +41,10 @@ pub fn references_info(
 
 /// Writes what the capture plugin sends through the pipe `stream`, its chunk in the shared memory
 /// `shared`, both descriptors of this process, until the program is over; returns the report as JSON
-/// text.
+/// text. `status` waits for the program and returns its status as `subprocess` has it, None where the
+/// capture was interrupted.
 #[pyfunction]
-#[pyo3(signature = (stream, shared, output, command, architecture, *, follows_threads=false, force=false, progress=None))]
+#[pyo3(signature = (stream, shared, output, command, architecture, status, *, follows_threads=false, force=false, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn capture_references(
     py: Python<'_>,
@@ -52,6 +53,7 @@ pub fn capture_references(
     output: PathBuf,
     command: Vec<String>,
     architecture: String,
+    status: Py<PyAny>,
     follows_threads: bool,
     force: bool,
     progress: Option<Py<PyAny>>,
@@ -64,8 +66,12 @@ pub fn capture_references(
     let opened = |number: u32| Path::new("/proc/self/fd").join(number.to_string());
     let (stream, shared) = (opened(stream), opened(shared));
     let places = Places { stream: &stream, shared: &shared, output: &output };
-    let report =
-        detached(py, progress, |progress| references::capture(places, &origin, force, progress))?;
+    // Waiting fails only where it is interrupted.
+    let waited =
+        || Python::attach(|py| status.call0(py).and_then(|told| told.extract(py)).ok().flatten());
+    let report = detached(py, progress, |progress| {
+        references::capture(places, &origin, force, progress, waited)
+    })?;
     Ok(json!(report).to_string())
 }
 

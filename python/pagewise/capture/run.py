@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from pagewise import _core
+from pagewise.capture.process import emulation
 from pagewise.capture.program import Program, find
 from pagewise.errors import Missing, UnreadableInput, UnwritableOutput, UsageError
 from pagewise.recording import PathLike, Progress
+from pagewise.references import named_signal
+from pagewise.signals import Ended
 from pagewise.storage import replacing
 
 PLUGIN = Path(__file__).parent / "qemu_capture.so"
@@ -42,11 +41,14 @@ def capture(
 
     Returns ``references``, ``instructions``, ``reads``, ``writes``, ``steps`` (references that the
     filter let through), ``file_bytes``, ``stop`` (``end``, ``limit``, ``interrupt``, ``closed``),
-    ``processes`` {threads, children, programs}, ``exit_status`` or ``signal`` of the program, and
-    ``notes``. Ctrl-C ends the program and keeps what was captured: ``stop`` is ``interrupt`` then.
+    ``processes`` {threads, children, programs}, ``exit_status`` or ``signal`` of the program where
+    it ended by itself, and ``notes``. Ctrl-C and the other signals that end a process end the
+    program and all that it started, and keep what was captured: ``stop`` is ``interrupt`` then, and
+    ``ended_by`` the signal's number.
 
     Raises UsageError and UnreadableInput for a program that cannot be run, Missing where QEMU, the
-    plugin or a library is not there, UnwritableOutput before the program is started.
+    plugin or a library is not there, UnwritableOutput before the program is started, Ended where a
+    signal came before the first reference.
     """
     program = accepted(command, output, force)
     settings = [f"max={max_references}"] if max_references else []
@@ -56,9 +58,11 @@ def capture(
         is_replaced = os.path.isfile(output)
         trace = stack.enter_context(replacing(os.path.realpath(output))) if is_replaced else output
         told = {"follows_threads": threads, "force": force, "progress": progress}
-        status, report = emulated(program, settings, stdout, command, trace, told)
+        report = emulated(program, settings, stdout, command, trace, told)
         if report["references"] == 0:
             os.unlink(trace)
+            if report["ended_by"] is not None:
+                raise Ended(report["ended_by"])
             emulator = f"qemu-{program.architecture}"
             raise UnreadableInput(
                 f"QEMU could not run {program.path} with the plugin",
@@ -71,7 +75,8 @@ def capture(
         "command": list(command),
         "architecture": program.architecture,
         **report,
-        **outcome(status, report["stop"]),
+        "exit_status": report.get("exit_status"),
+        "signal": named_signal(report.get("signal")),
         "notes": notes(program, report, threads),
     }
 
@@ -102,8 +107,8 @@ def emulated(
     command: Sequence[str],
     trace: PathLike,
     told: Mapping[str, Any],
-) -> tuple[int, dict[str, Any]]:
-    """Runs the program under QEMU into ``trace``: its exit status, and what was captured.
+) -> dict[str, Any]:
+    """Runs the program under QEMU into ``trace``: what was captured, and which signal ended that.
 
     ``settings`` are the plugin's own; ``told`` the options of `_core.capture_references`.
     """
@@ -115,22 +120,22 @@ def emulated(
         shared = memory(stack)
         channels = [f"stream={write}", f"shared={shared}"]
         plugin = ",".join([str(PLUGIN).replace(",", ",,"), *channels, *settings])
-        process = subprocess.Popen(
-            [*qemu, "-plugin", plugin, program.path, *program.arguments],
-            pass_fds=(write, shared),
-            stdout=stdout,
-        )
-        os.close(write)
-        with ended(process):
+        emulator = [*qemu, "-plugin", plugin, program.path, *program.arguments]
+        with emulation() as running:
+            try:
+                running.start(emulator, (write, shared), stdout)
+            finally:
+                os.close(write)
             report = _core.capture_references(
                 read,
                 shared,
                 os.fspath(trace),
                 list(command),
                 program.architecture,
-                **told,
+                running.status,
+                **{**told, "progress": running.watched(told["progress"])},
             )
-    return process.returncode, json.loads(report)
+    return {**json.loads(report), "ended_by": running.ended_by}
 
 
 def is_among(output: PathLike, words: Iterable[str]) -> bool:
@@ -153,39 +158,6 @@ def memory(stack: ExitStack) -> int:
     stack.callback(os.close, shared)
     os.ftruncate(shared, _core.capture_shared_bytes())
     return shared
-
-
-@contextmanager
-def ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ends the program with the block, or when the user interrupts; the capture goes on to its end.
-
-    The terminal sends Ctrl-C to the program as well, which may outlive it: it is killed.
-    """
-
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        process.kill()
-        raise KeyboardInterrupt
-
-    is_main = threading.current_thread() is threading.main_thread()
-    former = signal.signal(signal.SIGINT, interrupted) if is_main else None
-    try:
-        yield
-    except BaseException:
-        process.kill()
-        raise
-    finally:
-        process.wait()
-        if former is not None:
-            signal.signal(signal.SIGINT, former)
-
-
-def outcome(status: int, stop: str) -> dict[str, Any]:
-    """How the program ended, unless the capture ended it."""
-    if stop != "end":
-        return {"exit_status": None, "signal": None}
-    if status < 0:
-        return {"exit_status": None, "signal": signal.Signals(-status).name}
-    return {"exit_status": status, "signal": None}
 
 
 def notes(program: Program, report: dict[str, Any], threads: bool) -> list[str]:

@@ -12,6 +12,7 @@ from pagewise.advice.page_size import TARGETS
 from pagewise.commands.captured import captured
 from pagewise.commands.options import Json
 from pagewise.commands.pagesize_verify import described as described_trial
+from pagewise.commands.pagesize_verify import tried
 from pagewise.errors import UsageError
 from pagewise.models.page_size_curves import Curves
 from pagewise.references import is_references
@@ -43,7 +44,7 @@ TargetName: TypeAlias = Annotated[
     typer.Option(
         metavar="TARGET",
         help=f"Where it is to be set: {', '.join(row.name for row in TARGETS)}; default: "
-        "transparent huge pages of this kind of machine.",
+        "transparent huge pages of the processor that the program is made for.",
     ),
 ]
 Verify: TypeAlias = Annotated[
@@ -101,14 +102,12 @@ def pagesize(
 def verify_advice(advice: dict[str, Any], counts: Curves, command: list[str], rounds: int) -> None:
     """Tries the advised size on the program, and adds what was measured to the advice."""
     from pagewise.huge_pages.forecast import forecast
-    from pagewise.huge_pages.verify import verify
 
     page_bytes = advice["page_bytes"]
     if page_bytes == PAGE_BYTES:
         advice["notes"].append("nothing to verify: these are the pages of today")
         return
-    with watched("running", counted="rounds") as progress:
-        trial = verify(command, page_bytes, rounds=rounds, progress=progress)
+    trial = tried(command, page_bytes, rounds)
     advice["verification"] = trial | {"forecast": forecast(counts, page_bytes)}
 
 

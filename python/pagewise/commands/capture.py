@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from pagewise.__main__ import INTERRUPTED
 from pagewise.commands.options import Force, Json
-from pagewise.commands.references import STOPS, bits_per_reference, counts
+from pagewise.commands.references import bits_per_reference, counts, how_it_ended
+from pagewise.signals import Ended
 from pagewise.terminal import facts, say, show_aside, show_json, watched
 
 EXAMPLES = (
     "pagewise capture -o xz.pwf -- xz -k -c /bin/bash > /dev/null",
     "pagewise capture --max-refs 100000000 -o play.pwf -- ./game-arm64 --demo",
 )
+STDERR = 2
 
 
 def run(
@@ -48,33 +48,44 @@ def run(
     ] = False,
     force: Force = False,
     json: Json = False,
-) -> int | None:
+) -> None:
     """Run a program and record what it does to its memory: instructions, reads and writes.
 
     It runs under QEMU, many times slower than without. Forked children and programs that take its
-    place are counted and not followed. Ctrl-C ends it and keeps what was captured (status 130).
-    The program's own exit status is told. With --json its output goes to standard error.
+    place are counted and not followed. Ctrl-C ends it and keeps what was captured (status 130);
+    so do SIGTERM (143), SIGHUP (129) and SIGQUIT (131). The program's own exit status is told. With
+    --json its output goes to standard error.
     """
-    from pagewise.capture.run import capture
-
-    with watched("capturing", counted="references") as progress:
-        result = capture(
-            command,
-            output,
-            max_references=max_refs,
-            threads=threads,
-            force=force,
-            stdout=sys.stderr.fileno() if json else None,
-            progress=progress,
-        )
-    for note in result["notes"]:
-        say(f"note: {note}")
+    result = captured(
+        command,
+        output,
+        max_references=max_refs,
+        threads=threads,
+        force=force,
+        stdout=STDERR if json else None,
+    )
     if json:
         show_json(result)
     else:
-        # Standard output is the program's.
-        show_aside(facts(summary(result)))
-    return INTERRUPTED if result["stop"] == "interrupt" else None
+        tell(result)
+    if result["ended_by"] is not None:
+        raise Ended(result["ended_by"])
+
+
+def captured(command: Sequence[str], output: str, **options: Any) -> dict[str, Any]:
+    """`capture` with its progress shown, and its notes said."""
+    from pagewise.capture.run import capture
+
+    with watched("capturing", counted="references") as progress:
+        result = capture(command, output, progress=progress, **options)
+    for note in result["notes"]:
+        say(f"note: {note}")
+    return result
+
+
+def tell(result: Mapping[str, Any]) -> None:
+    """Says what was captured; standard output is the program's."""
+    show_aside(facts(summary(result)))
 
 
 def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -84,14 +95,5 @@ def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("architecture", result["architecture"]),
         *counts(result),
         ("bits per reference", bits_per_reference(result)),
-        ("ending", ending(result)),
+        ("ending", how_it_ended(result)),
     ]
-
-
-def ending(result: Mapping[str, Any]) -> str:
-    """How the program or its capture ended."""
-    if result["signal"]:
-        return f"the program was ended by {result['signal']}"
-    if result["exit_status"] is not None:
-        return f"the program ended with status {result['exit_status']}"
-    return STOPS[result["stop"]]

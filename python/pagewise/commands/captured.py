@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import typer
-
-from pagewise.__main__ import INTERRUPTED
+from pagewise.commands import capture
 from pagewise.errors import UnreadableInput
+from pagewise.signals import Ended
+
+TRACE_SUFFIX = ".pwf"
 
 
 @contextmanager
@@ -22,23 +20,25 @@ def captured(
 ) -> Iterator[str]:
     """The path of a trace of this command, by `pagewise capture`; gone afterwards unless kept.
 
-    Ends the command line as the capture ended where it was interrupted or failed. Raises
-    UnreadableInput for what is no program; a damaged trace ends here too.
+    Raises UnreadableInput for a file alone that is no trace and no program either, what a capture
+    raises, and Ended after one that a signal ended.
     """
-    name = command[0]
-    if shutil.which(name) is None:
+    name = Path(command[0])
+    if len(command) == 1 and (name.suffix == TRACE_SUFFIX or is_data(name)):
         raise UnreadableInput(
             f"{name}: neither a trace of memory references nor a program",
             hint="a program is executable, and is given by its path or found in PATH",
-            path=name,
+            path=str(name),
         )
     with TemporaryDirectory(prefix="pagewise-") as folder:
-        trace = str(keep or Path(folder) / f"{Path(name).name}.pwf")
-        limit = [] if max_refs is None else ["--max-refs", str(max_refs)]
-        capture = [sys.executable, "-m", "pagewise", "capture", *limit, "-o", trace]
-        ended = subprocess.run([*capture, "--", *command], check=False, stdout=sys.stderr)
-        if ended.returncode == INTERRUPTED:
-            raise KeyboardInterrupt
-        if ended.returncode != 0:
-            raise typer.Exit(ended.returncode)
+        trace = str(keep or Path(folder) / f"{name.name}{TRACE_SUFFIX}")
+        result = capture.captured(command, trace, max_references=max_refs, stdout=capture.STDERR)
+        capture.tell(result)
+        if result["ended_by"] is not None:
+            raise Ended(result["ended_by"])
         yield trace
+
+
+def is_data(path: Path) -> bool:
+    """Whether this is a file that nobody may run."""
+    return path.is_file() and not path.stat().st_mode & 0o111

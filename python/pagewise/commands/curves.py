@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pagewise.commands.options import Json
+from pagewise.models.page_size_curves import cut_note
 from pagewise.reference_curves import (
     EXACT_FROM,
     PAGE_SIZES,
     PageSizeCurve,
     frames_of,
     sizes_of,
+    texts,
     whole_numbers,
 )
 from pagewise.reference_curves import curves as read_curves
@@ -105,8 +107,10 @@ def run(
     if json:
         show_json(curves.as_dict(frames=frames, tlb=tlb))
         return
+    for note in cut_note(curves):
+        say(f"note: {note}")
     columns = ["page", "pages", "cold"]
-    columns += [f"faults in {memory}" for memory in frames.split(",")]
+    columns += [f"faults in {memory}" for memory in texts(frames)]
     columns += [f"TLB of {count} misses" for count in entries]
     columns += [f"and {shape}" for shape in named(second_tlb)]
     rows = [row(curve, memories[size], entries) for size, curve in curves.sizes.items()]
@@ -152,9 +156,9 @@ def variants(curve: PageSizeCurve) -> Iterator[list[str]]:
         yield [*name, format_count(count), share]
 
 
-def named(texts: str) -> list[str]:
-    """What a comma separates; nothing of nothing."""
-    return texts.split(",") if texts else []
+def named(words: str) -> list[str]:
+    """What a comma separates, each once; nothing of nothing."""
+    return texts(words) if words else []
 
 
 def figure(size: int, misses: Callable[[int], Counts]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -49,14 +50,22 @@ def verify(
     Needs root and glibc 2.35 or newer in the program. The switches of transparent huge pages
     are changed meanwhile and put back however it ends; after kill -9, by `pagewise pagesize undo`.
     """
-    from pagewise.huge_pages.verify import verify as tried
-
-    with watched("running", counted="rounds") as progress:
-        result = tried(command, parse_size(page_size), rounds=rounds, progress=progress)
+    result = tried(command, parse_size(page_size), rounds)
     if json:
         show_json(result)
     else:
         show(*described(result))
+
+
+def tried(command: Sequence[str], page_bytes: int, rounds: int) -> dict[str, Any]:
+    """The trial, with its progress shown, and where the settings of before are meanwhile."""
+    from pagewise.huge_pages.settings import UNDO
+    from pagewise.huge_pages.verify import check, verify
+
+    check(command, page_bytes)
+    say(f"note: huge pages are set for the trial and put back after it; {UNDO} keeps what was set")
+    with watched("running", counted="rounds") as progress:
+        return verify(command, page_bytes, rounds=rounds, progress=progress)
 
 
 def described(result: dict[str, Any]) -> list[Any]:

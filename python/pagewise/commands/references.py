@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pagewise.references import cut
 from pagewise.units import format_count, format_size
-
-STOPS = {
-    "end": "it came to its end",
-    "limit": "stopped at the number of references asked for",
-    "interrupt": "interrupted",
-    "closed": "the program closed the file that its references went to; what came later is missing",
-    None: "the file was cut; what follows its last whole frame is missing",
-}
 
 
 def import_summary(result: Mapping[str, Any], output: str) -> list[tuple[str, str]]:
@@ -31,11 +24,21 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("architecture", origin.get("architecture") or "not recorded"),
         *counts(info),
         ("bits per reference", bits_per_reference(info)),
-        ("ending", STOPS[ending and ending["stop"]]),
+        ("ending", how_it_ended(ending)),
     ]
     if ending and ending.get("processes"):
         rows += not_followed(origin, ending["processes"])
     return rows
+
+
+def how_it_ended(ending: Mapping[str, Any] | None) -> str:
+    """How a trace ends, and what is missing of the run; a captured program's own end too."""
+    if reason := cut(ending):
+        kept = "up to the last whole frame" if ending is None else "up to there"
+        return f"{reason}; the trace is whole {kept}, and what came later is missing"
+    if ending is not None and ending.get("exit_status") is not None:
+        return f"the program ended with status {ending['exit_status']}"
+    return "it came to its end"
 
 
 def counts(result: Mapping[str, Any]) -> list[tuple[str, str]]:

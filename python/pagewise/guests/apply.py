@@ -12,7 +12,7 @@ from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
 from pagewise.guests.spec import Guest, load
 from pagewise.guests.start import Start, files, in_the_guest, sizes, start
 from pagewise.models.page_size import choose
-from pagewise.models.page_size_curves import Curves, footprint_bytes
+from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import storage_of
 from pagewise.recording import Progress
 from pagewise.storage import making
@@ -80,7 +80,7 @@ def _answer(
         "kernel": None if begun.kernel is None else str(begun.kernel),
         "kernel_arguments": begun.kernel_arguments,
         "settings": [each.to_json() for each in in_the_guest(guest, choice.page_bytes)],
-        "notes": _notes(guest, begun),
+        "notes": [*(f"{guest.name}: {note}" for note in cut_note(curves)), *_notes(guest, begun)],
     }
     return answer, files(guest.name, begun)
 

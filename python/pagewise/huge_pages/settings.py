@@ -13,14 +13,12 @@ import fcntl
 import json
 import os
 import re
-import signal
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TextIO
 
+from pagewise import signals
 from pagewise.errors import PagewiseError, UnreadableInput, UnwritableOutput
 
 SWITCHES = Path("/sys/kernel/mm/transparent_hugepage")
@@ -29,21 +27,12 @@ GENERAL = "enabled"
 """The switch that sizes on ``inherit`` follow, and that glibc asks."""
 CHOSEN = re.compile(r"\[(\w+)\]")
 FOLDER = re.compile(r"hugepages-(\d+)kB")
-ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Refused(PagewiseError):
     """The machine does not let its switches be changed, or another run changes them now."""
 
     exit_status = 3
-
-
-class Ended(BaseException):
-    """A signal asks the process to end; no ``except Exception`` holds it up."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 def sizes(switches: Path = SWITCHES) -> list[int]:
@@ -77,21 +66,24 @@ def changed(
 ) -> Iterator[None]:
     """Has the switches at these words inside the block, and as before after it.
 
-    SIGTERM and SIGHUP end the block as an exception does, and then the process as they always
-    would. Raises Refused where the kernel does, or where another run is inside such a block.
+    A signal ends the block as an exception does, and then the process as it always would. Raises
+    Refused where the kernel does, or where another run is inside such a block.
     """
-    with _alone(undo) as log, _ended_by_exception():
+    with _alone(undo) as log, signals.obeyed_after() as ending:
         _put_back(log, switches)
         before = present(switches)
         _write_log(log, before)
         try:
-            for name, word in wanted.items():
-                if before.get(name) != word:
-                    _set(switches / name, word)
-            yield
+            try:
+                for name, word in wanted.items():
+                    if before.get(name) != word:
+                        _set(switches / name, word)
+                yield
+            finally:
+                ending.hold()
         finally:
-            with _undisturbed():
-                _put_back(log, switches)
+            # Even a signal that came before the line above was done finds this undone.
+            _put_back(log, switches)
 
 
 def put_back(switches: Path = SWITCHES, undo: Path = UNDO) -> dict[str, str]:
@@ -171,40 +163,3 @@ def _word(text: str) -> str:
     """The chosen word of ``always [madvise] never``."""
     found = CHOSEN.search(text)
     return found[1] if found else text.strip()
-
-
-@contextmanager
-def _ended_by_exception() -> Iterator[None]:
-    """Turns ending signals into `Ended` inside the block, and obeys them after it.
-
-    Does nothing outside the main thread, where Python handles no signals.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        raise Ended(number)
-
-    heeded = [each for each in ENDING if signal.getsignal(each) is not signal.SIG_IGN]
-    before = {each: signal.signal(each, end) for each in heeded}
-    number = None
-    try:
-        yield
-    except Ended as ended:
-        number = ended.number
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
-    if number is not None:
-        signal.raise_signal(number)
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Holds signals back until the end of the block."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, *ENDING})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)

@@ -52,10 +52,10 @@ def verify(
     ``high``}} over the rounds, of minor faults, CPU seconds and greatest resident bytes (absent
     where the launcher is larger); ``saved``, shares of ``base`` in the same form, round by round;
     ``kernel``, how many pages of this size the kernel gave and how many it could not, on the whole
-    machine. Raises Refused where this machine does not let the size be chosen, ProgramFailed where
-    the command fails.
+    machine; ``undo_file``, what held the settings from before meanwhile. Raises Refused where this
+    machine does not let the size be chosen, ProgramFailed where the command fails.
     """
-    _check(command, page_size_bytes)
+    check(command, page_size_bytes)
     counts = _kernel_counts(page_size_bytes)
     found: list[tuple[Figures, Figures]] = []  # with 4 KiB, with the larger pages
     with settings.changed(settings.only_advised(page_size_bytes, settings.present())):
@@ -79,11 +79,12 @@ def verify(
             for name in measures
         },
         "kernel": given,
+        "undo_file": str(settings.UNDO),
     }
 
 
-def _check(command: Sequence[str], page_size_bytes: int) -> None:
-    """Refuses what cannot be tried, before anything is changed."""
+def check(command: Sequence[str], page_size_bytes: int) -> None:
+    """Refuses what cannot be tried, before anything is changed. Raises as `verify` does."""
     if not command:
         raise UsageError("no command to run", hint="write it after --")
     if shutil.which(command[0]) is None:

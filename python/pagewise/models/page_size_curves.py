@@ -50,6 +50,19 @@ class Curves(Protocol):
     def sizes(self) -> Mapping[int, SizeCurve]:
         """By bytes of a page, ascending."""
 
+    @property
+    def architecture(self) -> str | None:
+        """The processor that the program is made for, as QEMU names it; None where not known."""
+
+    @property
+    def cut(self) -> str | None:
+        """Why there is less than the whole run; None where there is not."""
+
+
+def cut_note(curves: Curves) -> list[str]:
+    """What to say of counts that are not of a whole run."""
+    return [f"{curves.cut}: what came later is not counted"] if curves.cut else []
+
 
 def footprint_bytes(curves: Curves, page_bytes: int = 4096) -> int:
     """Memory that holds every page of this size."""

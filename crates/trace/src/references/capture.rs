@@ -128,7 +128,9 @@ pub struct CaptureReport {
 }
 
 /// Writes what a program refers to until it is over. Progress is told as (references, 0); where it
-/// asks to stop, whoever does ends the program, and what was captured is kept.
+/// asks to stop, whoever does ends the program, and what was captured is kept. `status` waits for the
+/// program: its exit status, or below 0 the signal that ended it; none where the capture was
+/// interrupted.
 ///
 /// # Errors
 /// What cannot be read or written; the trace then ends with the last whole frame.
@@ -137,6 +139,7 @@ pub fn capture(
     origin: &Origin,
     is_replaced: bool,
     progress: &dyn Progress,
+    status: impl FnOnce() -> Option<i32>,
 ) -> Result<CaptureReport, Error> {
     let Places { stream, shared, output } = places;
     let written = |error: std::io::Error| Error::new(ErrorKind::Io, output, error.to_string());
@@ -178,8 +181,14 @@ pub fn capture(
         sink.take(&rest)?;
         writer.write(&sink.steps, rest.head.totals).map_err(written)?;
     }
-    let stop = if is_interrupted { Stop::Interrupt } else { rest.head.stop() };
+    let status = if is_interrupted { None } else { status() };
+    let stop = if status.is_none() { Stop::Interrupt } else { rest.head.stop() };
     let ending = Ending::new(rest.head.totals, stop, Some(rest.head.processes));
+    // Of a program that the capture ended, or stopped listening to, the status says nothing.
+    let ending = match status {
+        Some(status) if stop == Stop::End => ending.with_status(status),
+        _ => ending,
+    };
     let buffer = writer.finish(&ending).map_err(written)?;
     let file_bytes = buffer.get_ref().metadata().map_err(written)?.len();
     let references = rest.head.totals.all().ok_or_else(|| sink.corrupt())?;
@@ -272,6 +281,10 @@ mod tests {
     }
 
     fn captured(stream: &[u8], shared: &[u8]) -> Result<CaptureReport, Error> {
+        ended(stream, shared, Some(0))
+    }
+
+    fn ended(stream: &[u8], shared: &[u8], status: Option<i32>) -> Result<CaptureReport, Error> {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("stream"), stream).unwrap();
@@ -279,9 +292,10 @@ mod tests {
         let (stream, shared, output) = (path("stream"), path("shared"), path("out"));
         let places = Places { stream: &stream, shared: &shared, output: &output };
         let origin = Origin::new("capture", vec!["true".to_owned()]);
-        let report = capture(places, &origin, false, &NoProgress)?;
+        let report = capture(places, &origin, false, &NoProgress, || status)?;
         let told = info(&mut Reader::open(&output).unwrap(), &NoProgress).unwrap();
         assert_eq!((told.references, told.steps), (report.references, report.steps));
+        assert_eq!(told.ending, Some(report.ending));
         Ok(report)
     }
 
@@ -298,6 +312,21 @@ mod tests {
         let torn = [sent, chunk(1, 80, 4..9)[..70].to_vec()].concat();
         assert_eq!(captured(&torn, &chunk(1, 80, 4..9)).unwrap().steps, 9);
         assert_eq!(captured(b"", &chunk(0, 50, 0..4)).unwrap().steps, 4);
+    }
+
+    #[test]
+    fn the_end_says_how_the_program_ended() {
+        let mut running = chunk(0, 50, 0..4);
+        running[44..48].fill(0);
+        let told = |shared: &[u8], status| {
+            let ending = ended(b"", shared, status).unwrap().ending;
+            (ending.stop, ending.exit_status, ending.signal)
+        };
+        assert_eq!(told(&running, Some(7)), (Stop::End, Some(7), None));
+        assert_eq!(told(&running, Some(-11)), (Stop::End, None, Some(11)));
+        assert_eq!(told(&running, None), (Stop::Interrupt, None, None));
+        // The capture ended it, and not with the status of its own.
+        assert_eq!(told(&chunk(0, 50, 0..4), Some(0)), (Stop::Limit, None, None));
     }
 
     #[test]

@@ -104,13 +104,29 @@ pub struct Ending {
     /// What a captured program started; none of an imported trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Processes>,
+    /// Exit status of a captured program that came to its end by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_status: Option<i32>,
+    /// Number of the signal that ended a captured program, where the capture did not end it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
 }
 
 impl Ending {
     /// The end of a trace with so many references.
     pub fn new(totals: ReferenceTotals, stop: Stop, processes: Option<Processes>) -> Ending {
         let ReferenceTotals { instructions, reads, writes } = totals;
-        Ending { instructions, reads, writes, stop, processes }
+        let (exit_status, signal) = (None, None);
+        Ending { instructions, reads, writes, stop, processes, exit_status, signal }
+    }
+
+    /// The same of a program whose parent was told this status: a signal's is its number below 0.
+    pub fn with_status(self, status: i32) -> Ending {
+        if status < 0 {
+            Ending { signal: Some(-status), ..self }
+        } else {
+            Ending { exit_status: Some(status), ..self }
+        }
     }
 
     /// How many references there are.

@@ -1,0 +1,95 @@
+"""The program under capture as a process: a signal to pagewise ends it, with all that it started.
+
+It gets a process group of its own, unless it may read from a terminal, which stops programs of
+other groups; a terminal's Ctrl-C reaches all of its group anyway. Should pagewise itself be killed,
+the plugin has the kernel end the program (PR_SET_PDEATHSIG).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from pagewise import signals
+from pagewise.recording import Progress
+
+STDIN = 0
+
+
+class Emulation:
+    """A program under QEMU. A signal that would end pagewise ends it instead, and is kept as
+    ``ended_by``: the capture then comes to its end as it does with every program that is over."""
+
+    def __init__(self) -> None:
+        self.ended_by: int | None = None
+        self.process: subprocess.Popen[bytes] | None = None
+        self.is_group = not os.isatty(STDIN)
+
+    def __call__(self, number: int, _frame: FrameType | None) -> None:
+        """Handles an ending signal."""
+        if number == signal.SIGHUP:
+            signals.leave_terminal()
+        self.ended_by = self.ended_by or number
+        self.kill()
+
+    def start(self, command: Sequence[str], descriptors: Sequence[int], stdout: int | None) -> None:
+        """Starts the command with these descriptors."""
+        self.process = subprocess.Popen(
+            command,
+            pass_fds=descriptors,
+            stdout=stdout,
+            process_group=0 if self.is_group else None,
+        )
+        if self.ended_by is not None:
+            self.kill()
+
+    def kill(self) -> None:
+        """Ends the program, and in a group of its own all that it started."""
+        if self.process is None or self.process.returncode is not None:
+            return
+        with suppress(ProcessLookupError):
+            if self.is_group:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
+
+    def status(self) -> int | None:
+        """Waits for the program: its exit status, below 0 the signal that ended it; None where the
+        capture did."""
+        assert self.process is not None, "it was started"
+        status = self.process.wait()
+        return None if self.ended_by is not None else status
+
+    def watched(self, progress: Progress | None) -> Progress:
+        """A progress that stops a capture whose program was ended; one that raises ends it."""
+
+        def advance(done: int, total: int) -> None:
+            if self.ended_by is not None:
+                raise signals.Ended(self.ended_by)
+            try:
+                if progress is not None:
+                    progress(done, total)
+            except BaseException:
+                self.kill()
+                raise
+
+        return advance
+
+
+@contextmanager
+def emulation() -> Iterator[Emulation]:
+    """A program to be started in the block, and over after it."""
+    running = Emulation()
+    with signals.handled(running):
+        try:
+            yield running
+        except BaseException:
+            running.kill()
+            raise
+        finally:
+            if running.process is not None:
+                running.process.wait()

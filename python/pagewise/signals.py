@@ -1,0 +1,155 @@
+"""Signals that end a command: what it holds is let go first, and its exit status names the signal.
+
+Ctrl-C (SIGINT), Ctrl-\\ (SIGQUIT), SIGTERM and the end of a terminal (SIGHUP) become the
+exception `Ended`, so that every ``finally`` on the way out runs. One that is ignored when pagewise
+starts stays ignored: SIGHUP under nohup, SIGINT in the background of a script. Python handles
+signals in its main thread alone; elsewhere nothing here does anything. Loaded before anything
+else, so it loads little.
+
+The core asks for signals as it counts, but not while it waits for a pipe that nobody writes to. So
+a thread of the command watches that each signal is heard, and else ends the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+PATIENCE_S = 2.0
+"""How long a signal may go unheard before it ends the process without any ``finally``."""
+
+Handler = Callable[[int, FrameType | None], object]
+
+
+class Ended(BaseException):
+    """A signal asks the process to end; no ``except Exception`` holds it up."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+    def __str__(self) -> str:
+        if self.number == signal.SIGINT:
+            return "interrupted"
+        return f"ended by {signal.Signals(self.number).name}"
+
+
+def status_of(number: int) -> int:
+    """The exit status of a command that a signal ended, as shells have it."""
+    return 128 + number
+
+
+def heed(handler: Handler | signal.Handlers) -> None:
+    """Has the handler called for every ending signal that is not ignored, from now on."""
+    for number in _heeded():
+        signal.signal(number, _hearing(handler) if callable(handler) else handler)
+
+
+def watch() -> None:
+    """Has every ending signal end the process that is not heard in time."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reading,), daemon=True).start()
+
+
+def _watch(reading: int) -> None:
+    """Reads the number of each signal as it comes."""
+    while number := os.read(reading, 1):
+        if number[0] in ENDING and not _heard.wait(PATIENCE_S):
+            os._exit(status_of(number[0]))
+        _heard.clear()
+
+
+_heard = threading.Event()
+"""A handler has been called."""
+
+
+def _hearing(handler: Handler) -> Handler:
+    """The handler, and that it was called is told to the watch."""
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        _heard.set()
+        handler(number, frame)
+
+    return hear
+
+
+def end(number: int, _frame: FrameType | None) -> None:
+    """The handler of commands: raises `Ended`."""
+    if number == signal.SIGHUP:
+        leave_terminal()
+    raise Ended(number)
+
+
+def leave_terminal() -> None:
+    """Points output nowhere that went to a terminal which is gone: what cannot be said is not an
+    error of its own."""
+    for stream in (1, 2):
+        try:
+            termios.tcgetattr(stream)
+        except termios.error as error:
+            if error.args[0] == errno.EIO:
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, stream)
+                os.close(nowhere)
+
+
+@contextmanager
+def handled(handler: Handler) -> Iterator[None]:
+    """Has the handler called inside the block for every ending signal that is not ignored."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.getsignal(number) for number in _heeded()} if is_main else {}
+    try:
+        for number in before:
+            signal.signal(number, _hearing(handler))
+        yield
+    finally:
+        for number, former in before.items():
+            signal.signal(number, former)
+
+
+class Ending:
+    """Raises `Ended` at the first signal, and only notes those that come later or once `hold` was
+    called: what is being let go then is let go whole."""
+
+    def __init__(self) -> None:
+        self.came: list[int] = []
+        self.is_held = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handles an ending signal."""
+        self.came.append(number)
+        if not self.is_held and len(self.came) == 1:
+            end(number, frame)
+
+    def hold(self) -> None:
+        """Has signals wait for the end of the block, from now on."""
+        self.is_held = True
+
+
+@contextmanager
+def obeyed_after() -> Iterator[Ending]:
+    """Ending signals raise `Ended` inside the block; after it the first one is obeyed as it would
+    have been without the block."""
+    ending = Ending()
+    try:
+        with handled(ending):
+            yield ending
+    except Ended:
+        if not ending.came:
+            raise
+    if ending.came:
+        signal.raise_signal(ending.came[0])
+
+
+def _heeded() -> list[signal.Signals]:
+    """Ending signals that are neither ignored nor handled by something that is not Python."""
+    return [each for each in ENDING if signal.getsignal(each) not in (signal.SIG_IGN, None)]

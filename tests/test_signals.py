@@ -1,0 +1,185 @@
+"""Signals that end a command: what each holds is let go, and the exit status names the signal."""
+
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from waiting import within
+
+from pagewise import signals
+from pagewise.signals import ENDING, Ended, obeyed_after, status_of
+
+PAGEWISE = [sys.executable, "-m", "pagewise"]
+every_signal = pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
+
+
+@contextmanager
+def running(command: list[str], **options: object) -> Iterator[subprocess.Popen[bytes]]:
+    """A command in a process group of its own, gone after the block however that ends."""
+    process = subprocess.Popen(command, process_group=0, **options)  # type: ignore[call-overload]
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(60)
+
+
+@every_signal
+def test_a_signal_ends_the_block_and_is_obeyed_after_it(number: signal.Signals) -> None:
+    came: list[str] = []
+    before = signal.signal(number, lambda *_: came.append("obeyed"))
+    try:
+        with obeyed_after():
+            try:
+                signal.raise_signal(number)
+                pytest.fail("the block goes on")
+            finally:
+                came.append("let go")
+    finally:
+        signal.signal(number, before)
+    assert came == ["let go", "obeyed"]
+
+
+def test_ctrl_c_is_a_keyboard_interrupt_to_who_calls_from_python() -> None:
+    with pytest.raises(KeyboardInterrupt), obeyed_after():
+        signal.raise_signal(signal.SIGINT)
+
+
+@every_signal
+def test_what_is_let_go_is_let_go_whole(number: signal.Signals) -> None:
+    before = signal.signal(number, lambda *_: None)
+    done = []
+    try:
+        with obeyed_after() as ending:
+            ending.hold()
+            signal.raise_signal(number)
+            done.append("after the first")
+        with obeyed_after():
+            try:
+                signal.raise_signal(number)
+            finally:
+                signal.raise_signal(signal.SIGTERM)  # a second one, of any kind
+                done.append("after the second")
+    finally:
+        signal.signal(number, before)
+    assert done == ["after the first", "after the second"]
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with obeyed_after() as ending:
+            signal.raise_signal(signal.SIGHUP)
+        assert ending.came == []
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_other_threads_are_left_alone() -> None:
+    came = []
+
+    def enter() -> None:
+        with obeyed_after():
+            came.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join(60)
+    assert came == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_an_exception_that_is_no_signal_passes() -> None:
+    with pytest.raises(Ended) as error, obeyed_after():
+        raise Ended(signal.SIGTERM)
+    assert str(error.value) == "ended by SIGTERM" and str(Ended(signal.SIGINT)) == "interrupted"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_waits_for_a_silent_pipe_ends(number: signal.Signals) -> None:
+    reading, writing = os.pipe()
+    command = [*PAGEWISE, "curves", "-", "--frames", "64"]
+    try:
+        with running(command, stdin=reading, stderr=subprocess.PIPE) as process:
+            os.write(writing, b"PWREFS")
+            assert within(60, lambda: unread(reading) == 0), "it does not begin to read"
+            process.send_signal(number)
+            assert process.wait(60) == status_of(number)
+            assert process.stderr is not None and b"Traceback" not in process.stderr.read()
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def unread(pipe: int) -> int:
+    """Bytes that wait in a pipe."""
+    (count,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
+    return int(count)
+
+
+LATE = """
+import os, signal, sys
+from pagewise import __main__, cli, signals
+def run():
+    try:
+        os.kill(os.getpid(), int(sys.argv[1]))
+        while True:
+            pass
+    finally:
+        print("let go", flush=True)
+cli.run = run
+__main__.main()
+"""
+
+
+@every_signal
+def test_a_command_lets_go_and_ends_with_the_signals_status(number: signal.Signals) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", LATE, str(int(number))], capture_output=True, timeout=60
+    )
+    assert (run.returncode, run.stdout) == (status_of(number), b"let go\n"), run.stderr
+
+
+def test_nohup_is_heeded() -> None:
+    ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-c"]
+    both = LATE.replace("        while", "        os.kill(os.getpid(), 15)\n        while")
+    run = subprocess.run(
+        [*ignoring, both, str(int(signal.SIGHUP))], capture_output=True, timeout=60
+    )
+    assert run.returncode == status_of(signal.SIGTERM), run.stderr
+
+
+def test_a_terminal_that_is_gone_is_no_error_of_its_own() -> None:
+    controller, terminal = os.openpty()
+    source = "import os; from pagewise import signals; os.read(3, 1); signals.leave_terminal();"
+    source += "print('said to nobody', flush=True)"
+    reading, writing = os.pipe()
+    command = [sys.executable, "-c", source]
+    try:
+        with running(
+            ["sh", "-c", 'exec "$@" 3<&0', "sh", *command],
+            stdin=reading,
+            stdout=terminal,
+            stderr=subprocess.PIPE,
+        ) as process:
+            os.close(terminal)
+            os.close(controller)
+            os.write(writing, b"x")
+            _, said = process.communicate(timeout=60)
+            assert process.returncode == 0, said
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_every_ending_signal_is_told_apart() -> None:
+    assert {status_of(number) for number in ENDING} == {130, 143, 129, 131}
+    assert signals.PATIENCE_S < 60
