@@ -5,6 +5,8 @@ import mmap
 import platform
 import re
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,8 +14,9 @@ import pytest
 from hand_curves import HandCurve, HandCurves, dense
 
 from pagewise import cli
-from pagewise.advice.page_size import TARGETS, Target, machines, mthp, target
+from pagewise.advice.page_size import TARGETS, Target, arm64, machines, mthp, target
 from pagewise.advice.page_size.advise import advise_page_size, memory_of
+from pagewise.advice.setting import Setting
 from pagewise.errors import UsageError
 from pagewise.huge_pages import settings
 from pagewise.huge_pages.forecast import forecast
@@ -67,6 +70,61 @@ def test_an_unknown_target_names_the_known() -> None:
     with pytest.raises(UsageError, match="no target 'arm'") as error:
         target("arm")
     assert "arm64-16k" in str(error.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "name"),
+    [("aarch64", "arm64-4k-mthp"), ("arm", "arm64-4k-mthp"), ("x86_64", "x86-mthp"),
+     ("i386", "x86-mthp"), ("riscv64", "glibc")],
+)  # fmt: skip
+def test_the_target_is_that_of_the_programs_processor(architecture: str, name: str) -> None:
+    curves = replace(dense(), architecture=architecture)
+    advice = advise_page_size(curves, memory="100%", storage="optane-ssd")
+    assert advice["target"] == name
+    asked = advise_page_size(curves, memory="100%", storage="optane-ssd", target="qemu")
+    assert asked["target"] == "qemu"
+
+
+def test_what_is_missing_of_the_run_is_among_the_notes() -> None:
+    curves = replace(dense(), cut="the file was cut off")
+    advice = advise_page_size(curves, memory="100%", storage="optane-ssd", target="x86-mthp")
+    assert advice["notes"][0] == "the file was cut off: what came later is not counted"
+
+
+@pytest.mark.parametrize("kept", ["kernel=kernel8.img\n[pi4]\nkernel=other.img\n", "# none\n"])
+def test_the_undo_of_the_raspberry_pi_puts_back_what_was(tmp_path: Path, kept: str) -> None:
+    config = tmp_path / "config.txt"
+    config.write_text(kept)
+    (setting,) = (each for each in arm64.kernel_16k() if "Raspberry" in each.title)
+
+    def pasted(script: str) -> None:
+        assert arm64.CONFIG in script
+        here = script.replace(arm64.CONFIG, str(config)).replace("reboot", "true")
+        subprocess.run(["sh", "-e", "-c", here], check=True, timeout=60)
+
+    for _ in range(2):
+        pasted(setting.apply)
+    chosen = [line for line in config.read_text().splitlines() if line.startswith("kernel=")]
+    assert chosen == ["kernel=kernel_2712.img"]
+    pasted(setting.undo)
+    assert config.read_text() == kept and list(tmp_path.iterdir()) == [config]
+
+
+@pytest.mark.parametrize("ways", [arm64.kernel_16k, arm64.kernel_64k])
+def test_the_undo_of_a_kernel_of_ones_own_puts_back_its_configuration(
+    tmp_path: Path, ways: Callable[[], list[Setting]]
+) -> None:
+    (setting,) = (each for each in ways() if "of your own" in each.title)
+    config = tmp_path / ".config"
+    config.write_text("CONFIG_ARM64_4K_PAGES=y\nCONFIG_OTHER=m\n")
+    changing = "sed -i s/4K/larger/ .config && true"
+    script = setting.apply.replace("make olddefconfig", "true")
+    script = re.sub(r"scripts/config [^&]*&& true", changing, script)
+    assert changing in script
+    for pasted in (script, script, setting.undo):
+        subprocess.run(["sh", "-e", "-c", pasted], cwd=tmp_path, check=True, timeout=60)
+    assert config.read_text() == "CONFIG_ARM64_4K_PAGES=y\nCONFIG_OTHER=m\n"
+    assert list(tmp_path.iterdir()) == [config]
 
 
 def test_advice_is_restricted_to_the_target() -> None:

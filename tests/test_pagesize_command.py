@@ -76,6 +76,8 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
     ("words", "told"),
     [
         (["--memory", "100KiB"], "too small"),
+        (["--memory", "200%"], "more than all that the program uses"),
+        (["--memory", "-5%"], "not a share"),
         (["--storage", "emmc-5.1"], "another size"),
         (["--margin", "3"], "not a share"),
         (["--target", "vax"], "vax"),
@@ -103,6 +105,20 @@ def test_a_program_is_captured_and_its_trace_kept(tmp_path, capfd):
     assert found["trace"] == str(trace) and is_references(trace)
     assert found["program"]["references"] >= 20_000_000
     assert found["advice"]["page_bytes"] >= 4096
+
+
+def test_a_missing_program_is_told_alike_by_every_command(tmp_path, capsys):
+    trace = str(tmp_path / "t.pwf")
+    for words in (
+        ["capture", "-o", trace, "--"],
+        ["pagesize", "--"],
+        ["pagesize", "--keep", trace, "--"],
+        ["advise", "pagesize", "--memory", "80%", "--storage", "ufs-3.1", "--"],
+        ["pagesize", "verify", "--"],
+    ):
+        assert run([*words, "no-such-program", "word"]) == 2, words
+        assert "no-such-program" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("holds", [b"", b"PWRE", bytes(5000)])

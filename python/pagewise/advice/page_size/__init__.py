@@ -14,6 +14,8 @@ from pagewise.units import PAGE_BYTES
 
 KIB = 1024
 X86, ARM64 = "x86_64", "aarch64"
+MTHP = {X86: "x86-mthp", "i386": "x86-mthp", ARM64: "arm64-4k-mthp", "arm": "arm64-4k-mthp"}
+"""By architecture, the target of transparent huge pages; others have none of their own."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,11 @@ TARGETS = [
 ]
 
 
-def target(name: str | None = None) -> Target:
-    """The target of this name; by default the one that needs no restart of this machine."""
+def target(name: str | None = None, architecture: str | None = None) -> Target:
+    """The target of this name; by default the one that needs no restart of a machine that runs
+    programs for ``architecture`` (QEMU's name), or else of this one."""
     if name is None:
-        name = "arm64-4k-mthp" if platform.machine() == ARM64 else "x86-mthp"
+        name = MTHP.get(architecture or platform.machine(), "glibc")
     for row in TARGETS:
         if row.name == name:
             return row

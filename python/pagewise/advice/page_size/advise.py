@@ -7,6 +7,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.advice.page_size import Target
 from pagewise.advice.page_size import target as target_named
+from pagewise.errors import UsageError
 from pagewise.huge_pages import settings
 from pagewise.models.page_size import (
     BASE_BYTES,
@@ -16,7 +17,7 @@ from pagewise.models.page_size import (
     choose,
     memory_to_judge,
 )
-from pagewise.models.page_size_curves import FRAMES_MIN, Curves, footprint_bytes
+from pagewise.models.page_size_curves import FRAMES_MIN, Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import TODAY, Model, Terms, storage_of
 from pagewise.units import format_percent, format_size, parse_share, parse_size
 
@@ -36,7 +37,8 @@ def advise_page_size(
     """The advice as an object: sizes in bytes, times in nanoseconds per reference, shares.
 
     ``memory``: of the program, as a size or as a share of its footprint in 4 KiB pages (``"80%"``).
-    ``storage``: a name of `pagewise devices` or a device file. ``target``: a name of the catalog.
+    ``storage``: a name of `pagewise devices` or a device file. ``target``: a name of the catalog;
+    by default that of the processor that the program is made for, or else of this machine.
     ``terms``, ``model`` and ``margin`` as in `choose`.
 
     Fields: ``page_bytes``; ``gain`` over 4 KiB {low, typical, high}; ``ideal_bytes`` and
@@ -44,7 +46,7 @@ def advise_page_size(
     ``time_ns`` by size; ``unjudged``, sizes too large for this memory; ``settings`` with undo;
     ``notes``. Raises UsageError for unknown names and memories too small.
     """
-    chosen_target = target_named(target)
+    chosen_target = target_named(target, curves.architecture)
     device = storage_of(storage)
     memory_bytes = memory_of(memory, footprint_bytes(curves))
     sizes = chosen_target.sizes()
@@ -69,6 +71,7 @@ def advise_page_size(
         "unjudged_bytes": list(choice.unjudged),
         "settings": [each.to_json() for each in chosen_target.settings(choice.page_bytes)],
         "notes": [
+            *cut_note(curves),
             *_unjudged(choice, chosen_target, terms, margin),
             *_notes(choice, chosen_target, memory_bytes < footprint_bytes(curves)),
         ],
@@ -78,8 +81,21 @@ def advise_page_size(
 def memory_of(memory: str | int, footprint: int) -> int:
     """Bytes of a size, or of a share of the footprint such as ``80%``."""
     if isinstance(memory, str) and memory.endswith("%"):
+        if _is_above_all(memory):
+            raise UsageError(
+                f"a memory of {memory} is more than all that the program uses",
+                hint="100% holds every page of it; with more nothing changes",
+            )
         return round(parse_share(memory) * footprint)
     return parse_size(memory)
+
+
+def _is_above_all(share: str) -> bool:
+    """Whether ``200%`` or the like was asked for."""
+    try:
+        return float(share.removesuffix("%")) > 100
+    except ValueError:
+        return False
 
 
 def _unjudged(choice: Choice, target: Target, terms: Terms, margin: float) -> list[str]:

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from pagewise.advice.setting import Setting
 
+CONFIG = "/boot/firmware/config.txt"
+"""Of the Raspberry Pi."""
+BEFORE = ".before-page-size"
+"""What a file is kept as that was changed, once, so that lines pasted twice keep the first."""
 CHECK = "Ask first which programs would fail: pagewise pagesize check FOLDER --page-size"
 
 
@@ -24,17 +28,19 @@ def kernel_16k() -> list[Setting]:
         Setting(
             title="Raspberry Pi 5",
             note=note,
-            apply="sed -i '/^kernel=/d' /boot/firmware/config.txt\n"
-            "echo kernel=kernel_2712.img >> /boot/firmware/config.txt && reboot",
-            undo="sed -i 's/^kernel=kernel_2712.img/kernel=kernel8.img/' /boot/firmware/config.txt"
-            " && reboot",
+            # Under [all], whatever kind of board the lines above it are for.
+            apply=f"{_keep(CONFIG)}\n"
+            f"sed -i '/^kernel=/d' {CONFIG}\n"
+            f"printf '\\n[all]\\nkernel=kernel_2712.img\\n' >> {CONFIG} && reboot",
+            undo=f"{_put_back(CONFIG)} && reboot",
         ),
         Setting(
             title="A kernel or Android of your own",
             note=f"{note} Android also wants PRODUCT_MAX_PAGE_SIZE_SUPPORTED := 16384 and "
             "PRODUCT_NO_BIONIC_PAGE_SIZE_MACRO := true, and its kernel Kleaf --page_size=16k.",
-            apply="scripts/config -d ARM64_4K_PAGES -e ARM64_16K_PAGES && make olddefconfig",
-            undo="scripts/config -d ARM64_16K_PAGES -e ARM64_4K_PAGES && make olddefconfig",
+            apply=f"{_keep('.config')}\n"
+            "scripts/config -d ARM64_4K_PAGES -e ARM64_16K_PAGES && make olddefconfig",
+            undo=_put_back(".config"),
         ),
     ]
 
@@ -58,7 +64,18 @@ def kernel_64k() -> list[Setting]:
         Setting(
             title="A kernel of your own",
             note=note,
-            apply="scripts/config -d ARM64_4K_PAGES -e ARM64_64K_PAGES && make olddefconfig",
-            undo="scripts/config -d ARM64_64K_PAGES -e ARM64_4K_PAGES && make olddefconfig",
+            apply=f"{_keep('.config')}\n"
+            "scripts/config -d ARM64_4K_PAGES -e ARM64_64K_PAGES && make olddefconfig",
+            undo=_put_back(".config"),
         ),
     ]
+
+
+def _keep(file: str) -> str:
+    """Keeps a file as it is before the first change."""
+    return f"[ -e {file}{BEFORE} ] || cp {file} {file}{BEFORE}"
+
+
+def _put_back(file: str) -> str:
+    """Has the file as it was kept."""
+    return f"mv {file}{BEFORE} {file}"
