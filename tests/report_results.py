@@ -4,6 +4,7 @@ from typing import Any
 
 EVIL = "</script><img src=x onerror=alert(1)>"
 FORMULA = "=HYPERLINK(1)"
+MIB = 1 << 20
 SIZES_MIB = (0, 64, 128, 256, 512, 1024)
 ARCHITECTURES = ("flash", "hierarchical", "nvm-cache", "priority", "adaptive")
 
@@ -327,6 +328,38 @@ def lazy_bench() -> dict[str, Any]:
     }
 
 
+def kill_replay() -> dict[str, Any]:
+    """Two policies, of which one never fired."""
+    candidate = {
+        "process": 7,
+        "name": EVIL,
+        "adj": 900,
+        "resident_bytes": 9 * MIB,
+        "swapped_bytes": 0,
+        "score": [1, 2],
+    }
+    decision = {
+        "time_s": 1.5,
+        "why": "memory is short",
+        "available_bytes": 5 * MIB,
+        "victims": [candidate],
+        "spared": [candidate],
+        "standing": "needed",
+    }
+    counts = {"false_alarms": 0, "missed_freezes": 1}
+    reason = {"from_s": 0.0, "to_s": 2.0, "why": "enough memory is available"}
+    return {
+        "schema": "pagewise.replay-kills/1",
+        "recording": f"{EVIL}.pgr",
+        "memory": [{"time_s": time, "available_bytes": 9 * MIB} for time in (0.0, 2.0)],
+        "freezes": [{"from_s": 1.0, "to_s": 2.0, "is_kernel_kill": False}],
+        "policies": [
+            {"policy": "largest", "decisions": [decision], "reasons": [reason], **counts},
+            {"policy": "lmkd", "decisions": [], "reasons": [reason], **counts},
+        ],
+    }
+
+
 def everything() -> list[dict[str, Any]]:
     cells = [
         cell(trace, architecture, size)
@@ -351,4 +384,5 @@ def everything() -> list[dict[str, Any]]:
         advice(),
         page_size(),
         lazy_bench(),
+        kill_replay(),
     ]

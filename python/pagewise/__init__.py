@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pagewise.binaries.check import check as check_page_size
     from pagewise.grids.run import sweep
     from pagewise.huge_pages.verify import verify as verify_page_size
+    from pagewise.kill_replay import replay_kills
     from pagewise.lives import lifecycle
     from pagewise.page_size_answer import page_size
     from pagewise.questions import analyze, devices, info, misses, simulate
@@ -68,6 +69,7 @@ __all__ = [
     "misses",
     "page_size",
     "read",
+    "replay_kills",
     "report",
     "simulate",
     "slice_trace",
@@ -89,6 +91,7 @@ _HOMES = {
     "misses": ("pagewise.questions", "misses"),
     "page_size": ("pagewise.page_size_answer", "page_size"),
     "read": ("pagewise.recording", "read"),
+    "replay_kills": ("pagewise.kill_replay", "replay_kills"),
     "simulate": ("pagewise.questions", "simulate"),
     "slice_trace": ("pagewise.recording", "slice_trace"),
     "sweep": ("pagewise.grids.run", "sweep"),

@@ -10,6 +10,7 @@ pub mod counters;
 mod error;
 pub mod extents;
 pub mod groups;
+pub mod memory_state;
 pub mod mounts;
 pub mod pressure;
 pub mod probe;

@@ -5,6 +5,7 @@ mod arrow_stream;
 mod cache_questions;
 mod errors;
 mod events;
+mod kills;
 mod lifecycle;
 mod opening;
 mod progress;
@@ -27,6 +28,8 @@ mod _core {
     use super::arrow_stream::ArrowStream;
     #[pymodule_export]
     use super::cache_questions::{analyze, misses, policies};
+    #[pymodule_export]
+    use super::kills::{kill_policies, replay_kills};
     #[pymodule_export]
     use super::lifecycle::lifecycle;
     #[pymodule_export]

@@ -9,6 +9,7 @@ mod bpf;
 mod error;
 #[cfg(feature = "bpf")]
 mod file_names;
+mod memory;
 #[cfg(feature = "bpf")]
 mod rings;
 mod sampler;

@@ -7,18 +7,22 @@ use std::time::{Duration, Instant};
 
 use linux::system::{self, Machine};
 use linux::{Root, process};
-use trace::recording::{About, Ending, Missing, Record, Writer};
+use trace::recording::{About, Ending, Missing, Record, Writer, moments};
 
 use crate::backend::{Backend, BackendChoice};
 use crate::bpf::{self, Programs};
 use crate::sources::{CATALOG, Source};
-use crate::{Error, Filter, sampler, tracefs};
+use crate::{Error, Filter, memory, sampler, tracefs};
 
 /// How often the buffer is emptied. At 100,000 records a second 20 ms fill 80 KB of it.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
 
 /// How often the kernel's counters are noted, and what is pending is written.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
+
+/// How often memory and processes are noted where kills are recorded: each costs a millisecond or
+/// two for a hundred processes.
+const MOMENT_EVERY: Duration = Duration::from_millis(200);
 
 /// What to record.
 #[derive(Clone, Debug)]
@@ -198,15 +202,23 @@ fn run(
     stop.start().map_err(|error| {
         Error::Usage(format!("cannot run {}: {error}", options.command.join(" ")))
     })?;
-    let mut next_sample = Instant::now() + SAMPLE_EVERY;
+    let has_moments = options.sources.iter().any(|source| source.name == moments::SOURCE);
+    let group = options.filter.group.as_ref();
+    let (mut next_sample, mut next_moment) = (Instant::now() + SAMPLE_EVERY, Instant::now());
     loop {
         let over = stop.is_over();
         drain(backend, writer)?;
-        if over.is_some() || Instant::now() >= next_sample {
-            writer
-                .sample(&sampler::sample(root, options.filter.group.as_ref()))
-                .map_err(Error::Write)?;
-            next_sample = Instant::now() + SAMPLE_EVERY;
+        let now = Instant::now();
+        if has_moments
+            && (over.is_some() || now >= next_moment)
+            && let Some(moment) = memory::moment(root, group)
+        {
+            writer.moment(&moment).map_err(Error::Write)?;
+            next_moment = now + MOMENT_EVERY;
+        }
+        if over.is_some() || now >= next_sample {
+            writer.sample(&sampler::sample(root, group)).map_err(Error::Write)?;
+            next_sample = now + SAMPLE_EVERY;
         }
         match over {
             Some(exit_status) => return Ok(exit_status),

@@ -6,6 +6,7 @@ pub mod analysis;
 pub mod devices;
 mod error;
 mod event_list;
+pub mod kills;
 pub mod lifecycle;
 mod marks;
 pub mod misses;

@@ -12,7 +12,15 @@ from pagewise.commands.options import Json
 from pagewise.errors import UsageError
 from pagewise.terminal import figures, show, show_json
 
-FAMILIES = ("formats", "reference-formats", "policies", "architectures", "allocators", "devices")
+FAMILIES = (
+    "formats",
+    "reference-formats",
+    "policies",
+    "kill-policies",
+    "architectures",
+    "allocators",
+    "devices",
+)
 EXAMPLES = ("pagewise list architectures",)
 
 
@@ -20,7 +28,7 @@ def run(
     family: Annotated[
         str | None,
         typer.Argument(
-            metavar="[formats|reference-formats|policies|architectures|allocators|devices]",
+            metavar=f"[{'|'.join(FAMILIES)}]",
             help="What to list; default: all.",
             show_default=False,
         ),
@@ -40,11 +48,12 @@ def run(
 
 
 def rows(family: str) -> list[dict[str, Any]]:
-    """The catalog of one family: name, summary and, for architectures, options."""
+    """The catalog of one family: name, summary and, for some, options."""
     listing = {
         "formats": _core.formats,
         "reference-formats": _core.reference_formats,
         "policies": _core.policies,
+        "kill-policies": _core.kill_policies,
         "architectures": _core.architectures,
         "allocators": _core.allocators,
         "devices": _core.devices,

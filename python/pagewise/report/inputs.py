@@ -46,6 +46,7 @@ class Inputs:
     advice: list[Result] = field(default_factory=list)
     page_sizes: list[Result] = field(default_factory=list)
     lazy_benches: list[Result] = field(default_factory=list)
+    kill_replays: list[Result] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
@@ -151,6 +152,8 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
             inputs.page_sizes.append({"name": name, **result})
         case "bench-lazy":
             inputs.lazy_benches.append(result)
+        case "replay-kills":
+            inputs.kill_replays.append({**result, "name": recording_name(result["recording"])})
         case _:
             inputs.advice.append({"name": name, **result})
     inputs.sources.append(Source(name, kind, digest))
@@ -191,7 +194,7 @@ def fingerprint(path: str) -> tuple[str, bytes]:
 def recording_name(path: str) -> str:
     """The file's name without folders and endings: what charts call the recording."""
     name = os.path.basename(path)
-    for ending in (".zst", ".gz", ".parquet", ".pgw", ".pwf", ".json", ".csv", ".txt"):
+    for ending in (".zst", ".gz", ".parquet", ".pgr", ".pgw", ".pwf", ".json", ".csv", ".txt"):
         name = name.removesuffix(ending)
     return name or path
 

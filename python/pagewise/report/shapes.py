@@ -260,6 +260,33 @@ BENCH_LAZY = {
     ],
 }
 
+_CANDIDATE = {
+    **dict.fromkeys(("process", "resident_bytes", "swapped_bytes"), COUNT),
+    "name": TEXT,
+    "adj": NUMBER,
+}
+REPLAY_KILLS = {
+    "recording": TEXT,
+    "memory": [{"time_s": POSITIVE, "available_bytes": COUNT}],
+    "freezes": [{}],
+    "policies": [
+        {
+            "policy": TEXT,
+            "decisions": [
+                {
+                    "time_s": POSITIVE,
+                    "available_bytes": COUNT,
+                    **dict.fromkeys(("why", "standing"), TEXT),
+                    "victims": [_CANDIDATE],
+                    "spared": [_CANDIDATE],
+                }
+            ],
+            "reasons": [{**dict.fromkeys(("from_s", "to_s"), POSITIVE), "why": TEXT}],
+            **dict.fromkeys(("false_alarms", "missed_freezes"), COUNT),
+        }
+    ],
+}
+
 SHAPES: Mapping[str, Shape] = {
     "analyze": ANALYZE,
     "misses": MISSES,
@@ -269,6 +296,7 @@ SHAPES: Mapping[str, Shape] = {
     "advice": ADVICE,
     "page-size": PAGE_SIZE,
     "bench-lazy": BENCH_LAZY,
+    "replay-kills": REPLAY_KILLS,
 }
 """By the middle word of a result's ``schema``."""
 

@@ -58,7 +58,11 @@ pub fn read(path: &Path, progress: &dyn Progress) -> Result<History, Error> {
                 lose("records that found no room", ending.lost);
             }
             Block::CutShort(bytes) => lose("bytes of a block that was cut short", bytes),
-            Block::About(_) | Block::Sample(_) | Block::Files(_) | Block::Unknown(_) => {}
+            Block::About(_)
+            | Block::Sample(_)
+            | Block::Moment(_)
+            | Block::Files(_)
+            | Block::Unknown(_) => {}
         }
         progress
             .advance(input.meter().bytes(), total)

@@ -111,7 +111,7 @@ impl Recording {
                 ledger.lose("events that found the recorder's buffer full", ending.lost);
             }
             Block::CutShort(bytes) => ledger.lose("bytes of a block that was cut short", bytes),
-            Block::Sample(_) | Block::Unknown(_) => {}
+            Block::Sample(_) | Block::Moment(_) | Block::Unknown(_) => {}
         }
         Ok(true)
     }

@@ -1,5 +1,6 @@
 //! Blocks from the bytes of a recording.
 
+use super::moments::Moment;
 use super::{
     About, BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, BlockKind, Ending, FileName, Record, Sample, packing,
 };
@@ -19,6 +20,8 @@ pub enum Block {
     Ending(Ending),
     /// Names of files whose pages follow.
     Files(Vec<FileName>),
+    /// Memory and processes.
+    Moment(Moment),
     /// A kind of block that this version does not know.
     Unknown(u32),
     /// The file ends within a block, of which this many bytes are there.
@@ -89,6 +92,9 @@ fn parse(kind: u32, contents: &[u8]) -> Result<Block, String> {
         }
         kind if kind == BlockKind::Files as u32 => {
             Block::Files(serde_json::from_slice(contents).map_err(text)?)
+        }
+        kind if kind == BlockKind::Moment as u32 => {
+            Block::Moment(serde_json::from_slice(contents).map_err(text)?)
         }
         unknown => Block::Unknown(unknown),
     })

@@ -6,6 +6,7 @@
 //! describes it for other readers.
 
 mod blocks;
+pub mod moments;
 mod packing;
 mod parts;
 mod writer;
@@ -33,6 +34,7 @@ enum BlockKind {
     Sample = 3,
     Ending = 4,
     Files = 5,
+    Moment = 6,
 }
 
 /// One event as the kernel reported it, without interpretation; crates/recorder/bpf/record.h is its

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::moments::Moment;
 use super::packing::{Packer, RECORDS_MAX};
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample};
 
@@ -91,6 +92,15 @@ impl<W: Write> Writer<W> {
     pub fn sample(&mut self, sample: &Sample) -> io::Result<()> {
         self.flush()?;
         self.write_json(BlockKind::Sample, sample)
+    }
+
+    /// Writes memory and processes of an instant behind the records before it.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn moment(&mut self, moment: &Moment) -> io::Result<()> {
+        self.flush()?;
+        self.write_json(BlockKind::Moment, moment)
     }
 
     /// Ends the recording; `ending.recorded` is filled in here.

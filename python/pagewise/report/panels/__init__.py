@@ -14,6 +14,7 @@ from pagewise.report.panels import (
     advice,
     architectures,
     data_quality,
+    kill_replay,
     lazy_bench,
     lazy_unmap,
     method,
@@ -36,6 +37,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     page_size.panel,
     lazy_bench.panel,
     lazy_unmap.panel,
+    kill_replay.panel,
     papers.panel,
     method.panel,
 ]

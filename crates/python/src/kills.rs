@@ -1,0 +1,80 @@
+//! Replays of recorded memory and processes against kill policies. Questions and answers are JSON text.
+
+use std::path::PathBuf;
+
+use policy::kill;
+use pyo3::prelude::*;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use sim::kills::{Replayer, Settings};
+use trace::recording::moments;
+use types::Nanos;
+
+use crate::errors::{detached, usage};
+
+/// A replay as Python writes it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    policies: Vec<Policy>,
+    freeze_share: f64,
+    freeze_ns: i64,
+    window_ns: i64,
+}
+
+/// A policy and what is set of its options.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Policy {
+    name: String,
+    options: Vec<(String, String)>,
+}
+
+/// Replays a recording against policies; returns the outcome as JSON text.
+#[pyfunction]
+#[pyo3(signature = (path, request, *, progress=None))]
+pub fn replay_kills(
+    py: Python<'_>,
+    path: PathBuf,
+    request: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let wanted: Wanted =
+        serde_json::from_str(request).map_err(|error| usage(py, &format!("request: {error}")))?;
+    let mut policies = Vec::new();
+    for Policy { name, options } in wanted.policies {
+        let row =
+            kill::find(&name).ok_or_else(|| usage(py, &format!("no such kill policy: {name}")))?;
+        let options: Vec<(&str, &str)> =
+            options.iter().map(|(name, value)| (&name[..], &value[..])).collect();
+        let policy = row.build(&options).map_err(|message| usage(py, &message))?;
+        policies.push((name, policy));
+    }
+    let settings = Settings {
+        freeze_share: wanted.freeze_share,
+        freeze_time: Nanos(wanted.freeze_ns),
+        window: Nanos(wanted.window_ns),
+    };
+    let (outcome, about, is_cut) = detached(py, progress, |progress| {
+        let mut replayer = Replayer::new(policies, settings);
+        let (about, is_cut) = moments::walk(&path, progress, &mut |found| replayer.take(found))?;
+        Ok::<_, trace::Error>((replayer.finish(), about, is_cut))
+    })?;
+    let mut answer = json!(outcome);
+    answer["cgroup"] = json!(about.cgroup);
+    answer["command"] = json!(about.command);
+    answer["kernel"] = json!(about.kernel);
+    answer["is_cut"] = json!(is_cut);
+    Ok(answer.to_string())
+}
+
+/// The kill policies and their options, as JSON text.
+#[pyfunction]
+pub fn kill_policies() -> String {
+    let option = |option: &kill::OptionRow| json!({ "name": option.name, "default": option.default, "summary": option.summary });
+    let rows = kill::CATALOG.iter().map(|row| {
+        let options: Vec<Value> = row.options.iter().map(option).collect();
+        json!({ "name": row.name, "summary": row.summary, "options": options })
+    });
+    Value::from(rows.collect::<Vec<_>>()).to_string()
+}

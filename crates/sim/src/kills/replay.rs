@@ -1,0 +1,377 @@
+//! Drives kill policies with recorded moments.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use policy::kill::{
+    Candidate, Kill, Memory, Pressure, Ranked, Ranking, Snapshot, Stall, Verdict, Watermarks,
+};
+use trace::recording::moments::{Found, MemoryState, Moment, ProcessState};
+use types::{Bytes, Nanos};
+
+use super::Settings;
+use super::freezes::{Finder, Trailing};
+use super::outcome::{
+    Decision, Freeze, Outcome, Point, Reason, RecordedKill, Replay, Standing, Victim,
+};
+
+/// Candidates that a ranking has room for.
+const CANDIDATES_MAX: usize = 1 << 16;
+/// Candidates told beside the victims of a decision.
+const SPARED_KEPT: usize = 5;
+/// Rows of reasons that are kept of a policy.
+const REASONS_KEPT: usize = 10_000;
+/// Points of memory that are kept at most; half as many at least once there were so many.
+const POINTS_KEPT: usize = 4096;
+
+/// What the kernel wakes Android's daemon for: 70 ms of some tasks, 700 ms of all, of a second.
+const PARTIAL_STALL: f64 = 0.07;
+const COMPLETE_STALL: f64 = 0.7;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A process: its number, and its start, which tells it from later ones of that number.
+type Who = (u32, u64);
+
+/// Takes a recording moment by moment.
+pub struct Replayer {
+    settings: Settings,
+    begin_ns: Option<u64>,
+    end_s: f64,
+    moments: u64,
+    total_bytes: u64,
+    points: Points,
+    some: Trailing,
+    full: Trailing,
+    finder: Finder,
+    /// When each process was last seen to have used a processor, and how much by then.
+    used: BTreeMap<Who, (u64, u64)>,
+    names: BTreeMap<u32, String>,
+    /// When, in nanoseconds, who, whether by the kernel, and the name.
+    recorded: Vec<(u64, u32, bool, Option<String>)>,
+    runs: Vec<Run>,
+}
+
+/// One policy under way.
+struct Run {
+    policy: Box<dyn Kill>,
+    ranking: Ranking,
+    dead: BTreeSet<Who>,
+    replay: Replay,
+}
+
+impl Replayer {
+    /// For policies by their names.
+    pub fn new(policies: Vec<(String, Box<dyn Kill>)>, settings: Settings) -> Replayer {
+        let run = |(name, policy)| Run {
+            policy,
+            ranking: Ranking::with_room(CANDIDATES_MAX),
+            dead: BTreeSet::new(),
+            replay: Replay {
+                policy: name,
+                decisions: Vec::new(),
+                reasons: Vec::new(),
+                reasons_left_out: 0,
+                false_alarms: 0,
+                missed_freezes: 0,
+            },
+        };
+        Replayer {
+            settings,
+            begin_ns: None,
+            end_s: 0.0,
+            moments: 0,
+            total_bytes: 0,
+            points: Points::default(),
+            some: Trailing::default(),
+            full: Trailing::default(),
+            finder: Finder::new(&settings),
+            used: BTreeMap::new(),
+            names: BTreeMap::new(),
+            recorded: Vec::new(),
+            runs: policies.into_iter().map(run).collect(),
+        }
+    }
+
+    /// Takes what comes next in the recording.
+    pub fn take(&mut self, found: Found) {
+        match found {
+            Found::Moment(moment) => self.moment(&moment),
+            Found::Kill { time_ns, process, is_of_kernel } => {
+                let name = self.names.get(&process).cloned();
+                self.recorded.push((time_ns, process, is_of_kernel, name));
+            }
+        }
+    }
+
+    fn moment(&mut self, moment: &Moment) {
+        let begin_ns = *self.begin_ns.get_or_insert(moment.time_ns);
+        let time_ns = moment.time_ns.saturating_sub(begin_ns);
+        let time_s = time_ns as f64 / 1e9;
+        self.end_s = time_s;
+        self.moments += 1;
+        self.total_bytes = moment.memory.total;
+        self.points.take(Point {
+            time_s,
+            available_bytes: moment.memory.available,
+            swap_free_bytes: moment.memory.swap_free,
+        });
+        let longest_ns = 10 * SECOND_NS;
+        if let (Some(some_us), Some(full_us)) = (moment.memory.some_us, moment.memory.full_us) {
+            self.some.take(time_ns, some_us, longest_ns);
+            self.full.take(time_ns, full_us, longest_ns);
+            self.finder.moment(time_s, full_us);
+        }
+        let memory = self.memory(&moment.memory);
+        let candidates = self.candidates(time_ns, &moment.processes);
+        let time = Nanos(time_ns as i64);
+        for run in &mut self.runs {
+            run.moment(time, memory, &moment.processes, &candidates);
+        }
+    }
+
+    fn memory(&self, state: &MemoryState) -> Memory {
+        let pressure = state.full_us.map(|_| Pressure {
+            some_basis_points: (self.some.share(10 * SECOND_NS) * 1e4) as u32,
+            full_basis_points: (self.full.share(10 * SECOND_NS) * 1e4) as u32,
+        });
+        let stall = match (self.some.share(SECOND_NS), self.full.share(SECOND_NS)) {
+            (_, full) if full >= COMPLETE_STALL => Stall::Complete,
+            (some, _) if some >= PARTIAL_STALL => Stall::Partial,
+            _ => Stall::None,
+        };
+        let watermarks = state.watermarks.map(|pages| {
+            let [min, low, high] = pages.map(Bytes);
+            Watermarks { min, low, high }
+        });
+        Memory {
+            total: Bytes(state.total),
+            free: Bytes(state.free),
+            available: Bytes(state.available),
+            reserved: Bytes(state.reserved),
+            files: Bytes(state.files),
+            swap_total: Bytes(state.swap_total),
+            swap_free: Bytes(state.swap_free),
+            disk_swap_total: Bytes(state.disk_swap_total),
+            disk_swap_free: Bytes(state.disk_swap_free),
+            watermarks,
+            pressure,
+            scanned_directly: state.scanned_directly,
+            scanned_by_kswapd: state.scanned_by_kswapd,
+            file_refaults: state.file_refaults,
+            stall,
+        }
+    }
+
+    /// The processes as candidates, in their order.
+    fn candidates(&mut self, time_ns: u64, processes: &[ProcessState]) -> Vec<Candidate> {
+        let before = std::mem::take(&mut self.used);
+        let mut candidates = Vec::with_capacity(processes.len());
+        for state in processes {
+            let who = (state.process, state.start);
+            let since = match before.get(&who) {
+                Some(&(since, ticks)) if ticks == state.ticks => since,
+                _ => time_ns,
+            };
+            self.used.insert(who, (since, state.ticks));
+            if self.names.get(&state.process) != Some(&state.name) {
+                self.names.insert(state.process, state.name.clone());
+            }
+            candidates.push(Candidate {
+                process: state.process,
+                group: u64::from(state.process),
+                adj: state.adj,
+                resident: Bytes(state.resident),
+                swapped: Bytes(state.swapped),
+                idle: Nanos(time_ns.saturating_sub(since) as i64),
+                ..Candidate::default()
+            });
+        }
+        candidates
+    }
+
+    /// What became of it all.
+    pub fn finish(mut self) -> Outcome {
+        let begin_ns = self.begin_ns.unwrap_or(0);
+        let recorded: Vec<RecordedKill> = std::mem::take(&mut self.recorded)
+            .into_iter()
+            .map(|(time_ns, process, is_of_kernel, name)| RecordedKill {
+                time_s: (time_ns as f64 - begin_ns as f64) / 1e9,
+                process,
+                name,
+                is_of_kernel,
+            })
+            .collect();
+        for kill in recorded.iter().filter(|kill| kill.is_of_kernel) {
+            self.finder.kernel_kill(kill.time_s);
+        }
+        let freezes = self.finder.finish();
+        let window_s = self.settings.window.0 as f64 / 1e9;
+        let judge = Judge { freezes: &freezes, recorded: &recorded, window_s, end_s: self.end_s };
+        let policies = self.runs.into_iter().map(|run| judge.judge(run.replay)).collect();
+        Outcome {
+            moments: self.moments,
+            duration_s: self.end_s,
+            total_bytes: self.total_bytes,
+            memory: self.points.kept,
+            freezes,
+            recorded,
+            policies,
+        }
+    }
+}
+
+impl Run {
+    fn moment(
+        &mut self,
+        time: Nanos,
+        memory: Memory,
+        processes: &[ProcessState],
+        candidates: &[Candidate],
+    ) {
+        let time_s = time.0 as f64 / 1e9;
+        let mut memory = memory;
+        let mut alive = Vec::with_capacity(candidates.len());
+        let mut places = Vec::with_capacity(candidates.len());
+        for (place, (state, candidate)) in processes.iter().zip(candidates).enumerate() {
+            if self.dead.contains(&(state.process, state.start)) {
+                give_back(&mut memory, state);
+            } else {
+                alive.push(*candidate);
+                places.push(place);
+            }
+        }
+        let snapshot = Snapshot { time, memory, candidates: &alive };
+        match self.policy.decide(&snapshot, &mut self.ranking) {
+            Verdict::Spare { why } => self.spare(time_s, why),
+            Verdict::Kill { why, victims } => {
+                let state = |ranked: &Ranked| &processes[places[ranked.candidate]];
+                let told = |ranked: &Ranked| victim(state(ranked), ranked);
+                let ranked = self.ranking.ranked();
+                let (dying, others) = ranked.split_at(victims.min(ranked.len()));
+                self.dead.extend(dying.iter().map(|ranked| {
+                    let state = state(ranked);
+                    (state.process, state.start)
+                }));
+                self.replay.decisions.push(Decision {
+                    time_s,
+                    why,
+                    available_bytes: memory.available.0,
+                    victims: dying.iter().map(told).collect(),
+                    spared: others.iter().take(SPARED_KEPT).map(told).collect(),
+                    standing: Standing::Undecided,
+                });
+            }
+        }
+    }
+
+    fn spare(&mut self, time_s: f64, why: &'static str) {
+        let last_kill_s = self.replay.decisions.last().map_or(-1.0, |decision| decision.time_s);
+        if let Some(reason) = self.replay.reasons.last_mut()
+            && reason.why == why
+            && reason.to_s > last_kill_s
+        {
+            reason.to_s = time_s;
+        } else if self.replay.reasons.len() < REASONS_KEPT {
+            self.replay.reasons.push(Reason { from_s: time_s, to_s: time_s, why });
+        } else {
+            self.replay.reasons_left_out += 1;
+        }
+    }
+}
+
+/// What a victim would have left, up to all there is.
+fn give_back(memory: &mut Memory, state: &ProcessState) {
+    let add = |to: &mut Bytes, bytes: u64, most: Bytes| {
+        to.0 = to.0.saturating_add(bytes).min(most.0);
+    };
+    add(&mut memory.free, state.resident, memory.total);
+    add(&mut memory.available, state.resident, memory.total);
+    add(&mut memory.swap_free, state.swapped, memory.swap_total);
+    add(&mut memory.disk_swap_free, state.swapped, memory.disk_swap_total);
+}
+
+fn victim(state: &ProcessState, ranked: &Ranked) -> Victim {
+    Victim {
+        process: state.process,
+        name: state.name.clone(),
+        adj: state.adj,
+        resident_bytes: state.resident,
+        swapped_bytes: state.swapped,
+        score: (ranked.score.0, ranked.score.1),
+    }
+}
+
+/// Sets decisions beside what was recorded.
+struct Judge<'a> {
+    freezes: &'a [Freeze],
+    recorded: &'a [RecordedKill],
+    window_s: f64,
+    end_s: f64,
+}
+
+impl Judge<'_> {
+    fn judge(&self, mut replay: Replay) -> Replay {
+        for decision in &mut replay.decisions {
+            decision.standing = self.standing(decision.time_s);
+        }
+        let is_false = |one: &&Decision| one.standing == Standing::FalseAlarm;
+        replay.false_alarms = replay.decisions.iter().filter(is_false).count() as u64;
+        let is_met = |freeze: &Freeze| {
+            let (from_s, to_s) = (freeze.from_s - self.window_s, freeze.to_s);
+            replay.decisions.iter().any(|one| (from_s..=to_s).contains(&one.time_s))
+        };
+        replay.missed_freezes = self.freezes.iter().filter(|one| !is_met(one)).count() as u64;
+        replay
+    }
+
+    fn standing(&self, time_s: f64) -> Standing {
+        let until_s = time_s + self.window_s;
+        let is_frozen =
+            self.freezes.iter().any(|freeze| freeze.from_s <= until_s && freeze.to_s >= time_s);
+        let is_killed = self.recorded.iter().any(|kill| (time_s..=until_s).contains(&kill.time_s));
+        match is_frozen || is_killed {
+            true => Standing::Needed,
+            false if until_s > self.end_s => Standing::Undecided,
+            false => Standing::FalseAlarm,
+        }
+    }
+}
+
+/// Points of memory over time, as many as a chart shows.
+#[derive(Debug, Default)]
+struct Points {
+    kept: Vec<Point>,
+    /// Moments that a point stands for, as a power of two, and those that the last has taken.
+    doublings: u32,
+    taken: u64,
+}
+
+impl Points {
+    fn take(&mut self, point: Point) {
+        let step = 1 << self.doublings;
+        match self.kept.last_mut() {
+            Some(last) if self.taken < step => {
+                *last = lower(*last, point);
+                self.taken += 1;
+            }
+            _ => {
+                self.kept.push(point);
+                self.taken = 1;
+            }
+        }
+        if self.kept.len() > POINTS_KEPT {
+            self.kept =
+                self.kept.chunks(2).map(|pair| lower(pair[0], pair[pair.len() - 1])).collect();
+            // The last stands alone, as the one of a pair that is not complete.
+            self.doublings += 1;
+        }
+    }
+}
+
+/// The first, with the least of both.
+fn lower(one: Point, other: Point) -> Point {
+    Point {
+        available_bytes: one.available_bytes.min(other.available_bytes),
+        swap_free_bytes: one.swap_free_bytes.min(other.swap_free_bytes),
+        ..one
+    }
+}

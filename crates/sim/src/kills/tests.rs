@@ -1,0 +1,121 @@
+//! Recordings made by hand, with what must come of them.
+
+use policy::kill;
+use trace::recording::moments::{Found, MemoryState, Moment, ProcessState};
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// Two processes, of which the second is the larger, and memory of 1000 MiB.
+fn moment(tenths: u64, available_mib: u64, full_us: u64) -> Found {
+    let process = |number: u32, mib: u64, adj: i16| ProcessState {
+        process: number,
+        name: format!("p{number}"),
+        start: 7,
+        adj,
+        resident: mib * MIB,
+        ..ProcessState::default()
+    };
+    let memory = MemoryState {
+        total: 1000 * MIB,
+        free: available_mib * MIB,
+        available: available_mib * MIB,
+        some_us: Some(full_us),
+        full_us: Some(full_us),
+        ..MemoryState::default()
+    };
+    let processes = vec![process(10, 100, 900), process(11, 300, 0)];
+    let time_ns = 5_000_000_000 + tenths * 100_000_000;
+    Found::Moment(Box::new(Moment { time_ns, memory, processes }))
+}
+
+fn replay(policy: &str, options: &[(&str, &str)], found: Vec<Found>) -> Outcome {
+    let built = kill::find(policy).unwrap().build(options).unwrap();
+    let mut replayer = Replayer::new(vec![(policy.to_owned(), built)], Settings::default());
+    found.into_iter().for_each(|found| replayer.take(found));
+    replayer.finish()
+}
+
+/// Pages of 400 and 200 MiB.
+const LEVELS: &[(&str, &str)] =
+    &[("minfree_levels", "51200:0,102400:900"), ("file_cache_counts", "false")];
+
+#[test]
+fn victims_give_back_what_they_had_and_are_not_chosen_again() {
+    // Below 400 MiB whoever has adj 900 dies; with its 100 MiB there are 400 again.
+    let found = vec![moment(0, 500, 0), moment(1, 399, 0), moment(2, 300, 0), moment(3, 90, 0)];
+    let outcome = replay("minfree", LEVELS, found);
+    let [run] = &outcome.policies[..] else { panic!("one policy") };
+    let died: Vec<u32> = run.decisions.iter().map(|one| one.victims[0].process).collect();
+    assert_eq!(died, [10, 11]);
+    assert_eq!(run.decisions[0].time_s, 0.1);
+    assert_eq!(run.decisions[0].available_bytes, 399 * MIB);
+    assert_eq!(run.decisions[1].time_s, 0.3);
+    assert_eq!(run.decisions[1].available_bytes, 190 * MIB);
+    assert!(run.decisions[1].spared.is_empty());
+    // Before the first kill and between the two.
+    assert_eq!(run.reasons.len(), 2);
+    assert_eq!((run.reasons[1].from_s, run.reasons[1].to_s), (0.2, 0.2));
+    // The recording ends before anybody knows.
+    assert_eq!(run.decisions[0].standing, Standing::Undecided);
+}
+
+#[test]
+fn decisions_are_set_beside_freezes_and_kills() {
+    // Low for a moment at 1 s without any stall; frozen from 20.0 to 22.0 s, low from 21 s on.
+    let mut found = Vec::new();
+    for tenths in 0..400 {
+        let available = match tenths {
+            10 => 390,
+            210.. => 200,
+            _ => 900,
+        };
+        let full_us = (tenths.clamp(200, 220) - 200) * 60_000;
+        found.push(moment(tenths, available, full_us));
+    }
+    let outcome = replay("minfree", LEVELS, found.clone());
+    assert_eq!(outcome.freezes.len(), 1);
+    assert_eq!((outcome.freezes[0].from_s, outcome.freezes[0].to_s), (20.0, 22.0));
+    let [run] = &outcome.policies[..] else { panic!("one policy") };
+    // The only candidate of adj 900 died in vain at 1 s, so nobody was left for the freeze: at 200
+    // MiB with 100 given back the second level is not reached.
+    assert_eq!(run.decisions.len(), 1);
+    assert_eq!(run.decisions[0].standing, Standing::FalseAlarm);
+    assert_eq!((run.false_alarms, run.missed_freezes), (1, 1));
+
+    // Without the early moment it dies within the freeze.
+    found.remove(10);
+    let outcome = replay("minfree", LEVELS, found.clone());
+    let [run] = &outcome.policies[..] else { panic!("one policy") };
+    assert_eq!((run.decisions.len(), run.false_alarms, run.missed_freezes), (1, 0, 0));
+    assert_eq!(run.decisions[0].standing, Standing::Needed);
+
+    // A kill of the kernel's is a freeze that nobody foresaw.
+    found.truncate(50);
+    found.push(Found::Kill { time_ns: 9_000_000_000, process: 11, is_of_kernel: true });
+    let outcome = replay("minfree", LEVELS, found);
+    assert_eq!(outcome.recorded[0].name.as_deref(), Some("p11"));
+    assert_eq!(outcome.recorded[0].time_s, 4.0);
+    assert!(outcome.freezes[0].is_kernel_kill);
+    assert_eq!(outcome.policies[0].missed_freezes, 1);
+}
+
+#[test]
+fn a_short_stall_is_no_freeze() {
+    // All of 0.8 s.
+    let found = (0..100).map(|tenths| moment(tenths, 900, tenths.clamp(50, 58) * 100_000));
+    assert!(replay("minfree", LEVELS, found.collect()).freezes.is_empty());
+}
+
+#[test]
+fn a_long_recording_keeps_its_lowest_memory() {
+    let found =
+        (0..20_000).map(|tenths| moment(tenths, if tenths == 12_345 { 401 } else { 900 }, 0));
+    let outcome = replay("minfree", LEVELS, found.collect());
+    assert!(outcome.memory.len() <= 4097, "{}", outcome.memory.len());
+    assert!(outcome.memory.is_sorted_by(|one, other| one.time_s < other.time_s));
+    let lowest = outcome.memory.iter().map(|point| point.available_bytes).min();
+    assert_eq!(lowest, Some(401 * MIB));
+    assert_eq!(outcome.moments, 20_000);
+}

@@ -1,0 +1,150 @@
+//! Memory and processes at instants, as a low-memory killer sees them.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use types::Progress;
+
+use super::{About, Block, MAGIC, flag, kind, read_block};
+use crate::input::Input;
+use crate::{Error, ErrorKind};
+
+/// The source whose recordings have moments.
+pub const SOURCE: &str = "kills";
+
+/// Memory and processes at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// CLOCK_MONOTONIC, in nanoseconds.
+    pub time_ns: u64,
+    /// Of the recorded cgroup, or else of the machine.
+    pub memory: MemoryState,
+    /// Every process of it that has memory of its own, by number.
+    pub processes: Vec<ProcessState>,
+}
+
+/// Memory of a cgroup or of a machine, in bytes. What the kernel does not tell is absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryState {
+    /// The limit of the cgroup, or all memory.
+    pub total: u64,
+    /// What nobody has.
+    pub free: u64,
+    /// What could be had without swapping.
+    pub available: u64,
+    /// Pages of files, without shared memory.
+    pub files: u64,
+    /// Swap areas of every kind.
+    pub swap_total: u64,
+    /// What is free of them.
+    pub swap_free: u64,
+    /// Swap areas that are not compressed memory.
+    pub disk_swap_total: u64,
+    /// What is free of them.
+    pub disk_swap_free: u64,
+    /// What the kernel keeps of the free memory for itself.
+    pub reserved: u64,
+    /// Free memory below which only the kernel allocates, below which `kswapd` is woken, and above
+    /// which it sleeps. A cgroup has none.
+    pub watermarks: Option<[u64; 3]>,
+    /// Microseconds in which some task stalled for memory, so far.
+    pub some_us: Option<u64>,
+    /// Microseconds in which every task stalled for memory, so far.
+    pub full_us: Option<u64>,
+    /// Pages looked at by whoever needed memory at once, so far.
+    pub scanned_directly: Option<u64>,
+    /// Pages looked at by `kswapd`, so far.
+    pub scanned_by_kswapd: Option<u64>,
+    /// Pages of files that were read again soon after they had been evicted, so far.
+    pub file_refaults: Option<u64>,
+}
+
+/// A process at one instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessState {
+    /// Its number.
+    pub process: u32,
+    /// Its name, at most 15 bytes.
+    pub name: String,
+    /// When it began, in clock ticks since boot: a number may come again, not with the same start.
+    pub start: u64,
+    /// `oom_score_adj`.
+    pub adj: i16,
+    /// Bytes in memory.
+    pub resident: u64,
+    /// Bytes in swap.
+    pub swapped: u64,
+    /// Clock ticks of processors used so far.
+    pub ticks: u64,
+}
+
+/// What [`walk`] comes past.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Found {
+    /// Memory and processes at an instant.
+    Moment(Box<Moment>),
+    /// A process was told to die.
+    Kill {
+        /// CLOCK_MONOTONIC, in nanoseconds.
+        time_ns: u64,
+        /// Its number.
+        process: u32,
+        /// Whether the kernel's out-of-memory killer chose it.
+        is_of_kernel: bool,
+    },
+}
+
+/// Goes through the moments and kills of the recording at `path`, in the order of the file: kills come
+/// before the moment that follows them. Returns what is known about the recording, and whether its
+/// end is missing.
+///
+/// # Errors
+/// `UnknownFormat` for what `pagewise-agent record` did not write, or wrote without kills; `Cancelled`
+/// if `progress` asks to stop; what the operating system refuses.
+pub fn walk(
+    path: &Path,
+    progress: &dyn Progress,
+    take: &mut dyn FnMut(Found),
+) -> Result<(About, bool), Error> {
+    let mut input = Input::open(path, false)?;
+    let total = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let about = begin(&mut input)?.filter(|about| about.sources.iter().any(|name| name == SOURCE));
+    let about = about.ok_or_else(|| {
+        let expected = "expected a recording with kills, as `pagewise-agent record --kills` writes";
+        Error::new(ErrorKind::UnknownFormat, path, expected)
+    })?;
+    let mut is_cut = true;
+    while let Some(block) = read_block(&mut input)? {
+        match block {
+            Block::Moment(moment) => take(Found::Moment(Box::new(moment))),
+            Block::Records(records) => {
+                records.iter().filter(|record| record.kind == kind::KILL).for_each(|record| {
+                    take(Found::Kill {
+                        time_ns: record.time_ns,
+                        process: record.process,
+                        is_of_kernel: record.flags & flag::OOM_KILL != 0,
+                    });
+                });
+            }
+            Block::Ending(_) => is_cut = false,
+            _ => {}
+        }
+        progress
+            .advance(input.meter().bytes(), total)
+            .map_err(|_| Error::new(ErrorKind::Cancelled, path, "cancelled"))?;
+    }
+    Ok((about, is_cut))
+}
+
+/// What a recording says about itself; none where it is no recording.
+fn begin(input: &mut Input) -> Result<Option<About>, Error> {
+    if !input.need(MAGIC.len())?.is_some_and(|head| head.starts_with(&MAGIC)) {
+        return Ok(None);
+    }
+    input.skip(MAGIC.len() as u64)?;
+    Ok(match read_block(input)? {
+        Some(Block::About(about)) => Some(about),
+        _ => None,
+    })
+}

@@ -1,0 +1,158 @@
+"""`pagewise replay-kills`: would a killer have fired, whom, and why."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pagewise.commands.options import Json, name_values
+from pagewise.errors import UsageError
+from pagewise.kill_replay import replay_kills
+from pagewise.terminal import figures, say, show, show_json, watched
+from pagewise.units import format_count, format_seconds, format_share, format_size
+
+EXAMPLES = (
+    "pagewise replay-kills busy.pgr --policy largest,lmkd",
+    "pagewise replay-kills busy.pgr --policy minfree "
+    "--option minfree.minfree_levels=9216:0,18432:800 --json",
+)
+
+Row = dict[str, Any]
+
+
+def run(
+    recording: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECORDING",
+            help="Of `pagewise-agent record --kills`.",
+            show_default=False,
+        ),
+    ],
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]", help="Kill policies; see `pagewise list kill-policies`."
+        ),
+    ],
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="POLICY.NAME=VALUE",
+            help="An option of a policy; `pagewise list kill-policies --json` has them all. May be "
+            "given several times.",
+        ),
+    ] = None,
+    freeze_share: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE",
+            help="A freeze: every task stalled for memory for at least this share of the time.",
+        ),
+    ] = 0.5,
+    freeze_time: Annotated[str, typer.Option(metavar="TIME", help="And at least so long.")] = "1s",
+    window: Annotated[
+        str,
+        typer.Option(
+            metavar="TIME",
+            help="A decision is a false alarm where no freeze and no kill comes so soon after it.",
+        ),
+    ] = "10s",
+    json: Json = False,
+) -> None:
+    """Replay a recording of memory and processes against kill policies: who, when, why, why not.
+
+    The recording goes on as it was, less what each victim had.
+    """
+    with watched("replaying") as progress:
+        result = replay_kills(
+            recording,
+            policy=policy,
+            options=by_policy(name_values(option)),
+            freeze_share=freeze_share,
+            freeze_time=freeze_time,
+            window=window,
+            progress=progress,
+        )
+    if result["is_cut"]:
+        say("pagewise: the end of the recording is missing: its recorder was stopped before it")
+    if json:
+        show_json(result)
+        return
+    show(*summary(result))
+    for replay in result["policies"]:
+        show(*timeline(replay))
+
+
+def by_policy(given: dict[str, str]) -> dict[str, dict[str, str]]:
+    """Options by policy, of names such as minfree.minfree_levels."""
+    options: dict[str, dict[str, str]] = {}
+    for name, value in given.items():
+        policy, dot, option = name.partition(".")
+        if not dot:
+            raise UsageError(
+                f"--option {name}={value}: names no policy",
+                hint="write POLICY.NAME=VALUE, as in largest.memory_percent=15",
+            )
+        options.setdefault(policy, {})[option] = value
+    return options
+
+
+def summary(result: Row) -> list[Any]:
+    """What was recorded, and how each policy stands beside it."""
+    lowest = min(point["available_bytes"] for point in result["memory"])
+    share = format_share(lowest / result["total_bytes"] if result["total_bytes"] else None)
+    kernel = sum(freeze["is_kernel_kill"] for freeze in result["freezes"])
+    rows = [
+        [
+            replay["policy"],
+            format_count(len(replay["decisions"])),
+            format_count(sum(len(one["victims"]) for one in replay["decisions"])),
+            format_count(replay["false_alarms"]),
+            format_count(replay["missed_freezes"]),
+        ]
+        for replay in result["policies"]
+    ]
+    columns = ["policy", "decisions", "victims", "false alarms", "missed freezes"]
+    return [
+        f"{format_seconds(result['duration_s'])} in {format_count(result['moments'])} moments; "
+        f"least available {format_size(lowest)}, {share} of {format_size(result['total_bytes'])}",
+        f"{format_count(len(result['freezes']))} freezes, {format_count(kernel)} of them kills by "
+        f"the kernel; {format_count(len(result['recorded']))} processes killed",
+        "",
+        figures(columns, rows),
+    ]
+
+
+def timeline(replay: Row) -> list[Any]:
+    """A policy's decisions and reasons in order of time."""
+    rows = [decided(one) for one in replay["decisions"]]
+    rows += [
+        (one["from_s"], [span(one["from_s"], one["to_s"]), "nobody", one["why"], "", ""])
+        for one in replay["reasons"]
+    ]
+    lines = [line for _, line in sorted(rows, key=lambda row: row[0])]
+    return ["", figures([replay["policy"], "dies", "why", "available", "recorded"], lines, words=3)]
+
+
+def decided(decision: Row) -> tuple[float, list[str]]:
+    """A decision's time and line."""
+    victims = ", ".join(
+        f"{one['name']} ({one['process']}, adj {one['adj']}, "
+        f"{format_size(one['resident_bytes'] + one['swapped_bytes'])})"
+        for one in decision["victims"]
+    )
+    words = [
+        format_seconds(decision["time_s"]),
+        victims,
+        decision["why"],
+        format_size(decision["available_bytes"]),
+        decision["standing"],
+    ]
+    return decision["time_s"], words
+
+
+def span(from_s: float, to_s: float) -> str:
+    """A time from one moment to another."""
+    return f"{format_seconds(from_s)} to {format_seconds(to_s)}"

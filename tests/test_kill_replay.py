@@ -1,0 +1,101 @@
+"""Replays of a recording against kill policies: tests/golden/kills.py says what was recorded."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import pagewise as pw
+from pagewise import cli
+
+RECORDING = Path(__file__).parent / "golden" / "kills.pgr"
+MIB = 1 << 20
+# 80 MiB for whoever has adj 800 at least, 40 MiB for all.
+LEVELS = {
+    "minfree": {"minfree_levels": "10240:0,20480:800", "file_cache_counts": "false"},
+}
+
+
+def test_a_killer_takes_the_child_when_its_level_is_reached() -> None:
+    result = pw.replay_kills(RECORDING, policy="minfree,largest", options=LEVELS)
+    minfree, largest = result["policies"]
+    assert largest["decisions"] == []
+    # The reasons for doing nothing cover the whole recording.
+    assert largest["reasons"][0]["from_s"] == 0
+    assert largest["reasons"][-1]["to_s"] == result["duration_s"]
+    (decision,) = minfree["decisions"]
+    (victim,) = decision["victims"]
+    assert victim["adj"] == 800
+    assert 60 * MIB < victim["resident_bytes"] < 80 * MIB
+    # The same child that its parent killed seconds later.
+    assert decision["standing"] == "needed"
+    (kill,) = result["recorded"]
+    assert kill["process"] == victim["process"] and not kill["is_of_kernel"]
+    assert decision["time_s"] < kill["time_s"] < decision["time_s"] + 10
+    # It fired at the first moment below its level.
+    below = [point for point in result["memory"] if point["time_s"] <= decision["time_s"]]
+    assert result["total_bytes"] == 200 * MIB and len(below) > 3
+    assert decision["available_bytes"] == below[-1]["available_bytes"]
+
+
+def test_with_a_shorter_window_the_same_decision_is_a_false_alarm() -> None:
+    result = pw.replay_kills(RECORDING, policy=["minfree"], options=LEVELS, window="100ms")
+    (minfree,) = result["policies"]
+    assert minfree["false_alarms"] == 1
+    assert minfree["decisions"][0]["standing"] == "false-alarm"
+
+
+def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["list", "kill-policies", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["kill-policies"]
+    names = ",".join(row["name"] for row in rows)
+    assert cli.run(["replay-kills", str(RECORDING), "--policy", names]) == 0
+    told = capsys.readouterr().out
+    assert all(row["name"] in told for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "named"),
+    [
+        (["--policy", "oldest"], 2, "oldest"),
+        (["--policy", "largest", "--option", "largest.percent=3"], 2, "memory_percent"),
+        (["--policy", "largest", "--option", "lmkd.debug=1"], 2, "lmkd"),
+        (["--policy", "largest", "--option", "memory_percent=3"], 2, "POLICY.NAME"),
+        (["--policy", "largest", "--freeze-share", "2"], 2, "at most 1"),
+        (["--policy", "largest", "--window", "soon"], 2, "not a time"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(
+    arguments: list[str], status: int, named: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["replay-kills", str(RECORDING), *arguments]) == status
+    assert named in capsys.readouterr().err
+
+
+def test_what_is_no_such_recording_is_refused(
+    tmp_path: Path, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = RECORDING.read_bytes()
+    for content in (b"", b"{}", whole[:20], trace.read_bytes()):
+        path = tmp_path / "other.pgr"
+        path.write_bytes(content)
+        assert cli.run(["replay-kills", str(path), "--policy", "largest"]) == 3
+        assert "other.pgr" in capsys.readouterr().err
+
+
+def test_a_recording_that_was_cut_is_replayed_up_to_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "cut.pgr"
+    path.write_bytes(RECORDING.read_bytes()[:15_000])
+    assert cli.run(["replay-kills", str(path), "--policy", "largest"]) == 0
+    told = capsys.readouterr()
+    assert "the end of the recording is missing" in told.err and "largest" in told.out
+
+
+def test_the_report_shows_it(tmp_path: Path) -> None:
+    result = pw.replay_kills(RECORDING, policy="minfree", options=LEVELS)
+    page = tmp_path / "report.html"
+    pw.report([result], page)
+    text = page.read_text()
+    assert "kill-replay-decisions" in text and "Would this killer have fired" in text
