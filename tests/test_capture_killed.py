@@ -78,7 +78,7 @@ def test_a_question_about_a_program_ends_as_its_capture_does(
         _, said = run.communicate(timeout=60)
         assert run.returncode == status_of(number), said
         assert within(60, lambda: not any(map(is_running, started))), "the program goes on"
-    assert references_info(kept)["ending"]["stop"] == "interrupt"
+    assert references_info(kept)["ending"]["stop"] == "interrupt" and str(kept).encode() in said
     assert {path.name for path in tmp_path.iterdir()} == {"kept.pwf", "processes"}
 
 

@@ -88,7 +88,7 @@ def test_the_target_is_that_of_the_programs_processor(architecture: str, name: s
 def test_what_is_missing_of_the_run_is_among_the_notes() -> None:
     curves = replace(dense(), cut="the file was cut off")
     advice = advise_page_size(curves, memory="100%", storage="optane-ssd", target="x86-mthp")
-    assert advice["notes"][0] == "the file was cut off: what came later is not counted"
+    assert advice["notes"][0] == "the file was cut off: the counts are of the run up to there"
 
 
 @pytest.mark.parametrize("kept", ["kernel=kernel8.img\n[pi4]\nkernel=other.img\n", "# none\n"])

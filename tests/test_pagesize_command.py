@@ -1,6 +1,7 @@
 """`pagewise pagesize` on a trace of addresses, as a user would call it."""
 
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from pagewise.cli import run
 from pagewise.commands.pagesize import app
 from pagewise.references import is_references
 
+ADVISE = ["advise", "pagesize", "--memory", "80%", "--storage", "ufs-3.1"]
 PIECES = 1200
 """Of 512 bytes, each in a page of 4 KiB of its own: a footprint of 4.7 MiB."""
 
@@ -113,12 +115,19 @@ def test_a_missing_program_is_told_alike_by_every_command(tmp_path, capsys):
         ["capture", "-o", trace, "--"],
         ["pagesize", "--"],
         ["pagesize", "--keep", trace, "--"],
-        ["advise", "pagesize", "--memory", "80%", "--storage", "ufs-3.1", "--"],
+        [*ADVISE, "--"],
         ["pagesize", "verify", "--"],
     ):
         assert run([*words, "no-such-program", "word"]) == 2, words
         assert "no-such-program" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("place", [".", os.devnull, "pyproject.toml", "absent.pwf"])
+@pytest.mark.parametrize("command", [["pagesize"], ADVISE])
+def test_a_place_that_is_neither_trace_nor_program_is_called_that(capsys, command, place):
+    assert run([*command, place]) == 3
+    assert f"{place}: neither a trace" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("holds", [b"", b"PWRE", bytes(5000)])

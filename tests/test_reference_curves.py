@@ -223,3 +223,14 @@ def test_what_is_named_twice_counts_once(path: Path, capsys: pytest.CaptureFixtu
     once = table("64", "64", "1536x12", "clock", "4")
     twice = table("64,64", "64,64", "1536x12,1536x12", "clock,clock", "4,4")
     assert twice == once and once.count("faults in 64") == 1
+
+
+def test_numbers_beyond_all_memory_are_told_or_hold_everything(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["curves", str(path), "--page-sizes", "4096", "--frames", "64TiB,9223372036854775807"]
+    assert cli.run(asked) == 0
+    assert capsys.readouterr().err == ""
+    for more in (["--policy", "clock"], ["--read-ahead", "4"], ["--second-tlb", f"{2**21}x4"]):
+        assert cli.run([*asked, *more]) == 2
+        assert "no sensible number" in capsys.readouterr().err

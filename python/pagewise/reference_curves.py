@@ -35,6 +35,11 @@ PAGE_SIZES = tuple(512 << step for step in range(13))
 EXACT_FROM = 64
 """Entries or frames from which on counts are exact; with fewer they are lower bounds."""
 
+FRAMES_MAX = 2**32 - 1
+"""Of a memory that is simulated by itself, with a policy or read-ahead."""
+ENTRIES_MAX = 2**20
+"""Of a second TLB, whose entries all take memory; processors have some thousands."""
+
 Sizes = int | str | Iterable[int | str]
 Named = TypeVar("Named", int, str, int | str)
 
@@ -239,8 +244,12 @@ def curves(
     sizes = sizes_of(page_sizes)
     shapes, policies, windows = texts(second_tlb), texts(policy), whole_numbers(read_ahead)
     memories = {size: judged(frames_of(frames, size)) for size in sizes}
-    if (policies or windows) and not listed(frames):
+    if not (policies or windows):
+        memories = {}  # LRU is counted for every memory at once
+    elif not listed(frames):
         raise UsageError("policies and read-ahead need memories", hint="say how many frames")
+    for count in (*windows, *(count for counts in memories.values() for count in counts)):
+        refuse_beyond(FRAMES_MAX, count)
     question = {
         "page_bytes": sizes,
         "second_tlbs": [shape_of(shape) for shape in shapes],
@@ -385,4 +394,12 @@ def shape_of(text: str) -> tuple[int, int]:
     entries, _, ways = text.partition("x")
     if not (entries.isdecimal() and ways.isdecimal()):
         raise UsageError(f"not the shape of a TLB: {text!r}", hint="ENTRIESxWAYS, as in 1536x12")
+    for count in (int(entries), int(ways)):
+        refuse_beyond(ENTRIES_MAX, count)
     return int(entries), int(ways)
+
+
+def refuse_beyond(most: int, count: int) -> None:
+    """Raises UsageError for more frames, pages or entries than can be simulated."""
+    if count > most:
+        raise UsageError(f"{count} is no sensible number: at most {most} are simulated")

@@ -83,15 +83,16 @@ def captured(command: Sequence[str], output: str, **options: Any) -> dict[str, A
     return result
 
 
-def tell(result: Mapping[str, Any]) -> None:
-    """Says what was captured; standard output is the program's."""
-    show_aside(facts(summary(result)))
+def tell(result: Mapping[str, Any], *, is_kept: bool = True) -> None:
+    """Says what was captured, and where it is if that is not for a while alone; standard output is
+    the program's."""
+    written = [("written", result["trace"])] if is_kept else []
+    show_aside(facts([*written, *summary(result)]))
 
 
 def summary(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What was captured, in a few lines."""
     return [
-        ("written", result["trace"]),
         ("architecture", result["architecture"]),
         *counts(result),
         ("bits per reference", bits_per_reference(result)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +21,12 @@ def captured(
 ) -> Iterator[str]:
     """The path of a trace of this command, by `pagewise capture`; gone afterwards unless kept.
 
-    Raises UnreadableInput for a file alone that is no trace and no program either, what a capture
+    Raises UnreadableInput for a path alone that is no trace and no program either, what a capture
     raises, and Ended after one that a signal ended.
     """
     name = Path(command[0])
-    if len(command) == 1 and (name.suffix == TRACE_SUFFIX or is_data(name)):
+    is_program = shutil.which(command[0]) is not None
+    if len(command) == 1 and not is_program and (name.suffix == TRACE_SUFFIX or name.exists()):
         raise UnreadableInput(
             f"{name}: neither a trace of memory references nor a program",
             hint="a program is executable, and is given by its path or found in PATH",
@@ -33,12 +35,7 @@ def captured(
     with TemporaryDirectory(prefix="pagewise-") as folder:
         trace = str(keep or Path(folder) / f"{name.name}{TRACE_SUFFIX}")
         result = capture.captured(command, trace, max_references=max_refs, stdout=capture.STDERR)
-        capture.tell(result)
+        capture.tell(result, is_kept=keep is not None)
         if result["ended_by"] is not None:
             raise Ended(result["ended_by"])
         yield trace
-
-
-def is_data(path: Path) -> bool:
-    """Whether this is a file that nobody may run."""
-    return path.is_file() and not path.stat().st_mode & 0o111

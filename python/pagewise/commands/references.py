@@ -33,6 +33,8 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def how_it_ended(ending: Mapping[str, Any] | None) -> str:
     """How a trace ends, and what is missing of the run; a captured program's own end too."""
+    if ending is not None and ending.get("signal"):
+        return str(cut(ending))
     if reason := cut(ending):
         kept = "up to the last whole frame" if ending is None else "up to there"
         return f"{reason}; the trace is whole {kept}, and what came later is missing"

@@ -23,6 +23,7 @@ from pagewise.errors import PagewiseError, UsageError
 from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import SWITCHES, Refused
 from pagewise.recording import Progress
+from pagewise.references import named_signal
 from pagewise.units import format_size
 
 SCHEMA = "pagewise.pagesize-verify/1"
@@ -128,15 +129,19 @@ def measure(command: Sequence[str], pages: str) -> dict[str, float]:
             figures = json.loads(report.read() or b"{}")
             launched.wait()
     status = figures.pop("status", None)
-    if status is None:
-        reason = "was ended" if launched.returncode < 0 else "cannot be started"
-    else:
-        reason = f"ended with status {status}"
     if status != 0:
         raise ProgramFailed(
-            f"{command[0]} {reason}", hint="run it by itself first; it gets no input"
+            f"{command[0]} {_end(status, launched.returncode)}",
+            hint="run it by itself first; a trial gives no input, and emulates no other processor",
         )
     return {name: float(figure) for name, figure in figures.items()}
+
+
+def _end(status: int | None, launcher: int) -> str:
+    """How a program ended whose figures mean nothing; it has no status if the launcher ended."""
+    if status is None:
+        return "was ended" if launcher < 0 else "cannot be started"
+    return f"was ended by {named_signal(-status)}" if status < 0 else f"ended with status {status}"
 
 
 @contextmanager

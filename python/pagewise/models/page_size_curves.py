@@ -61,7 +61,7 @@ class Curves(Protocol):
 
 def cut_note(curves: Curves) -> list[str]:
     """What to say of counts that are not of a whole run."""
-    return [f"{curves.cut}: what came later is not counted"] if curves.cut else []
+    return [f"{curves.cut}: the counts are of the run up to there"] if curves.cut else []
 
 
 def footprint_bytes(curves: Curves, page_bytes: int = 4096) -> int:
