@@ -89,23 +89,52 @@ def test_the_program_ends_with_a_killed_capture(tmp_path: Path) -> None:
         assert within(60, lambda: not is_running(program)), "the program goes on"
 
 
-def test_a_capture_ends_with_its_terminal(tmp_path: Path) -> None:
+@contextmanager
+def on_a_terminal(
+    tmp_path: Path, trace: Path
+) -> Iterator[tuple[subprocess.Popen[bytes], list[int], int]]:
+    """A capture that reads from a terminal of its own, its processes, and who controls that."""
     controller, terminal = pty.openpty()
-    trace = tmp_path / "t.pwf"
     try:
         with capturing(
             tmp_path,
             *("capture", "-o", str(trace)),
             stdin=None,
             stdout=None,
+            # Nobody reads what a bar of progress would fill the terminal with.
+            env={**os.environ, "TERM": "dumb"},
             preexec_fn=lambda: os.login_tty(terminal),
-        ) as (run, (_, program)):
+        ) as (run, started):
             os.close(terminal)
-            os.close(controller)
-            controller = -1
-            assert run.wait(60) == status_of(signal.SIGHUP)
-            assert within(60, lambda: not is_running(program)), "the program goes on"
+            yield run, started, controller
     finally:
-        if controller >= 0:
+        with suppress(OSError):
             os.close(controller)
+
+
+def test_a_capture_ends_with_its_terminal(tmp_path: Path) -> None:
+    trace = tmp_path / "t.pwf"
+    with on_a_terminal(tmp_path, trace) as (run, started, controller):
+        os.close(controller)
+        assert run.wait(60) == status_of(signal.SIGHUP)
+        assert within(60, lambda: not any(map(is_running, started))), "the program goes on"
+    assert references_info(trace)["ending"]["stop"] == "interrupt"
+
+
+@pytest.mark.parametrize(("key", "number"), [(b"\x03", signal.SIGINT), (b"\x1c", signal.SIGQUIT)])
+def test_a_key_of_the_terminal_ends_all(tmp_path: Path, key: bytes, number: signal.Signals) -> None:
+    trace = tmp_path / "t.pwf"
+    with on_a_terminal(tmp_path, trace) as (run, started, controller):
+        os.write(controller, key)
+        assert run.wait(60) == status_of(number)
+        assert within(60, lambda: not any(map(is_running, started))), "the program goes on"
+    assert references_info(trace)["ending"]["stop"] == "interrupt"
+
+
+def test_kill_ends_all_on_a_terminal_too(tmp_path: Path) -> None:
+    trace = tmp_path / "t.pwf"
+    with on_a_terminal(tmp_path, trace) as (run, started, _):
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == status_of(signal.SIGTERM)
+        assert within(60, lambda: not any(map(is_running, started))), "the program goes on"
     assert references_info(trace)["ending"]["stop"] == "interrupt"

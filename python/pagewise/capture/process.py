@@ -1,8 +1,8 @@
 """The program under capture as a process: a signal to pagewise ends it, with all that it started.
 
 It gets a process group of its own, unless it may read from a terminal, which stops programs of
-other groups; a terminal's Ctrl-C reaches all of its group anyway. Should pagewise itself be killed,
-the plugin has the kernel end the program (PR_SET_PDEATHSIG).
+other groups: what it started is looked up then. Should pagewise itself be killed, the plugin has
+the kernel end the program (PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 from pagewise import signals
@@ -48,14 +49,16 @@ class Emulation:
             self.kill()
 
     def kill(self) -> None:
-        """Ends the program, and in a group of its own all that it started."""
+        """Ends the program and all that it started."""
         if self.process is None or self.process.returncode is not None:
             return
-        with suppress(ProcessLookupError):
-            if self.is_group:
+        if self.is_group:
+            with suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-            else:
-                self.process.kill()
+            return
+        for process in [self.process.pid, *below(self.process.pid)]:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     def status(self) -> int | None:
         """Waits for the program: its exit status, below 0 the signal that ended it; None where the
@@ -78,6 +81,17 @@ class Emulation:
                 raise
 
         return advance
+
+
+def below(process: int) -> list[int]:
+    """Children of a process and theirs; none where the kernel does not tell them
+    (CONFIG_PROC_CHILDREN)."""
+    found = []
+    for task in Path(f"/proc/{process}/task").glob("*/children"):
+        with suppress(OSError):  # a thread that has ended
+            for child in map(int, task.read_text().split()):
+                found += [child, *below(child)]
+    return found
 
 
 @contextmanager
