@@ -74,7 +74,7 @@ pub fn of_group(
     let Some(used) = number(usage)? else { return Ok(None) };
     let free = limit.saturating_sub(used);
     let told = |name: &str| told.get(&format!("{prefix}{name}")).copied().unwrap_or(0);
-    let files = told("active_file") + told("inactive_file");
+    let (active, inactive) = (told("active_file"), told("inactive_file"));
     let (swap_total, swap_used) = match group.version {
         // Both together have a limit there, and what of it is not memory may be swap.
         Version::V1 => {
@@ -90,10 +90,10 @@ pub fn of_group(
     Ok(Some(MemoryState {
         total: limit,
         free,
-        // What is used of files comes back with them; half of them stays, as the kernel reckons for
-        // the machine (si_mem_available in mm/show_mem.c of Linux 6.12).
-        available: free + files / 2,
-        files,
+        // The kernel reckons so for the machine (si_mem_available in mm/show_mem.c of Linux 6.12), and
+        // tells of no group: files that are not in use go, half of the others stays.
+        available: free + inactive + active / 2,
+        files: active + inactive,
         swap_total: swap_total.min(machine.swap_total),
         swap_free: rest(machine.swap_free),
         disk_swap_total: swap_total.min(machine.disk_swap_total),
@@ -189,7 +189,7 @@ mod tests {
         let expected = MemoryState {
             total: 400,
             free: 50,
-            available: 75,
+            available: 90,
             files: 50,
             swap_total: 200,
             swap_free: 110,
