@@ -117,6 +117,27 @@ def lazy_study() -> dict[str, Any]:
     }
 
 
+def launch_study() -> dict[str, Any]:
+    """Launches taken apart: an app that waits for its pages, and one that waits for nothing."""
+    parts = (("own time", 1.0, 2.0), ("swap-ins", 3.0, 0.0), (EVIL, 0.5, 0.0))
+    rows = [
+        [bar, part, seconds[index], 0, 1, "", "ab"]
+        for index, bar in enumerate(("swap on", EVIL))
+        for part, *seconds in parts
+    ]
+    figure = {
+        "name": "launch-simulated-parts",
+        "title": "Launch time by what it was spent on",
+        "x_label": "",
+        "y_label": "launch time, seconds",
+        "is_categorical": True,
+        "is_stacked": True,
+        "columns": ["x", "series", "y", "std", "n", "seed", "config_hash"],
+        "rows": rows,
+    }
+    return {**study(), "study": "launch-simulated", "figures": [figure], "sensitivity": []}
+
+
 def study() -> dict[str, Any]:
     columns = ["x", "series", "y", "std", "n", "seed", "config_hash"]
     return {
@@ -380,6 +401,7 @@ def everything() -> list[dict[str, Any]]:
         },
         {"schema": "pagewise.sweep/1", "cells": cells},
         lazy_study(),
+        launch_study(),
         study(),
         advice(),
         page_size(),

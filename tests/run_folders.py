@@ -46,6 +46,8 @@ VISIT: dict[str, tuple[str, Any]] = {
     "swap_out_bytes": ("integer", 0),
     "file_refaults": ("integer", 0),
     "memory_bytes": ("integer", MIB),
+    "anonymous_bytes": ("integer", MIB),
+    "program": ("text", ""),
 }
 """Type and usual value of each column."""
 

@@ -23,11 +23,14 @@ EXAMPLES = (
     "pagewise study page-size --report page-size.html",
     "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
     "pagewise study predict examples/phone-1g",
+    "pagewise study launch --simulated",
     "pagewise study lazy-unmap examples/allocations/*.pgr",
 )
 NAMES = ", ".join(study.name for study in STUDIES)
 SUMMARIES = "; ".join(f"{study.name} ({study.summary})" for study in STUDIES)
 OF_RUNS = " and ".join(study.name for study in STUDIES if study.of_runs)
+
+SIMULATING = " and ".join(study.name for study in STUDIES if study.simulates)
 
 
 def run(
@@ -53,6 +56,10 @@ def run(
         Path | None,
         typer.Option(metavar="FOLDER", help="Folder with the recordings; default: examples."),
     ] = None,
+    simulated: Annotated[
+        bool,
+        typer.Option("--simulated", help=f"Simulated phones in place of runs; for {SIMULATING}."),
+    ] = False,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per generated scenario.")
     ] = 2,
@@ -70,32 +77,41 @@ def run(
     Leaves in the folder: NAME.json, one CSV per figure (x, series, y, std, n, seed, config_hash),
     NAME.md with verdicts and tables, and finished simulations, which a second call uses again.
     """
-    study = found(name, bool(runs))
-    output = output or Path("build") / f"study-{name}"
-    with making(output), watched(f"study {name}") as progress:
+    study = found(name, bool(runs), simulated)
+    label = f"{name}-simulated" if simulated else name
+    output = output or Path("build") / f"study-{label}"
+    with making(output), watched(f"study {label}") as progress:
         if runs:
             result = study.run(runs, output, seed=seed, progress=progress)
         else:
             folder = recordings or examples_folder()
-            result = study.run(folder, output, seeds=seeds, progress=progress)
+            runner = study.simulate if simulated else study.run
+            result = runner(folder, output, seeds=seeds, progress=progress)
     for run, losses in result["losses"].items():
         tell_losses({"losses": losses}, run)
-    (output / f"{name}.md").write_text(markdown(result), encoding="utf-8")
+    (output / f"{label}.md").write_text(markdown(result), encoding="utf-8")
     if report is not None:
         from pagewise.report import report as write_report
 
-        write_report([output / f"{name}.json"], report, command=result["command"], force=True)
+        write_report([output / f"{label}.json"], report, command=result["command"], force=True)
     if json:
         show_json(result)
         return
     show(*described(result), f"Figures, tables and reasons: {output}")
 
 
-def found(name: str, has_runs: bool) -> Study:
+def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
     """The study of this name. Raises UsageError where none has it, or where it reads other data."""
     study = next((row for row in STUDIES if row.name == name), None)
     if study is None:
         raise UsageError(f"no study is called {name!r}", hint=f"there are: {NAMES}")
+    if is_simulated:
+        if study.simulates and not has_runs:
+            return study
+        raise UsageError(
+            f"study {name} {'takes no runs with --simulated' if has_runs else 'simulates nothing'}",
+            hint=f"--simulated stands alone, and is for {SIMULATING}",
+        )
     if study.of_runs != has_runs:
         raise UsageError(
             f"study {name} {'needs its runs or recordings' if study.of_runs else 'takes no runs'}",

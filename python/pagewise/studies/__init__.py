@@ -15,6 +15,7 @@ class Study:
     name: str
     summary: str
     of_runs: bool = False
+    simulates: bool = False
 
     @property
     def run(self) -> Callable[..., dict[str, Any]]:
@@ -28,6 +29,14 @@ class Study:
         study: Callable[..., dict[str, Any]] = module.study
         return study
 
+    @property
+    def simulate(self) -> Callable[..., dict[str, Any]]:
+        """Loads the simulated form, where there is one (``simulates``), called as a study of
+        recordings is."""
+        module = import_module(f"{__name__}.{self.name.replace('-', '_')}_simulated")
+        simulated: Callable[..., dict[str, Any]] = module.simulated
+        return simulated
+
 
 STUDIES = (
     Study("multiswap", "S1 Figs. 2-4: hierarchical against hybrid swap"),
@@ -35,6 +44,13 @@ STUDIES = (
     Study("page-size", "S4: a page size for each virtual machine"),
     Study("thrash", "S0 Figs. 1-3 on launch runs of real programs", of_runs=True),
     Study("predict", "pages of a launch foretold by the launch before", of_runs=True),
+    Study(
+        "launch",
+        "S2 Fig. 1: what a launch in short memory waits for; with --simulated also S0 Figs. 1-3, "
+        "5 and S1 Fig. 5",
+        of_runs=True,
+        simulates=True,
+    ),
     Study(
         "lazy-unmap", "S3: freed memory that stays mapped, on recorded allocations", of_runs=True
     ),

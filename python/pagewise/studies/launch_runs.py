@@ -30,6 +30,8 @@ class Visit:
     """One visit; times in seconds since the run began, ``launch_s`` None where no answer came.
 
     ``io_bytes`` is all storage I/O of the machine meanwhile, ``swap_bytes`` that to and from swap.
+    ``bytes_in`` and ``swap_in_bytes`` are the reads among them; ``memory_bytes`` and
+    ``anonymous_bytes`` belong to all applications at the visit's end.
     ``oom_kills`` are processes that the kernel killed for want of memory, ``kills`` applications
     that the killer ended.
     """
@@ -46,6 +48,10 @@ class Visit:
     swap_bytes: int
     file_refaults: int
     memory_bytes: int
+    program: str = ""
+    bytes_in: int = 0
+    swap_in_bytes: int = 0
+    anonymous_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -211,10 +217,12 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
     "swap_out_bytes": int,
     "file_refaults": int,
     "memory_bytes": int,
+    "anonymous_bytes": (int, type(None)),
+    "program": (str, type(None)),
 }
 """What is read of visits.parquet; the lab writes more."""
 
-LATER_COLUMNS = ("oom_kills",)
+LATER_COLUMNS = ("oom_kills", "anonymous_bytes", "program")
 """Those that runs made before they were added do not have."""
 
 
@@ -269,6 +277,10 @@ def _visit(row: Mapping[str, Any], first_round: int) -> Visit:
         swap_bytes=row["swap_in_bytes"] + row["swap_out_bytes"],
         file_refaults=row["file_refaults"],
         memory_bytes=row["memory_bytes"],
+        program=row["program"] or "",
+        bytes_in=row["bytes_in"],
+        swap_in_bytes=row["swap_in_bytes"],
+        anonymous_bytes=row["anonymous_bytes"] or 0,
     )
 
 

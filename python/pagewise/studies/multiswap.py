@@ -16,6 +16,7 @@ from pagewise.studies import multiswap_checks as checks
 from pagewise.studies import outcome, sensitivity
 from pagewise.studies.compare import Measure
 from pagewise.studies.figure import Figure, mean_point
+from pagewise.studies.launch_simulated_checks import launch_readings
 from pagewise.studies.runs import BASE_LATENCIES, Runs, Variant, run
 from pagewise.studies.singles import without_singles
 from pagewise.studies.skew import of_workloads
@@ -100,6 +101,7 @@ def study(
         hierarchical=HIERARCHICAL,
         hybrid=HYBRID,
         clock=CLOCK,
+        launches=launch_readings(range(seeds), progress),
         rare=RARE,
     )
     return outcome.assemble(

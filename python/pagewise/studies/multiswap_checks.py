@@ -31,6 +31,11 @@ VANISHED = 0.02
 """A peak gain below this has vanished."""
 
 CHECKS = load_checks("multiswap")
+SCENARIOS = "scenarios"
+NO_LAUNCHES = (
+    "a recording holds launches on the swap that it was made on alone; simulated lives stand with "
+    "the scenarios"
+)
 SIMULATED = (
     "shape", "amount", "crossover", "flash", "flash_large", "writes", "writes_everywhere"
 )  # fmt: skip
@@ -53,6 +58,8 @@ class Inputs:
     hierarchical: Sequence[Variant]
     hybrid: Sequence[Variant]
     clock: Sequence[Variant]
+    launches: Sequence[Reading]
+    """Launches on hybrid swap against flash swap, in simulated lives."""
     rare: Sequence[Mapping[str, str]]
     """Further options under which `hybrid` and `clock` ran on the recordings."""
 
@@ -74,12 +81,15 @@ def verdicts(inputs: Inputs) -> list[Verdict]:
     """Every check on every recording, and on the three scenarios together."""
     found: list[Verdict] = []
     groups = [(workload.name, [workload]) for workload in inputs.recorded]
-    groups.append(("scenarios", list(inputs.generated)))
+    groups.append((SCENARIOS, list(inputs.generated)))
     for data, workloads in groups:
         found.append(judge(CHECKS["single"], data, list(_singles(inputs, workloads))))
         for name, readings in _simulated(inputs, workloads).items():
             found.append(judge(CHECKS[name], data, readings))
-        found.append(unmeasured(CHECKS["launch"], data))
+        if data == SCENARIOS:
+            found.append(judge(CHECKS["launch"], data, inputs.launches))
+        else:
+            found.append(unmeasured(CHECKS["launch"], data, NO_LAUNCHES))
         found.append(_cause(inputs, data, {workload.name for workload in workloads}))
     order = list(CHECKS.values())
     return sorted(found, key=lambda verdict: order.index(verdict.check))

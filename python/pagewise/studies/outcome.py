@@ -30,12 +30,13 @@ def assemble(
     tables: Sequence[Table] = (),
     sensitivity: Sequence[Mapping[str, Any]] = (),
     losses: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    called: str = "",
 ) -> dict[str, Any]:
     """Writes ``NAME.json`` and one CSV per figure into ``output``; returns the JSON object.
 
     ``inputs`` are the files it rests on, which the result names with their sha256; ``arguments``
-    completes the command that made it; ``seeded`` says what the seeds are for; ``losses`` what each
-    recording lost.
+    completes the command that made it, in which the study is ``called`` so where not by its name;
+    ``seeded`` says what the seeds are for; ``losses`` what each recording lost.
     """
     for figure in figures:
         figure.write(output)
@@ -44,7 +45,7 @@ def assemble(
         "study": name,
         "title": title,
         "pagewise": _core.version(),
-        "command": f"pagewise study {name} {arguments}",
+        "command": f"pagewise study {called or name} {arguments}",
         "seeds": list(seeds),
         "seeded": seeded,
         "inputs": {label: file_digest(path) for label, path in inputs.items()},

@@ -18,6 +18,7 @@ struct Placed {
     files: Region,
     /// Runs of libraries: index of the library, and the run.
     linked: Vec<(u32, u32)>,
+    usage: Usage,
 }
 
 /// Where the pages of apps, libraries and services are.
@@ -38,20 +39,26 @@ impl Layout {
         let mut layout = Stream::named(phone.seed, "layout");
         let usage = Usage { used_percent: phone.used_percent, core_percent: phone.core_percent };
         let services_owner = phone.apps.len() as u32;
-        let mut region = |owner, mib: u32, content, layout: &mut Stream| {
+        let mut region = |owner, mib: u32, content, usage, layout: &mut Stream| {
             let pages = mib * MIB_PAGES;
             Region::new(memory.map(owner, pages, content), pages, usage, layout)
         };
-        let services = region(services_owner, phone.services_mib, Content::Anonymous, &mut layout);
+        let services =
+            region(services_owner, phone.services_mib, Content::Anonymous, usage, &mut layout);
         let libraries: Vec<Region> = phone
             .libraries
             .iter()
-            .map(|library| region(services_owner + 1, library.mib, Content::File, &mut layout))
+            .map(|library| {
+                region(services_owner + 1, library.mib, Content::File, usage, &mut layout)
+            })
             .collect();
         let mut apps = Vec::new();
         for (index, app) in phone.apps.iter().enumerate() {
-            let heap = region(index as u32, app.anonymous_mib, Content::Anonymous, &mut layout);
-            let files = region(services_owner + 1, app.file_mib, Content::File, &mut layout);
+            let used_percent = app.used_percent.unwrap_or(phone.used_percent);
+            let usage = Usage { used_percent, ..usage };
+            let (heap_mib, file_mib) = (app.anonymous_mib, app.file_mib);
+            let heap = region(index as u32, heap_mib, Content::Anonymous, usage, &mut layout);
+            let files = region(services_owner + 1, file_mib, Content::File, usage, &mut layout);
             let mut linked = Vec::new();
             for (number, library) in phone.libraries.iter().enumerate() {
                 if !app.libraries.contains(&library.name) {
@@ -62,7 +69,7 @@ impl Layout {
                     .map(|run| (number as u32, run));
                 linked.extend(used);
             }
-            apps.push(Placed { heap, files, linked });
+            apps.push(Placed { heap, files, linked, usage });
         }
         Layout {
             apps,
@@ -95,7 +102,8 @@ impl Layout {
             let runs = if is_cold && of_app {
                 (0..region.runs).collect()
             } else {
-                region.used_runs(self.usage, &mut self.touches)
+                let usage = if of_app { placed.usage } else { self.usage };
+                region.used_runs(usage, &mut self.touches)
             };
             for run in runs {
                 touched.extend(region.pages(run).map(|page| {

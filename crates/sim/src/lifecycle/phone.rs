@@ -26,6 +26,10 @@ pub struct App {
     pub cold_ms: f64,
     /// Time of a launch of the running app with everything in memory, in milliseconds.
     pub warm_ms: f64,
+    /// Share of its memory and files that a visit of the running app uses, in percent; absent: the
+    /// phone's.
+    #[serde(default)]
+    pub used_percent: Option<u32>,
 }
 
 fn default_threads() -> u32 {
@@ -266,6 +270,8 @@ impl Phone {
         for app in &self.apps {
             ranges.push(("anonymous_mib of an app", u64::from(app.anonymous_mib), 0, 65_536));
             ranges.push(("file_mib of an app", u64::from(app.file_mib), 0, 65_536));
+            let used_percent = u64::from(app.used_percent.unwrap_or(self.used_percent));
+            ranges.push(("used_percent of an app", used_percent, 1, 100));
             ranges.push(("threads of an app", u64::from(app.threads), 1, 100_000));
             mib += u64::from(app.anonymous_mib) + u64::from(app.file_mib);
         }

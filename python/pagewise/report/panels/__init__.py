@@ -15,6 +15,7 @@ from pagewise.report.panels import (
     architectures,
     data_quality,
     kill_replay,
+    launch,
     lazy_bench,
     lazy_unmap,
     method,
@@ -38,6 +39,7 @@ PANELS: list[Callable[[Inputs], Panel | None]] = [
     lazy_bench.panel,
     lazy_unmap.panel,
     kill_replay.panel,
+    launch.panel,
     papers.panel,
     method.panel,
 ]

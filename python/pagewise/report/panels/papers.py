@@ -23,6 +23,8 @@ WITH_PANEL = ("lazy-unmap",)
 """Studies whose figures and tables have a panel of their own."""
 
 
+OWN_PANEL = ("launch-simulated-parts",)
+"""Figures that a panel of their own shows."""
 ROWS_OPEN = 12
 """Longer tables of a study are folded, so that the page can be read from top to bottom."""
 
@@ -53,6 +55,8 @@ def by_chart(study: Result) -> list[tuple[Result, list[Result]]]:
     """The study with the figures of each of its charts."""
     charts: dict[str, list[Result]] = {}
     for figure in study["figures"]:
+        if figure["name"] in OWN_PANEL:
+            continue
         charts.setdefault(chart_title(figure), []).append(figure)
     return [(study, figures) for figures in charts.values()]
 
