@@ -48,6 +48,13 @@ VISIT: dict[str, tuple[str, Any]] = {
     "memory_bytes": ("integer", MIB),
     "anonymous_bytes": ("integer", MIB),
     "program": ("text", ""),
+    **{
+        name: ("number", None)
+        for name in (
+            *("processor_s", "ready_s", "kill_s", "kswapd_s"),
+            *("memory_stall_s", "io_stall_s", "cpu_stall_s"),
+        )
+    },
 }
 """Type and usual value of each column."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ class Visit:
     ``io_bytes`` is all storage I/O of the machine meanwhile, ``swap_bytes`` that to and from swap.
     ``bytes_in`` and ``swap_in_bytes`` are the reads among them; ``memory_bytes`` and
     ``anonymous_bytes`` belong to all applications at the visit's end.
+    ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
     ``oom_kills`` are processes that the kernel killed for want of memory, ``kills`` applications
     that the killer ended.
     """
@@ -52,6 +53,7 @@ class Visit:
     bytes_in: int = 0
     swap_in_bytes: int = 0
     anonymous_bytes: int = 0
+    waits: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,17 @@ def inputs_of(runs: Sequence[LaunchRun]) -> dict[str, Path]:
 
 AGAIN = "give folders that `pagewise-agent launch PLAN.toml -o FOLDER` wrote"
 
+WAITS = (
+    "processor_s",
+    "ready_s",
+    "kill_s",
+    "kswapd_s",
+    "memory_stall_s",
+    "io_stall_s",
+    "cpu_stall_s",
+)
+"""Where a launch spends its time, as far as the lab can tell (docs/launch-lab.md)."""
+
 COLUMNS: Mapping[str, type | tuple[type, ...]] = {
     "round": int,
     "app": str,
@@ -219,10 +232,11 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
     "memory_bytes": int,
     "anonymous_bytes": (int, type(None)),
     "program": (str, type(None)),
+    **dict.fromkeys(WAITS, (float, type(None))),
 }
 """What is read of visits.parquet; the lab writes more."""
 
-LATER_COLUMNS = ("oom_kills", "anonymous_bytes", "program")
+LATER_COLUMNS = ("oom_kills", "anonymous_bytes", "program", *WAITS)
 """Those that runs made before they were added do not have."""
 
 
@@ -281,6 +295,7 @@ def _visit(row: Mapping[str, Any], first_round: int) -> Visit:
         bytes_in=row["bytes_in"],
         swap_in_bytes=row["swap_in_bytes"],
         anonymous_bytes=row["anonymous_bytes"] or 0,
+        waits={name: row[name] for name in WAITS},
     )
 
 

@@ -1,0 +1,77 @@
+"""The study of launches in short memory, on runs that can be counted by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from run_folders import MIB, write_run
+
+from pagewise.errors import UsageError
+from pagewise.studies import launch
+from pagewise.studies.text import markdown
+from pagewise.studies.verdict import FAILS, HOLDS, UNMEASURED
+
+NEEDS = {"small": 60, "middle": 100, "large": 500}
+KILLS = {"small": 2, "middle": 4, "large": 17}
+
+
+def runs(folder: Path, slowdowns: dict[str, float], **waits: float) -> list[Path]:
+    """An ample run, in which each app needs what `NEEDS` says and takes 1 s, and a short one."""
+    used = 0
+    ample: list[dict[str, Any]] = []
+    for app, mib in NEEDS.items():
+        used += mib * MIB
+        ample.append(
+            {"app": app, "cold": True, "launch_s": 1.0, "memory_bytes": used, "program": app}
+            | {"anonymous_bytes": used, **dict.fromkeys(waits, 0.0)}
+        )
+    short: list[dict[str, Any]] = [
+        {"app": app, "cold": True, "launch_s": slowdown, "kills": KILLS[app], **waits}
+        for app, slowdown in slowdowns.items()
+    ]
+    return [
+        write_run(folder / "ample", ample, mode="no-limit"),
+        write_run(folder / "short", short, mode="kill"),
+    ]
+
+
+def judged(result: dict[str, Any]) -> dict[str, str]:
+    return {f"{row['check']} {row['part']}": row["verdict"] for row in result["verdicts"]}
+
+
+def test_what_the_paper_saw_holds_where_it_is_seen(tmp_path: Path) -> None:
+    folders = runs(
+        tmp_path, {"small": 1.4, "middle": 1.7, "large": 3.3}, kill_s=0.2, io_stall_s=0.5
+    )
+    result = launch.study(folders, tmp_path, seed=1, progress=None)
+    assert set(judged(result).values()) == {HOLDS}
+    table = next(table for table in result["tables"] if table["name"] == "launches")
+    rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+    assert [row["need, MiB"] for row in rows] == [60, 100, 500]
+    assert rows[2]["slowdown"] == pytest.approx(3.3) and rows[2]["kills a launch"] == 17
+    waits = next(table for table in result["tables"] if table["name"] == "waits")
+    row = dict(zip(waits["columns"], waits["rows"][0], strict=True))
+    assert row["slower by, s"] == pytest.approx(0.4)
+    assert row[launch.WAITS["kill_s"]] == pytest.approx(0.2)
+    assert row[launch.WAITS["kswapd_s"]] is None, "what the run does not tell is no 0"
+    assert "rank correlation" in markdown(result)
+
+
+def test_what_is_not_seen_does_not_hold(tmp_path: Path) -> None:
+    folders = runs(tmp_path, {"small": 1.9, "middle": 1.7, "large": 1.1})
+    verdicts = judged(launch.study(folders, tmp_path, seed=1, progress=None))
+    assert verdicts["ACC-S2-1 order"] == verdicts["ACC-S2-1 largest"] == FAILS
+    assert verdicts["ACC-S2-2 largest app"] == HOLDS
+
+
+def test_two_apps_are_too_few_to_judge(tmp_path: Path) -> None:
+    folders = runs(tmp_path, {"small": 1.4, "large": 3.3})
+    verdicts = judged(launch.study(folders, tmp_path, seed=1, progress=None))
+    assert set(verdicts.values()) == {UNMEASURED}
+
+
+def test_ample_and_short_memory_are_both_needed(tmp_path: Path) -> None:
+    folders = runs(tmp_path, {"small": 1.4, "middle": 1.7, "large": 3.3})
+    for folder in folders:
+        with pytest.raises(UsageError, match="ample memory"):
+            launch.study([folder], tmp_path, seed=1, progress=None)
