@@ -35,6 +35,7 @@ LINES_MAX = 800
 CODE_SUFFIXES = (".rs", ".c", ".h", ".py", ".js", ".css", ".html", ".sh", ".toml")
 UNSAFE_ALLOWED = (
     "crates/types/src/prefetch.rs",
+    "crates/types/src/huge_pages.rs",
     "crates/trace/src/renumber",
     "crates/linux/",
     "crates/lazy/",

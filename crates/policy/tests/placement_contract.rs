@@ -1,7 +1,8 @@
 //! What every placement owes its driver: victims that are resident, no entry beyond capacity, nothing
-//! remembered of a page that ceased to exist.
+//! remembered of a page that ceased to exist, and the same decisions whether or not the driver asks who
+//! is next.
 
-use policy::placement::{CATALOG, PageIn, PageOut, Placement, Tier};
+use policy::placement::{CATALOG, MadeFor, PageIn, PageOut, Placement, Tier};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 use types::PageId;
@@ -13,15 +14,55 @@ struct Checked<'a> {
     name: &'a str,
     placement: Box<dyn Placement>,
     capacity: usize,
+    /// It asks for the next victim after each.
+    asks_for_next: bool,
     resident: BTreeSet<u32>,
     has_copy: BTreeMap<u32, bool>,
+    victims: Vec<u32>,
 }
 
-impl Checked<'_> {
+impl<'a> Checked<'a> {
+    fn new(name: &'a str, form: MadeFor, capacity: u64, asks_for_next: bool) -> Checked<'a> {
+        let mut placement = form(capacity);
+        placement.grow(PAGES as usize);
+        Checked {
+            name,
+            placement,
+            capacity: capacity as usize,
+            asks_for_next,
+            resident: BTreeSet::new(),
+            has_copy: BTreeMap::new(),
+            victims: Vec::new(),
+        }
+    }
+
+    fn replay(&mut self, events: &[(u32, u32, bool)]) {
+        for (page, choice, is_dirty) in events {
+            match choice {
+                0 => self.end(*page),
+                1..11 => self.out(*page, *is_dirty),
+                _ => self.read(*page),
+            }
+        }
+        for page in 0..PAGES {
+            self.end(page);
+        }
+        // Nothing may linger: the tier takes a full load of new pages and gives up only those.
+        for page in 0..PAGES {
+            self.out(page, true);
+        }
+    }
+
     fn enter(&mut self, page: u32) {
         if self.resident.len() == self.capacity {
             let victim = self.placement.victim().0;
             assert!(self.resident.remove(&victim), "{}: victim {victim} not resident", self.name);
+            self.victims.push(victim);
+            if self.asks_for_next
+                && let Some(PageId(next)) = self.placement.next_victim()
+            {
+                assert!(self.resident.contains(&next), "{}: next {next} not resident", self.name);
+            }
         }
         self.placement.insert(PageId(page));
         assert!(self.resident.insert(page));
@@ -80,29 +121,12 @@ proptest! {
     ) {
         let forms = CATALOG.iter().flat_map(|row| row.forms.iter().map(|form| (row.name, form)));
         for (name, form) in forms {
-            let mut placement = form(capacity);
-            placement.grow(PAGES as usize);
-            let mut driver = Checked {
-                name,
-                placement,
-                capacity: capacity as usize,
-                resident: BTreeSet::new(),
-                has_copy: BTreeMap::new(),
+            let run = |asks_for_next| {
+                let mut driver = Checked::new(name, *form, capacity, asks_for_next);
+                driver.replay(&events);
+                driver.victims
             };
-            for (page, choice, is_dirty) in &events {
-                match choice {
-                    0 => driver.end(*page),
-                    1..11 => driver.out(*page, *is_dirty),
-                    _ => driver.read(*page),
-                }
-            }
-            for page in 0..PAGES {
-                driver.end(page);
-            }
-            // Nothing may linger: the tier takes a full load of new pages and gives up only those.
-            for page in 0..PAGES {
-                driver.out(page, true);
-            }
+            prop_assert_eq!(run(true), run(false), "{}", name);
         }
     }
 }

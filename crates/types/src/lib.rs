@@ -1,7 +1,8 @@
-//! Units and nouns shared by every crate. No logic, no dependencies: only `prefetch`, for loops
-//! over scattered memory in several crates.
+//! Units and nouns shared by every crate. No logic, no dependencies: only what loops over
+//! scattered memory need in several crates, `prefetch` and `HugeVec`.
 
 mod event;
+mod huge_pages;
 mod lazy_statistics;
 mod prefetch;
 mod progress;
@@ -9,6 +10,7 @@ mod reference;
 mod units;
 
 pub use event::{Event, EventFlags, EventKind, Events, PageClass};
+pub use huge_pages::{HugeVec, advise_huge_pages};
 pub use lazy_statistics::{LAZY_COUNTERS, LAZY_MAGIC, LAZY_SYMBOL, LazyCounter, LazyCounterRow};
 pub use prefetch::prefetch;
 pub use progress::{Cancelled, NoProgress, Progress};

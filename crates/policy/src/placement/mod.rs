@@ -97,6 +97,11 @@ pub trait Placement {
     /// The page that must leave the fast tier, already forgotten as resident; only asked when the
     /// fast tier is full.
     fn victim(&mut self) -> PageId;
+    /// The page that would have to leave next as things are, where that is known early: a chance for the
+    /// driver to ask for what it keeps about it. Decides nothing.
+    fn next_victim(&mut self) -> Option<PageId> {
+        None
+    }
     /// `page` has a frame in the fast tier from now on.
     fn insert(&mut self, page: PageId);
     /// `page` ceased to exist, wherever it was.

@@ -211,6 +211,10 @@ impl<P: Placement> Driver<P> {
         let state = state.without(PageState::FAST);
         let state = if must_write { state.with(PageState::SLOW) } else { state };
         self.residency.set_state(victim, state);
+        if let Some(page) = self.placement.next_victim() {
+            self.residency.prefetch(page);
+            self.residency.prefetch_owner(page);
+        }
         u64::from(must_write)
     }
 

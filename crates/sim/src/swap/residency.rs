@@ -1,6 +1,6 @@
 //! Where each page's valid copies are, and which process owns it.
 
-use types::{PageId, ProcessId, prefetch};
+use types::{HugeVec, PageId, ProcessId, prefetch};
 
 const NONE: u32 = u32::MAX;
 
@@ -52,21 +52,19 @@ impl PageState {
 /// The driver's map of pages.
 #[derive(Clone, Debug, Default)]
 pub struct Residency {
-    state: Vec<PageState>,
-    owner: Vec<ProcessId>,
+    state: HugeVec<PageState>,
+    owner: HugeVec<ProcessId>,
     /// Anonymous pages of one process form a list, so that its end visits its own pages only.
-    next_of_owner: Vec<u32>,
+    next_of_owner: HugeVec<u32>,
     first_of_owner: Vec<u32>,
 }
 
 impl Residency {
     /// Makes room for pages below `pages` and processes below `processes`.
     pub fn grow(&mut self, pages: usize, processes: usize) {
-        if self.state.len() < pages {
-            self.state.resize(pages, PageState::default());
-            self.owner.resize(pages, ProcessId(0));
-            self.next_of_owner.resize(pages, NONE);
-        }
+        self.state.grow(pages, PageState::default());
+        self.owner.grow(pages, ProcessId(0));
+        self.next_of_owner.grow(pages, NONE);
         if self.first_of_owner.len() < processes {
             self.first_of_owner.resize(processes, NONE);
         }
@@ -76,6 +74,12 @@ impl Residency {
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
         prefetch(&self.state, page.index());
+    }
+
+    /// Asks for the owner of a page that will be looked for; any number is allowed.
+    #[inline(always)]
+    pub fn prefetch_owner(&self, page: PageId) {
+        prefetch(&self.owner, page.index());
     }
 
     /// What is true of `page`.

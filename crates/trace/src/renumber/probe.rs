@@ -9,10 +9,10 @@ pub(super) const BLOCK_KEYS: usize = 4096;
 pub(super) const AHEAD: usize = 64;
 
 #[cfg(target_arch = "x86_64")]
-pub(super) use unchecked::{advise_huge_pages, settle};
+pub(super) use unchecked::settle;
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) use checked::{advise_huge_pages, settle};
+pub(super) use checked::settle;
 
 /// The same in safe code: the fallback, and the oracle of `unchecked`.
 #[cfg(any(test, not(target_arch = "x86_64")))]
@@ -39,14 +39,10 @@ pub(super) mod checked {
             }
         }
     }
-
-    /// Nothing to advise without a system call.
-    #[cfg(not(target_arch = "x86_64"))]
-    pub(in crate::renumber) fn advise_huge_pages<T>(_memory: &mut [T]) {}
 }
 
 #[cfg(target_arch = "x86_64")]
-#[allow(unsafe_code, reason = "unchecked stores and huge-page advice double the speed")]
+#[allow(unsafe_code, reason = "unchecked stores double the speed")]
 pub(super) mod unchecked {
     use types::prefetch;
 
@@ -110,30 +106,6 @@ pub(super) mod unchecked {
             out.set_len(out.len() + keys.len());
             unsettled.set_len(unsettled_length);
         }
-    }
-
-    /// Asks the kernel to back a large table by huge pages, where it can: each probe goes to a
-    /// random place, and 4 KiB pages would add a page-table walk to it.
-    pub(in crate::renumber) fn advise_huge_pages<T>(memory: &mut [T]) {
-        #[cfg(target_os = "linux")]
-        {
-            unsafe extern "C" {
-                fn madvise(address: *mut u8, length: usize, advice: i32) -> i32;
-            }
-            const MADV_HUGEPAGE: i32 = 14;
-            const PAGE: usize = 4096;
-            let address = memory.as_mut_ptr().cast::<u8>();
-            let skip = address.align_offset(PAGE);
-            let length = size_of_val(memory).saturating_sub(skip) / PAGE * PAGE;
-            if length > 0 {
-                // SAFETY: the range is page-aligned, inside the exclusively borrowed slice, and the
-                // advice changes only how its memory is mapped. A refusal costs speed alone, so
-                // the result is not looked at.
-                unsafe { madvise(address.wrapping_add(skip), length, MADV_HUGEPAGE) };
-            }
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = memory;
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use super::probe::advise_huge_pages;
+use types::advise_huge_pages;
 
 /// Slots in a line of the cache, which has 64 bytes on x86-64 and nearly everywhere else.
 const LINE_SLOTS: usize = 64 / size_of::<u64>();
@@ -45,7 +45,8 @@ impl Slots {
             *self = Slots::new(count, count);
         }
         if count >= HUGE_PAGE_WORDS {
-            // With what is set aside: what reaches into the page behind the slots would be small.
+            // Each probe goes to a random place, and small pages would add a page-table walk to it. With
+            // what is set aside: what reaches into the page behind the slots would be small.
             advise_huge_pages(&mut self.memory);
         }
     }

@@ -10,9 +10,9 @@
 
 use super::Full;
 use super::extents::Part;
-use super::probe::{AHEAD, advise_huge_pages};
+use super::probe::AHEAD;
 use super::slots::{ASIDE_MAX, HUGE_PAGE_WORDS, Slots};
-use types::prefetch;
+use types::{advise_huge_pages, prefetch};
 
 /// 2^64 / golden ratio, odd: multiplying by it is a bijection that spreads into the high bits.
 const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;

@@ -12,8 +12,8 @@ use types::{PageId, prefetch};
 
 /// Entries a log always has room for, whatever the number of its pages.
 const ENTRIES_MIN: usize = 64;
-/// So many entries before one is looked at, its page is asked for.
-const AHEAD: usize = 16;
+/// So many entries before one is looked at, its page is asked for, and before one is written, its place.
+const AHEAD: usize = 48;
 
 /// A page and when it came to be what it is.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +61,7 @@ impl AgeLog {
             self.drop_stale(pages);
         }
         self.entries.push(Entry { page, born: pages[page.index()].last_event });
+        prefetch(&self.entries, self.entries.len() + AHEAD);
         self.ends[0] = self.entries.len() as u32;
         self.occupied |= 1;
     }

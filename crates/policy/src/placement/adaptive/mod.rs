@@ -26,7 +26,7 @@ use history::History;
 use page::{Copy, Page};
 use regret::Regret;
 use residents::Residents;
-use types::{PageId, prefetch};
+use types::{HugeVec, PageId, prefetch};
 use valuation::{Latencies, Terms, Valuation};
 
 pub use valuation::Latencies as AdaptiveLatencies;
@@ -70,7 +70,7 @@ pub struct Adaptive {
     latencies: Latencies,
     drops_in_memory: bool,
     clock: Clock,
-    pages: Vec<Page>,
+    pages: HugeVec<Page>,
     history: History,
     residents: Residents,
     /// Values of pages that are in the fast tier.
@@ -96,7 +96,7 @@ impl Adaptive {
             latencies,
             drops_in_memory,
             clock,
-            pages: Vec::new(),
+            pages: HugeVec::default(),
             history: History::new(1.0 - FADING * clock.pace(capacity)),
             residents: Residents::default(),
             keep: Valuation::default(),
@@ -206,9 +206,7 @@ impl Adaptive {
 
 impl Placement for Adaptive {
     fn grow(&mut self, pages: usize) {
-        if self.pages.len() < pages {
-            self.pages.resize(pages, Page::UNKNOWN);
-        }
+        self.pages.grow(pages, Page::UNKNOWN);
     }
 
     #[inline(always)]
@@ -258,6 +256,10 @@ impl Placement for Adaptive {
             self.regret.given_up(&mut page.shadow, is_dropped);
         }
         victim
+    }
+
+    fn next_victim(&mut self) -> Option<PageId> {
+        self.residents.cheapest(&self.pages).map(|candidate| candidate.page)
     }
 
     fn insert(&mut self, page: PageId) {

@@ -12,6 +12,9 @@ use types::PageId;
 
 /// Logs of residents: dirty and clean ones of each class.
 const LOGS: usize = 2 * CLASSES;
+/// So many logs are compared at once.
+const LANES: usize = 8;
+const _: () = assert!(LOGS.is_multiple_of(LANES));
 
 /// A page and what giving it up would lose, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -20,24 +23,17 @@ pub(super) struct Candidate {
     pub worth: f64,
 }
 
-/// A cell that may hold the cheapest page of a log.
-#[derive(Clone, Copy, Debug)]
-struct Cell {
-    worth: f64,
-    bin: usize,
-}
-
-const NOWHERE: Cell = Cell { worth: f64::INFINITY, bin: 0 };
-
 /// The residents.
 ///
-/// Invariant: `cheapest[log]` is the cheapest of the bins that the log calls occupied, and `least` the
-/// first log whose cheapest is the cheapest of all.
+/// Invariant: `cheapest_bins[log]` is the cheapest of the bins that the log calls occupied, and
+/// `cheapest_worths[log]` what its pages are worth, infinite if there is none; `least` is the first log
+/// whose cheapest is the cheapest of all.
 #[derive(Clone, Debug)]
 pub(super) struct Residents {
     logs: Vec<AgeLog>,
     worths: Vec<[f64; BINS]>,
-    cheapest: [Cell; LOGS],
+    cheapest_bins: [usize; LOGS],
+    cheapest_worths: [f64; LOGS],
     least: usize,
 }
 
@@ -46,7 +42,8 @@ impl Default for Residents {
         Residents {
             logs: (0..LOGS).map(|log| AgeLog::of(class_of_log(log), copy_of_log(log))).collect(),
             worths: vec![[0.0; BINS]; LOGS],
-            cheapest: [NOWHERE; LOGS],
+            cheapest_bins: [0; LOGS],
+            cheapest_worths: [f64::INFINITY; LOGS],
             least: 0,
         }
     }
@@ -61,9 +58,9 @@ impl Residents {
         let log = log_of(page.class, copy);
         self.logs[log].push(id, pages);
         let worth = self.worths[log][0];
-        if worth <= self.cheapest[log].worth {
-            self.cheapest[log] = Cell { worth, bin: 0 };
-            let least = self.cheapest[self.least].worth;
+        if worth <= self.cheapest_worths[log] {
+            (self.cheapest_bins[log], self.cheapest_worths[log]) = (0, worth);
+            let least = self.cheapest_worths[self.least];
             if worth < least || worth == least && log < self.least {
                 self.least = log;
             }
@@ -92,11 +89,11 @@ impl Residents {
     pub fn cheapest(&mut self, pages: &[Page]) -> Option<Candidate> {
         loop {
             let log = self.least;
-            let Cell { worth, bin } = self.cheapest[log];
+            let worth = self.cheapest_worths[log];
             if worth == f64::INFINITY {
                 return None;
             }
-            if let Some(page) = self.logs[log].oldest(bin, pages) {
+            if let Some(page) = self.logs[log].oldest(self.cheapest_bins[log], pages) {
                 return Some(Candidate { page, worth });
             }
             self.find_cheapest(log);
@@ -106,26 +103,29 @@ impl Residents {
 
     fn find_cheapest(&mut self, log: usize) {
         let mut bits = self.logs[log].occupied();
-        let mut cheapest = NOWHERE;
+        let (mut cheapest_bin, mut cheapest_worth) = (0, f64::INFINITY);
         while bits != 0 {
             let bin = bits.trailing_zeros() as usize;
             let worth = self.worths[log][bin];
-            if worth < cheapest.worth {
-                cheapest = Cell { worth, bin };
+            if worth < cheapest_worth {
+                (cheapest_bin, cheapest_worth) = (bin, worth);
             }
             bits &= bits - 1;
         }
-        self.cheapest[log] = cheapest;
+        (self.cheapest_bins[log], self.cheapest_worths[log]) = (cheapest_bin, cheapest_worth);
     }
 
     fn find_least(&mut self) {
-        let mut least = 0;
-        for log in 1..LOGS {
-            if self.cheapest[log].worth < self.cheapest[least].worth {
-                least = log;
+        // In lanes that do not wait for each other; a search for the first of the least would guess.
+        let mut lanes = [f64::INFINITY; LANES];
+        for worths in self.cheapest_worths.chunks_exact(LANES) {
+            for (lane, &worth) in lanes.iter_mut().zip(worths) {
+                *lane = if worth < *lane { worth } else { *lane };
             }
         }
-        self.least = least;
+        let least = lanes.into_iter().fold(f64::INFINITY, f64::min);
+        let is_least = |worth: &f64| *worth == least;
+        self.least = self.cheapest_worths.iter().position(is_least).unwrap_or(0);
     }
 }
 
