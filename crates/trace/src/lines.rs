@@ -148,18 +148,32 @@ impl Lines {
         Ok(())
     }
 
-    /// Takes the first line alone, as formats with a header line need.
+    /// Takes the header line alone: the first that is neither empty nor a comment, which begins with `#`.
+    /// Empty where there is none.
     ///
     /// # Errors
     /// What the input cannot deliver.
-    pub fn first(&mut self) -> Result<Vec<u8>, Error> {
-        let held = self.input.fill()?;
-        let line_end = memchr(b'\n', held);
-        let line = trimmed(&held[..line_end.unwrap_or(held.len())]).to_vec();
-        self.is_inside_overlong = line_end.is_none();
-        self.input.consume(line_end.map_or(BUFFER_BYTES, |line_end| line_end + 1));
-        self.count += 1;
-        Ok(line)
+    pub fn header(&mut self) -> Result<Vec<u8>, Error> {
+        loop {
+            if self.is_inside_overlong {
+                self.pass_over_line()?;
+            }
+            let held = self.input.fill()?;
+            let line_end = memchr(b'\n', held);
+            let line = trimmed(&held[..line_end.unwrap_or(held.len())]).to_vec();
+            let is_end = held.is_empty();
+            self.is_inside_overlong = line_end.is_none();
+            self.input.consume(line_end.map_or(BUFFER_BYTES, |line_end| line_end + 1));
+            self.count += u64::from(!is_end);
+            if is_end || !is_passed_over(&line) {
+                return Ok(line);
+            }
+        }
+    }
+
+    /// The number of the last line taken, from 1.
+    pub fn count(&self) -> u64 {
+        self.count
     }
 
     /// The file they come from.
@@ -172,6 +186,12 @@ impl Lines {
 #[inline(always)]
 fn line_end(rest: &[u8]) -> usize {
     memchr(b'\n', rest).unwrap_or(rest.len())
+}
+
+/// Whether a line holds nothing: blanks alone, or a comment, in formats that have comments.
+#[inline]
+pub fn is_passed_over(line: &[u8]) -> bool {
+    line.first() == Some(&b'#') || line.trim_ascii().is_empty()
 }
 
 /// A line without the carriage return that some systems end it with.

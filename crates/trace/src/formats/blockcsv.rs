@@ -4,17 +4,17 @@
 
 use types::ProcessId;
 
-use super::csv_columns::Columns;
+use super::csv_columns::{COLUMNS_MAX, Columns, take_field};
 use super::ids::object_id;
 use super::requests::{
     EXPECTED_LENGTH, REQUEST_BYTES_MAX, SECTOR_BYTES, operation_of_word, sectors_to_bytes,
 };
-use super::{Confidence, Format, ReadOptions, Role};
+use super::{Confidence, Format, ReadOptions, Role, head_lines};
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::lines::{Expected, LineParser, Lines, TextReader, after_line};
+use crate::lines::{Expected, LineParser, Lines, TextReader, after_line, is_passed_over};
 use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
-use crate::text::{decimal, readable, take_decimal, take_time, time};
+use crate::text::{decimal, take_decimal, take_time, time};
 use crate::{Error, ErrorKind, Position};
 
 /// The row of this format.
@@ -28,7 +28,7 @@ pub const FORMAT: Format = Format {
 };
 
 fn sniff(head: &[u8]) -> Confidence {
-    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii_end();
+    let line = head_lines(head, 1).first().copied().unwrap_or_default();
     let Ok(line) = std::str::from_utf8(line) else { return Confidence::No };
     if Columns::are_known(line) {
         return Confidence::Certain;
@@ -41,11 +41,12 @@ fn sniff(head: &[u8]) -> Confidence {
 
 fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
     let mut lines = Lines::new(input);
-    let header = readable(&lines.first()?);
+    let header = String::from_utf8_lossy(&lines.header()?).into_owned();
     let columns = Columns::choose(&header, &options.columns)
         .and_then(|columns| columns.check(options.mapping).map(|mapping| (columns, mapping)));
     let (columns, mapping) = columns.map_err(|message| {
-        Error::new(ErrorKind::Usage, lines.input().path(), message).at(Position::Line(1))
+        Error::new(ErrorKind::Usage, lines.input().path(), message)
+            .at(Position::Line(lines.count()))
     })?;
     Ok(Box::new(TextReader::new(lines, BlockCsv::new(columns, mapping))))
 }
@@ -115,6 +116,12 @@ impl Layout {
             let slot = role.map_or(UNUSED_SLOT, |role| role as usize);
             (fields.0[slot], rest) = take_field(text, self.delimiter);
         }
+        // A name with the delimiter in it, or rows with a column that has no name, would shift the others.
+        let is_blank = |byte: &u8| *byte == self.delimiter || byte.is_ascii_whitespace();
+        let is_complete = rest.is_none_or(|rest| rest.iter().all(is_blank));
+        if !is_complete && self.roles.len() < COLUMNS_MAX {
+            return Err(Expected("no more fields than the header has"));
+        }
         Ok(fields)
     }
 }
@@ -171,6 +178,9 @@ impl LineParser for BlockCsv {
         records: &mut Vec<Record>,
         ledger: &mut Ledger,
     ) -> Option<usize> {
+        if text.first() == Some(&b'#') {
+            return None;
+        }
         let (values, rest) = self.take_values(text)?;
         self.append(values, records, ledger).ok()?;
         Some(text.len() - rest.len())
@@ -182,11 +192,17 @@ impl LineParser for BlockCsv {
         records: &mut Vec<Record>,
         ledger: &mut Ledger,
     ) -> Result<(), Expected> {
-        if line.is_empty() || line[0] == b'#' {
+        if is_passed_over(line) {
             return Ok(());
         }
         let values = self.values(&self.layout.split(line)?)?;
-        self.append(values, records, ledger)
+        self.append(values, records, ledger)?;
+        if memchr::memchr(b'"', line).is_some() {
+            // What stood in quotes may hold a delimiter, so that another line may only begin like it.
+            self.device_last.forget();
+            self.process_last.forget();
+        }
+        Ok(())
     }
 
     fn end_block(&mut self, ledger: &mut Ledger) {
@@ -229,19 +245,6 @@ fn seen_as(operation: Operation) -> &'static [u8] {
         Operation::Flush => b"flush",
         _ => b"other",
     }
-}
-
-/// The field that `text` begins with, without its quotes, and what follows the delimiter.
-#[inline]
-fn take_field(text: &[u8], delimiter: u8) -> (&[u8], Option<&[u8]>) {
-    if let [b'"', quoted @ ..] = text
-        && let Some(close) = memchr::memchr(b'"', quoted)
-        && quoted.get(close + 1).is_none_or(|&byte| byte == delimiter)
-    {
-        return (&quoted[..close], quoted.get(close + 2..));
-    }
-    let length = text.iter().position(|&byte| byte == delimiter).unwrap_or(text.len());
-    (&text[..length], text.get(length + 1..))
 }
 
 impl BlockCsv {
@@ -334,7 +337,7 @@ impl BlockCsv {
             values.length = bytes.ok_or(Expected("a number of bytes as size"))?;
         }
         if layout.has(Role::Time) {
-            let when = time(fields.get(Role::Time), layout.time_unit_ns);
+            let when = time(fields.get(Role::Time).trim_ascii(), layout.time_unit_ns);
             values.time_ns = when.ok_or(Expected("a number as time"))?;
         }
         Ok(values)
@@ -359,7 +362,7 @@ impl BlockCsv {
 
     #[inline]
     fn device(&mut self, name: Text<'_>, ledger: &mut Ledger) -> u32 {
-        self.device_last.meaning(name, |name| ledger.device(name))
+        self.device_last.meaning(name, |name| ledger.device(name.trim_ascii()))
     }
 
     #[inline]
@@ -387,6 +390,11 @@ struct Last<T> {
 impl<T: Copy> Last<T> {
     const fn none() -> Last<T> {
         Last { text: Vec::new(), meaning: None }
+    }
+
+    /// The next field is not compared with that of the line before.
+    fn forget(&mut self) {
+        self.meaning = None;
     }
 
     /// The field that `rest` begins with, and what follows it; none where it is quoted.
@@ -529,6 +537,95 @@ a-b-7,8388608,W,81235104,99999999,48750.8\r
             let fields = parser.layout.split(line).expect("a usual line has every field");
             prop_assert_eq!(parser.values(&fields).expect("a usual line is good"), usual);
         }
+    }
+
+    /// The processes of the records, their sectors, and the lines that were refused.
+    fn brief(text: &str) -> (Vec<(String, u64)>, Vec<u64>) {
+        let (records, ledger) = read_text(&FORMAT, text);
+        let name = |record: &Record| {
+            let process = &ledger.processes()[record.process.index()];
+            format!("{}-{}", process.name, process.pid)
+        };
+        let records = records.iter().map(|record| (name(record), record.address)).collect();
+        (records, ledger.rejects().1.iter().map(|reject| reject.line).collect())
+    }
+
+    const PHONE: &str = "proces,device,rw_flag,sector,size,timestamp\n";
+
+    #[test]
+    fn comments_and_empty_lines_are_passed_over_wherever_they_are() {
+        // A comment may look like a line of this file.
+        let text =
+            format!("# recorded\n\n{PHONE}#x-3,8,R,8,8,1\na-1,8,R,8,8,1\n#x-3,8,R,8,8,1\n \n");
+        assert_eq!(sniff(text.as_bytes()), Confidence::Certain);
+        assert_eq!(brief(&text), (vec![("a-1".to_owned(), 8)], vec![]));
+        assert_eq!(brief("sector\n#5\n7\n").0, [("-0".to_owned(), 7)]);
+        let error = read_with(&FORMAT, b"#\n\ntime\n1\n", &ReadOptions::default()).unwrap_err();
+        assert!(error.to_string().contains(":3"), "{error}");
+    }
+
+    #[test]
+    fn tabs_and_semicolons_separate_as_commas_do() {
+        for delimiter in ["\t", ";"] {
+            let text = format!("{PHONE}a-1,8,R,16,8,1\n").replace(',', delimiter);
+            assert_ne!(sniff(text.as_bytes()), Confidence::No);
+            assert_eq!(brief(&text), (vec![("a-1".to_owned(), 16)], vec![]), "{delimiter:?}");
+        }
+        // An index without a name.
+        assert_eq!(brief("\tpid\tlba\top\n0\t5\t9\tR\n").0, [("-5".to_owned(), 9)]);
+    }
+
+    #[test]
+    fn the_phone_header_is_known_in_quotes_and_capitals_too() {
+        for header in [
+            "\"proces\",\"device\",\"rw_flag\",\"sector\",\"size\",\"timestamp\"",
+            "Proces, Device, RW_FLAG, Sector, Size, Timestamp",
+        ] {
+            let text = format!("{header}\n\"a-1\",8,R,16,8,1\n");
+            assert_eq!(sniff(text.as_bytes()), Confidence::Certain);
+            assert_eq!(read_text(&FORMAT, &text).0[0].bytes, 8 * SECTOR_BYTES, "{header}");
+        }
+    }
+
+    #[test]
+    fn quotes_keep_delimiters_and_quotes() {
+        let text = "\"a,b\",comm,lba,op\n1,\"x,8\"\"\",7,R\n1,\"x,8\",8,R\n1,x,9,R\n1,x,8,9,R\n";
+        let records = [("x,8\"\"-0", 7), ("x,8-0", 8), ("x-0", 9)];
+        let records = records.map(|(name, sector)| (name.to_owned(), sector)).to_vec();
+        assert_eq!(brief(text), (records, vec![5]));
+    }
+
+    #[test]
+    fn fields_without_a_column_are_refused_unless_they_are_empty() {
+        let text = "comm,lba,op\na,1,R\na,2,R,\na,3,R,, \na,4,R,x\na,5\n";
+        let (records, refused) = brief(text);
+        assert_eq!(records.iter().map(|record| record.1).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(refused, [5, 6]);
+    }
+
+    #[test]
+    fn blanks_surround_any_field() {
+        let text = "op , device, time, lba ,size\nR , 8,0 , 2.5, 16 , 512\nR, 8,0, 2.5,16,512";
+        let text = text.replace("8,0", "8:0");
+        let (records, ledger) = read_text(&FORMAT, &text);
+        let brief = |record: &Record| (record.time_ns, record.address, record.bytes, record.device);
+        assert_eq!(records.iter().map(brief).collect::<Vec<_>>(), [(2_500_000_000, 16, 512, 0); 2]);
+        assert_eq!(ledger.devices(), ["8:0"]);
+    }
+
+    #[test]
+    fn numbers_are_read_whole_or_refused() {
+        let line = |sector: &str| format!("{PHONE}a-1,8,R,{sector},8,1\n");
+        let sector = |text: &str| brief(&line(text)).0.first().map(|record| record.1);
+        assert_eq!(sector("0007"), Some(7));
+        assert_eq!(sector("000000000000000000000000000008"), Some(8));
+        for bad in ["", "+7", "-7", "7.0", "0x7", "7 7", "7\0", "18446744073709551616"] {
+            assert_eq!(sector(bad), None, "{bad:?}");
+        }
+        let zeros = "0".repeat(3 << 20);
+        let long = format!("{PHONE}a-1,8,R,{zeros}7,8,1\na-1,8,R,9,8,1");
+        let (records, refused) = brief(&long);
+        assert_eq!((records.last().map(|record| record.1), refused), (Some(9), vec![2]));
     }
 
     #[test]

@@ -2,11 +2,11 @@
 
 use super::Role;
 use crate::record::Mapping;
-use crate::text::SECOND_NS;
+use crate::text::{SECOND_NS, readable};
 
 /// Headers that mean something else than their names say.
-const KNOWN_HEADERS: [(&str, &[Option<Role>]); 1] = [(
-    "proces,device,rw_flag,sector,size,timestamp",
+const KNOWN_HEADERS: [(&[&str], &[Option<Role>]); 1] = [(
+    &["proces", "device", "rw_flag", "sector", "size", "timestamp"],
     &[
         Some(Role::Process),
         Some(Role::Device),
@@ -34,7 +34,7 @@ const TIME_UNITS: [(&str, u64); 4] =
     [("_ns", 1), ("_us", 1000), ("_ms", 1_000_000), ("_s", SECOND_NS)];
 
 /// Columns beyond this one cannot be used.
-const COLUMNS_MAX: usize = 256;
+pub(super) const COLUMNS_MAX: usize = 256;
 
 /// What each column holds.
 pub(super) struct Columns {
@@ -47,17 +47,18 @@ pub(super) struct Columns {
 impl Columns {
     /// Whether a format is known by this very header.
     pub(super) fn are_known(header: &str) -> bool {
-        KNOWN_HEADERS.iter().any(|(known, _)| *known == header)
+        known_roles(&names(header, delimiter_of(header))).is_some()
     }
 
     /// By the names in `header` alone.
     pub(super) fn by_name(header: &str) -> Columns {
         let delimiter = delimiter_of(header);
-        if let Some((_, roles)) = KNOWN_HEADERS.iter().find(|(known, _)| *known == header) {
+        let names = names(header, delimiter);
+        if let Some(roles) = known_roles(&names) {
             return Columns { delimiter, roles: roles.to_vec(), time_unit_ns: SECOND_NS };
         }
         let mut columns = Columns { delimiter, roles: Vec::new(), time_unit_ns: SECOND_NS };
-        for name in names(header, delimiter) {
+        for name in names {
             let (bare, unit_ns) = without_time_unit(&name);
             let holds = |known: &[&str]| known.contains(&name.as_str()) || known.contains(&bare);
             let role = NAMES.iter().find(|(_, known)| holds(known)).map(|&(role, _)| role);
@@ -120,9 +121,47 @@ fn delimiter_of(header: &str) -> u8 {
     [b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b',')
 }
 
+/// What the columns of a known header hold.
+fn known_roles(names: &[String]) -> Option<&'static [Option<Role>]> {
+    KNOWN_HEADERS.iter().find(|(known, _)| names == *known).map(|(_, roles)| *roles)
+}
+
+/// Column names, lower case and without blanks and quotes around them.
 fn names(header: &str, delimiter: u8) -> Vec<String> {
-    let parts = header.split(char::from(delimiter));
-    parts.map(|name| name.trim().trim_matches('"').to_lowercase()).collect()
+    let mut names = Vec::new();
+    let mut rest = Some(header.as_bytes());
+    while let Some(text) = rest {
+        let field;
+        (field, rest) = take_field(text, delimiter);
+        names.push(readable(field).trim().trim_matches('"').to_lowercase());
+    }
+    names
+}
+
+/// The field that `text` begins with, without the quotes round it, and what follows the delimiter. Two
+/// quotes inside of quotes end nothing, and stay two.
+#[inline]
+pub(crate) fn take_field(text: &[u8], delimiter: u8) -> (&[u8], Option<&[u8]>) {
+    if let [b'"', quoted @ ..] = text
+        && let Some(close) = closing_quote(quoted)
+        && quoted.get(close + 1).is_none_or(|&byte| byte == delimiter)
+    {
+        return (&quoted[..close], quoted.get(close + 2..));
+    }
+    let length = text.iter().position(|&byte| byte == delimiter).unwrap_or(text.len());
+    (&text[..length], text.get(length + 1..))
+}
+
+/// Where the quote is that ends what `quoted` begins with.
+fn closing_quote(quoted: &[u8]) -> Option<usize> {
+    let mut quotes = memchr::memchr_iter(b'"', quoted);
+    while let Some(quote) = quotes.next() {
+        if quoted.get(quote + 1) != Some(&b'"') {
+            return Some(quote);
+        }
+        quotes.next();
+    }
+    None
 }
 
 fn without_time_unit(name: &str) -> (&str, u64) {

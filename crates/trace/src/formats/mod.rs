@@ -17,6 +17,8 @@ mod requests;
 mod swap_events;
 mod vscsi;
 
+pub(crate) use csv_columns::take_field;
+
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};

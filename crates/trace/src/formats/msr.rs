@@ -84,7 +84,7 @@ impl LineParser for Msr {
         records: &mut Vec<Record>,
         ledger: &mut Ledger,
     ) -> Result<(), Expected> {
-        if is_header(line) {
+        if line.trim_ascii().is_empty() || is_header(line) {
             return Ok(());
         }
         let Request { host, disk, record } = parse(line).ok_or(Expected(
@@ -127,6 +127,7 @@ mod tests {
 128166372016382155,usr,1,Write,2517696512,512,10
 1,usr,1,Write,0,512,10
 128166372016382155,usr,1,Write,0,99999999999,10
+
 ";
         let (records, ledger) = read_text(&FORMAT, text);
         assert_eq!(records.len(), 2);

@@ -80,8 +80,10 @@ fn nothing_makes_a_reader_panic() {
             let _ = (format.sniff)(&bytes);
             if let Err(error) = read_bytes(format, &bytes) {
                 let text = error.to_string();
+                let line = text.strip_prefix("sample:").and_then(|rest| rest.split_once(": "));
+                let is_at_line = line.is_some_and(|(number, _)| number.parse::<u64>().is_ok());
                 assert!(
-                    text.starts_with("sample at byte ") || text.starts_with("sample:1: "),
+                    is_at_line || text.starts_with("sample at byte "),
                     "{}, {what}: {text}",
                     format.name
                 );

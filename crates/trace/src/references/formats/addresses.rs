@@ -7,9 +7,9 @@ use types::ReferenceKind;
 
 use super::{Format, ReferenceReader, size};
 use crate::Error;
-use crate::formats::{Confidence, head_lines};
+use crate::formats::{Confidence, head_lines, take_field};
 use crate::ledger::Ledger;
-use crate::lines::{Expected, Lines};
+use crate::lines::{Expected, Lines, is_passed_over};
 use crate::references::Reference;
 use crate::text::{decimal, decimal_or_hex};
 
@@ -30,7 +30,7 @@ fn sniff(head: &[u8]) -> Confidence {
 }
 
 fn open(mut lines: Lines) -> Result<Box<dyn ReferenceReader>, Error> {
-    let header = lines.first()?;
+    let header = lines.header()?;
     let expected = "expected a header line with a column named address";
     let columns = Columns::of(&header).ok_or_else(|| lines.input().corrupt(expected))?;
     Ok(Box::new(Addresses { lines, columns }))
@@ -61,9 +61,7 @@ impl Columns {
     }
 
     fn reference(&self, line: &[u8]) -> Option<Reference> {
-        let field = |place: usize| {
-            line.split(|&byte| byte == self.delimiter).nth(place).map(|field| field.trim_ascii())
-        };
+        let field = |place: usize| nth_field(line, self.delimiter, place);
         let kind = match self.kind.map(field) {
             None => ReferenceKind::Read,
             Some(word) => match word?.first()?.to_ascii_lowercase() {
@@ -81,6 +79,15 @@ impl Columns {
     }
 }
 
+/// The field at this place, counted from 0, without blanks and quotes around it.
+fn nth_field(line: &[u8], delimiter: u8, place: usize) -> Option<&[u8]> {
+    let mut rest = Some(line);
+    for _ in 0..place {
+        rest = take_field(rest?, delimiter).1;
+    }
+    Some(take_field(rest?, delimiter).0.trim_ascii())
+}
+
 struct Addresses {
     lines: Lines,
     columns: Columns,
@@ -94,8 +101,7 @@ impl ReferenceReader for Addresses {
     ) -> Result<bool, Error> {
         let columns = &self.columns;
         self.lines.read_block(ledger, |line| {
-            let line = line.trim_ascii();
-            if !line.is_empty() && !line.starts_with(b"#") {
+            if !is_passed_over(line) {
                 references.push(columns.reference(line).ok_or(EXPECTED)?);
             }
             Ok(())

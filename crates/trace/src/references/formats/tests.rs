@@ -79,6 +79,19 @@ fn the_three_columns_are_those_of_their_authors() {
 }
 
 #[test]
+fn addresses_may_stand_below_comments_in_quotes_and_behind_an_index() {
+    let lines = "# tool 1.0\n\n,address,type\n# r\n0,0x1000,w\n\"1\",\"0x2000\",\"r\"\n";
+    for delimiter in [",", ";", "\t"] {
+        let text = lines.replace(',', delimiter);
+        assert_eq!(by_content(&text).unwrap(), "addresses");
+        let (references, rejects) = read(&addresses::FORMAT, &text);
+        let brief: Vec<_> =
+            references.iter().map(|reference| (reference.kind, reference.address)).collect();
+        assert_eq!((brief, rejects), (vec![(Write, 0x1000), (Read, 0x2000)], vec![]));
+    }
+}
+
+#[test]
 fn addresses_may_have_a_type_and_a_size() {
     let (references, rejects) = read(&addresses::FORMAT, "address\n0x1000\n4096\n\n# end\nx\n");
     assert_eq!(references, [Reference { kind: Read, address: 4096, bytes: 1 }; 2]);
