@@ -1,5 +1,6 @@
 """The guests of one host: what their file may say, and what is written to start them."""
 
+import re
 import resource
 import shlex
 import subprocess
@@ -9,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from hand_curves import HandCurve, HandCurves, dense
 
+from pagewise.advice.page_size import machines, mthp
 from pagewise.errors import UnreadableInput, UnwritableOutput, UsageError
 from pagewise.guests.apply import apply
 from pagewise.guests.spec import load, parse
@@ -98,6 +100,26 @@ def test_what_is_written_starts_that_guest(host: Path, tmp_path: Path) -> None:
         assert (folder / "tmpfiles.conf").exists() == (guest["architecture"] == "x86-64")
 
 
+def test_what_the_files_set_up_can_be_taken_back(
+    host: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool, inside = tmp_path / "nr_hugepages", tmp_path / "tmpfiles.conf"
+    monkeypatch.setattr(machines, "POOL", str(pool))
+    monkeypatch.setattr(mthp, "TMPFILES", str(inside))
+    x86, arm, flat = apply(host, tmp_path / "out", curves_of)["guests"]
+    pool.write_text("7\n")
+    inside.touch()  # as the user would put it into the guest dense-x86
+    (needed,) = (note for note in flat["notes"] if "sets aside" in note)
+    subprocess.run(["sh", "-e", "-c", needed.partition(": ")[2]], check=True, timeout=60)
+    words = (tmp_path / "out" / "flat" / "qemu.args").read_text()
+    (memory,) = set(re.findall(r",size=(\d+)M", words))
+    assert int(pool.read_text()) == 7 + int(memory) // 2
+    for guest in (x86, arm, flat):
+        undo = tmp_path / "out" / guest["name"] / "undo"
+        subprocess.run(["sh", "-e", undo], check=True, timeout=60)
+    assert pool.read_text() == "7\n" and not inside.exists()
+
+
 def test_nothing_is_overwritten_unasked(host: Path, tmp_path: Path) -> None:
     apply(host, tmp_path / "out", curves_of)
     with pytest.raises(UsageError, match="exists"):
@@ -129,7 +151,7 @@ def test_a_full_disk_leaves_all_guests_or_none(host: Path, tmp_path: Path) -> No
 def test_a_kernel_that_is_not_there_is_told(host: Path, tmp_path: Path) -> None:
     (tmp_path / "it's small").touch()
     x86, arm, flat = apply(host, tmp_path / "out", curves_of)["guests"]
-    assert x86["notes"] == flat["notes"] == []
+    assert x86["notes"] == [] and not any("not here" in note for note in flat["notes"])
     assert arm["notes"] == [f"dense-arm starts from {arm['kernel']}, which is not here"]
 
 

@@ -27,8 +27,8 @@ def apply(
 ) -> None:
     """Choose a page size for each guest and write what it is started with.
 
-    DIR/NAME/ gets kernel-arguments, qemu.args (for xargs -a), libvirt.xml and, for x86-64,
-    tmpfiles.conf for inside the guest. Nothing on this machine is changed.
+    DIR/NAME/ gets kernel-arguments, qemu.args (for xargs -a), libvirt.xml, for x86-64 tmpfiles.conf
+    for inside the guest, and undo, how to take them back. Nothing on this machine is changed.
     """
     from pagewise.guests.apply import apply as applied
     from pagewise.reference_curves import curves
@@ -40,7 +40,8 @@ def apply(
     if json:
         show_json(result)
         return
-    show(_table(result["guests"]), "", f"{output}: {len(result['guests'])} guests")
+    written = f"{output}: {len(result['guests'])} guests; how to take it back: {output}/NAME/undo"
+    show(_table(result["guests"]), "", written)
 
 
 def _table(guests: list[dict[str, Any]]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from pagewise.advice.page_size.advise import memory_of
 from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
 from pagewise.guests.spec import Guest, load
-from pagewise.guests.start import Start, files, in_the_guest, sizes, start
+from pagewise.guests.start import Start, files, in_the_guest, set_aside, sizes, start
 from pagewise.models.page_size import choose
 from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import storage_of
@@ -87,9 +87,15 @@ def _answer(
 
 def _notes(guest: Guest, begun: Start) -> list[str]:
     """What is missing before the guest can be started."""
-    if begun.kernel is None or begun.kernel.is_file():
-        return []
-    return [f"{guest.name} starts from {begun.kernel}, which is not here"]
+    notes = []
+    if begun.host_pages:
+        notes.append(
+            f"{guest.name} needs {begun.host_pages} pages of 2 MiB that the host sets aside before "
+            f"it starts: {set_aside(begun.host_pages)}"
+        )
+    if begun.kernel is not None and not begun.kernel.is_file():
+        notes.append(f"{guest.name} starts from {begun.kernel}, which is not here")
+    return notes
 
 
 def _write(folder: Path, guests: dict[str, dict[str, str]]) -> None:

@@ -31,6 +31,11 @@ class Start:
     tmpfiles: str | None
     has_host_huge_pages: bool
 
+    @property
+    def host_pages(self) -> int:
+        """Huge pages that the host sets aside for it; none where it has none of them."""
+        return self.memory_bytes // machines.PAGE_BYTES if self.has_host_huge_pages else 0
+
 
 def sizes(guest: Guest) -> list[int]:
     """Bytes of the pages that the guest could have."""
@@ -100,12 +105,30 @@ def libvirt_domain(name: str, start: Start) -> str:
     return ElementTree.tostring(domain, encoding="unicode") + "\n"
 
 
+def set_aside(pages: int) -> str:
+    """Adds so many pages to those that the host sets aside, or takes them back."""
+    return f"echo $(( $(cat {machines.POOL}) {pages:+d} )) > {machines.POOL}"
+
+
+def undo(start: Start) -> str:
+    """How to take back what the other files set up: a script with its comments."""
+    lines = ["# Started without these files, the guest is as before. What may stay of them:"]
+    if start.host_pages:
+        lines += ["# On the host, after the guest has ended, if its pages were set aside for it:"]
+        lines += [set_aside(-start.host_pages)]
+    if start.tmpfiles is not None:
+        lines += ["# In the guest, before its next start, if tmpfiles.conf was put there:"]
+        lines += [f"rm {mthp.TMPFILES}"]
+    return "\n".join(lines) + "\n"
+
+
 def files(name: str, start: Start) -> dict[str, str]:
     """Everything that is written for a guest, by file name."""
     written = {
         "kernel-arguments": start.kernel_arguments + "\n",
         "qemu.args": qemu_arguments(name, start),
         "libvirt.xml": libvirt_domain(name, start),
+        "undo": undo(start),
     }
     if start.tmpfiles is not None:
         written["tmpfiles.conf"] = start.tmpfiles + "\n"

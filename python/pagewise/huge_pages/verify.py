@@ -14,11 +14,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import Any, TypeAlias
 
+from pagewise import signals
 from pagewise.errors import PagewiseError, UsageError
 from pagewise.huge_pages import glibc, settings
 from pagewise.huge_pages.settings import SWITCHES, Refused
@@ -113,21 +114,24 @@ def measure(command: Sequence[str], pages: str) -> dict[str, float]:
     reading, writing = os.pipe()
     # Without -I and -S the launcher would be larger than many a program that it measures.
     words = [sys.executable, "-I", "-S", str(LAUNCHER), str(os.getpid()), str(writing), pages]
-    with open(reading, "rb") as report:
+    with open(reading, "rb") as report, _ended_together() as running:
         try:
-            launched = subprocess.Popen(
-                [*words, *command],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[writing],
-                start_new_session=True,
-            )
+            # A signal waits until it is known what to end.
+            with signals.obeyed_after() as ending:
+                ending.hold()
+                launched = subprocess.Popen(
+                    [*words, *command],
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    pass_fds=[writing],
+                    start_new_session=True,
+                )
+                running.append(launched)
         finally:
             os.close(writing)
-        with _ended_with(launched):
-            figures = json.loads(report.read() or b"{}")
-            launched.wait()
+        figures = json.loads(report.read() or b"{}")
+        launched.wait()
     status = figures.pop("status", None)
     if status != 0:
         raise ProgramFailed(
@@ -145,13 +149,17 @@ def _end(status: int | None, launcher: int) -> str:
 
 
 @contextmanager
-def _ended_with(launched: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Kills the launcher and all it started if the block does not end well."""
+def _ended_together() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Kills the launchers put into the list, and all they started, if the block does not end
+    well."""
+    running: list[subprocess.Popen[bytes]] = []
     try:
-        yield
+        yield running
     except BaseException:
-        os.killpg(launched.pid, signal.SIGKILL)
-        launched.wait()
+        for launched in running:
+            with suppress(ProcessLookupError):
+                os.killpg(launched.pid, signal.SIGKILL)
+            launched.wait()
         raise
 
 
