@@ -274,6 +274,22 @@ def test_a_trace_is_replaced_by_a_whole_one_alone(
     assert link.is_symlink() and set(tmp_path.iterdir()) == {link, trace}
 
 
+def test_a_trace_that_cannot_be_is_refused_before_the_program_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started, pipe = tmp_path / "started", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for output, told in (
+        ("", "has no name"),
+        (os.devnull, "not a regular file"),
+        (str(tmp_path), "not a regular file"),
+        (str(pipe), "not a regular file"),
+    ):
+        assert cli.run(["capture", "--force", "-o", output, "--", "touch", str(started)]) == 2
+        assert told in capsys.readouterr().err
+    assert not started.exists()
+
+
 def test_the_trace_replaces_no_file_of_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -109,6 +109,23 @@ def test_a_program_is_captured_and_its_trace_kept(tmp_path, capfd):
     assert found["advice"]["page_bytes"] >= 4096
 
 
+def test_nothing_given_is_replaced(trace, tmp_path, capsys):
+    page, kept = tmp_path / "trace.html", tmp_path / "kept.pwf"
+    page.hardlink_to(trace)
+    kept.write_text("mine")
+    before = trace.read_bytes()
+    for words, told in (
+        (["--report", str(page), str(trace)], "is an input as well"),
+        (["--report", str(page), str(page)], "is an input as well"),
+        (["--report", str(page), "--", "cat", str(page)], "is an input as well"),
+        (["--keep", str(kept), "--", "cat"], "exists already"),
+    ):
+        assert run(["pagesize", *words]) == 2, words
+        said = capsys.readouterr().err
+        assert told in said and "--force" not in said
+    assert trace.read_bytes() == before and kept.read_text() == "mine"
+
+
 def test_a_missing_program_is_told_alike_by_every_command(tmp_path, capsys):
     trace = str(tmp_path / "t.pwf")
     for words in (

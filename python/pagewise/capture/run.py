@@ -16,7 +16,7 @@ from pagewise.errors import Missing, UnreadableInput, UnwritableOutput, UsageErr
 from pagewise.recording import PathLike, Progress
 from pagewise.references import named_signal
 from pagewise.signals import Ended
-from pagewise.storage import replacing
+from pagewise.storage import refuse_special, replacing
 
 PLUGIN = Path(__file__).parent / "qemu_capture.so"
 SCHEMA = "pagewise.capture/1"
@@ -54,7 +54,7 @@ def capture(
     settings = [f"max={max_references}"] if max_references else []
     settings += ["threads=on"] if threads else []
     with ExitStack() as stack:
-        # What is there stays until the new trace is whole; a device or pipe is written to as it is.
+        # What is there stays until the new trace is whole.
         is_replaced = os.path.isfile(output)
         trace = stack.enter_context(replacing(os.path.realpath(output))) if is_replaced else output
         told = {"follows_threads": threads, "force": force, "progress": progress}
@@ -85,6 +85,9 @@ def accepted(command: Sequence[str], output: PathLike, force: bool) -> Program:
     """The program of a command that can be captured to ``output``; raises as `capture` does."""
     if not command:
         raise UsageError("no command was given", hint="it comes after --")
+    if not os.fspath(output):
+        raise UsageError("the trace has no name", hint="write it after -o")
+    refuse_special(Path(output))
     if os.path.exists(output) and not force:
         raise UsageError(f"{os.fspath(output)} exists already", hint="--force replaces it")
     folder = Path(output).parent

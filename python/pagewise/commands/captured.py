@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pagewise.commands import capture
-from pagewise.errors import UnreadableInput
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.signals import Ended
 
 TRACE_SUFFIX = ".pwf"
@@ -26,12 +27,15 @@ def captured(
     """
     name = Path(command[0])
     is_program = shutil.which(command[0]) is not None
-    if len(command) == 1 and not is_program and (name.suffix == TRACE_SUFFIX or name.exists()):
+    is_there = os.path.exists(command[0])
+    if len(command) == 1 and not is_program and (name.suffix == TRACE_SUFFIX or is_there):
         raise UnreadableInput(
             f"{name}: neither a trace of memory references nor a program",
             hint="a program is executable, and is given by its path or found in PATH",
             path=str(name),
         )
+    if keep is not None and keep.exists():
+        raise UsageError(f"--keep {keep} exists already", hint="name another file, or remove it")
     with TemporaryDirectory(prefix="pagewise-") as folder:
         trace = str(keep or Path(folder) / f"{name.name}{TRACE_SUFFIX}")
         result = capture.captured(command, trace, max_references=max_refs, stdout=capture.STDERR)

@@ -97,9 +97,8 @@ def choose(
     is_trace = len(words) == 1 and is_references(words[0])
     if is_trace:
         refuse_of_trace(words[0], verify, is_captured=keep is not None or max_refs is not None)
-    if report is not None and report.suffix != ".html":
-        # A report replaces what is there: never a trace or a program, on a slip of the hand.
-        raise UsageError(f"--report {report}: no name of a report", hint="end it in .html")
+    if report is not None:
+        refuse_as_report(report, words)
     terms = Terms(
         references=references,
         cold=first_touches,
@@ -129,6 +128,17 @@ def choose(
         show_json(result)
     else:
         show(*described(result))
+
+
+def refuse_as_report(report: Path, words: list[str]) -> None:
+    """Raises UsageError for what a report should not replace: a trace or a program, on a slip of
+    the hand, under whatever name."""
+    from pagewise.capture.run import is_among
+
+    if report.suffix != ".html":
+        raise UsageError(f"--report {report}: no name of a report", hint="end it in .html")
+    if is_among(report, words):
+        raise UsageError(f"--report {report} is an input as well", hint="name another file")
 
 
 def refuse_of_trace(trace: str, verify: bool, *, is_captured: bool) -> None:
