@@ -2,8 +2,9 @@
 # build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, SECONDS each.
 # bench-lazy: lazy unmapping beside other allocators on real programs; as root, a quarter of an hour.
 # traces: captures what study page-size runs on; installs its programs, 20 minutes.
+# kills: kills processes and studies what that takes; as root, some minutes.
 # lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
-.PHONY: demo test check build bench bench-lazy fuzz lab-setup lab traces clean
+.PHONY: demo test check build bench bench-lazy fuzz kills lab-setup lab traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -49,6 +50,11 @@ lab: build lab-setup
 	.venv/bin/pagewise study thrash $(RUNS)/no-limit* $(RUNS)/kill-* $(RUNS)/phone-* \
 	    -o build/study-thrash --report build/study-thrash/report.html
 	.venv/bin/pagewise study predict $(RUNS)/phone-1g
+
+KILLS ?= build/kill-anatomy
+kills: build
+	$(PYTHON) tools/kill_anatomy.py $(KILLS)
+	.venv/bin/pagewise study kill-anatomy $(KILLS) --report $(KILLS)/report.html
 
 TRACES ?= build/page-size
 traces: build

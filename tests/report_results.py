@@ -381,6 +381,29 @@ def kill_replay() -> dict[str, Any]:
     }
 
 
+def kills() -> dict[str, Any]:
+    """A kill that is told whole, and one of which the kernel tells little."""
+    whole = {
+        "pid": 7,
+        "comm": EVIL,
+        "threads": 13,
+        "rss_bytes": 60 << 20,
+        "signal_us": 40.0,
+        "threads_us": 200.0,
+        "reclaim_us": 3000.0,
+        "unmap_us": 2500.0,
+        "pagetables_us": 500.0,
+        "total_us": 3240.0,
+        "reaper_us": None,
+        "trigger": "user",
+        "killer": {"pid": 3, "comm": None},
+        "rss_curve": [[240.0, 60 << 20], [2740.0, 0]],
+    }
+    times = ("signal_us", "threads_us", "reclaim_us", "unmap_us", "pagetables_us", "total_us")
+    dark = {**whole, **dict.fromkeys((*times, "threads", "rss_bytes", "killer")), "rss_curve": []}
+    return {"schema": "pagewise.kills/1", "kernel": "6.18", "lost": 0, "kills": [whole, dark]}
+
+
 def everything() -> list[dict[str, Any]]:
     cells = [
         cell(trace, architecture, size)
@@ -407,4 +430,5 @@ def everything() -> list[dict[str, Any]]:
         page_size(),
         lazy_bench(),
         kill_replay(),
+        kills(),
     ]

@@ -252,6 +252,20 @@ def test_allocators_are_compared_by_traps_memory_and_one_swipe(tmp_path: Path) -
     assert "exact replays" not in (tmp_path / "page.html").read_text()
 
 
+def test_kills_are_shown_by_their_phases(tmp_path: Path) -> None:
+    kills = KINDS["kills"]
+    panel = next(
+        made for make in PANELS if (made := make(gather([kills]))) and made.identifier == "kills"
+    )
+    phases, memory = panel.charts
+    bars = {series.name: [y for _, y in series.points] for series in phases.views[0].series}
+    assert bars["unmapping"] == [pytest.approx(0.0025), None]
+    assert len({x for series in phases.views[0].series for x, _ in series.points}) == 2
+    assert memory.views[0].series[0].points[-1] == (pytest.approx(0.00274), 0)
+    assert "2 kills, 3.24 ms each (median), 92.6 % of it" in panel.finding
+    assert pw.report([kills], tmp_path / "page.html")["panels"] == ["kills", "method"]
+
+
 def test_a_curve_without_all_its_figures_is_refused(tmp_path: Path) -> None:
     answer = copy.deepcopy(KINDS["page-size"])
     answer["memories"][1]["data_ns"].pop()

@@ -10,8 +10,8 @@ use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
-/// Records what a machine swaps, launches applications under a memory budget, and runs programs
-/// whose freed memory stays mapped.
+/// Records what a machine swaps, takes kills apart, launches applications under a memory budget, and
+/// runs programs whose freed memory stays mapped.
 #[derive(Parser)]
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
@@ -23,6 +23,7 @@ struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Doctor(commands::doctor::Arguments),
+    Killtrace(commands::killtrace::Arguments),
     Launch(commands::launch::Arguments),
     Lazy(commands::lazy::Arguments),
     Record(commands::record::Arguments),
@@ -33,6 +34,7 @@ enum Command {
 fn main() -> std::process::ExitCode {
     let exit = match Arguments::parse().command {
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Killtrace(arguments) => commands::killtrace::run(&arguments),
         Command::Launch(arguments) => commands::launch::run(&arguments),
         Command::Lazy(arguments) => commands::lazy::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),

@@ -27,11 +27,7 @@ pub struct Check {
 
 /// Every check of this crate, in the order in which lists show them.
 pub const CATALOG: &[Check] = &[
-    Check {
-        name: "tracefs",
-        without_it: "no recording without BPF; kills are not taken apart",
-        ask: tracefs,
-    },
+    Check { name: "tracefs", without_it: "no recording without BPF; no killtrace", ask: tracefs },
     Check {
         name: "btf",
         without_it: "BPF programs cannot follow this kernel's types: recordings fall back to tracefs",

@@ -30,6 +30,30 @@ pub fn name(root: &Root, process: u32) -> Option<String> {
     Some(text.trim_end_matches('\n').to_owned())
 }
 
+/// Numbers of the threads of a process, in order; none once it has ended.
+pub fn threads(root: &Root, process: u32) -> Vec<u32> {
+    let names = root.list(format!("/proc/{process}/task")).unwrap_or_default();
+    let mut threads: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    threads.sort_unstable();
+    threads
+}
+
+/// The process that a thread belongs to; none once it has ended.
+pub fn of_thread(root: &Root, thread: u32) -> Option<u32> {
+    let status = root.read(format!("/proc/{thread}/status")).ok()??;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// When a process began, in ticks since the machine was started; none once it has ended, also while
+/// its parent has not asked for its status. A number that another process has now began at another time.
+pub fn beginning(root: &Root, process: u32) -> Option<u64> {
+    let stat = root.read(format!("/proc/{process}/stat")).ok()??;
+    // The name is in brackets and may hold anything.
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
+    let has_ended = matches!(fields.next()?, "Z" | "X") && threads(root, process).len() <= 1;
+    (!has_ended).then(|| fields.nth(18)?.parse().ok())?
+}
+
 /// Starts `command` as the leader of a process group of its own, inside the cgroups whose files
 /// `entrances` are: it runs no instruction of its program outside them.
 ///
@@ -142,6 +166,26 @@ mod tests {
         assert!(all(&root).unwrap().contains(&this));
         assert!(!name(&root, this).unwrap().is_empty());
         assert_eq!(name(&root, u32::MAX), None);
+    }
+
+    #[test]
+    fn a_process_has_threads_and_a_beginning_until_it_ends() {
+        let (root, this) = (Root::system(), std::process::id());
+        let threads = std::thread::scope(|scope| {
+            scope.spawn(|| threads(&root, this)).join().expect("reading does not panic")
+        });
+        assert!(threads.len() > 1 && threads.contains(&this));
+        assert_eq!(of_thread(&root, *threads.last().unwrap()), Some(this));
+        assert!(beginning(&root, this).is_some());
+        assert_eq!((of_thread(&root, u32::MAX), beginning(&root, u32::MAX)), (None, None));
+        let mut child = Command::new("true").spawn().unwrap();
+        let folder = format!("/proc/{}/task", child.id());
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while beginning(&root, child.id()).is_some() {
+            assert!(std::time::Instant::now() < deadline, "{folder}");
+            std::thread::yield_now();
+        }
+        child.wait().unwrap();
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod bpf;
 mod error;
 #[cfg(feature = "bpf")]
 mod file_names;
+pub mod kills;
 mod memory;
 #[cfg(feature = "bpf")]
 mod rings;

@@ -26,6 +26,7 @@ EXAMPLES = (
     "pagewise study launch examples/no-limit examples/kill-1g",
     "pagewise study launch --simulated",
     "pagewise study lazy-unmap examples/allocations/*.pgr",
+    "pagewise study kill-anatomy build/kill-anatomy",
 )
 NAMES = ", ".join(study.name for study in STUDIES)
 SUMMARIES = "; ".join(f"{study.name} ({study.summary})" for study in STUDIES)
@@ -42,8 +43,9 @@ def run(
         list[Path] | None,
         typer.Argument(
             metavar="RUN",
-            help="Run folders of `pagewise-agent launch`, or for lazy-unmap recordings of "
-            f"`pagewise-agent record --allocations`; for {OF_RUNS} alone.",
+            help="Run folders of `pagewise-agent launch`, for lazy-unmap recordings of "
+            "`pagewise-agent record --allocations`, for kill-anatomy the folder of `make kills`; "
+            f"for {OF_RUNS} alone.",
             show_default=False,
         ),
     ] = None,

@@ -47,6 +47,8 @@ class Inputs:
     page_sizes: list[Result] = field(default_factory=list)
     lazy_benches: list[Result] = field(default_factory=list)
     kill_replays: list[Result] = field(default_factory=list)
+    kills: list[Result] = field(default_factory=list)
+    """What `pagewise-agent killtrace --json` printed."""
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
 
@@ -154,6 +156,8 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
             inputs.lazy_benches.append(result)
         case "replay-kills":
             inputs.kill_replays.append({**result, "name": recording_name(result["recording"])})
+        case "kills":
+            inputs.kills.append(result)
         case _:
             inputs.advice.append({"name": name, **result})
     inputs.sources.append(Source(name, kind, digest))

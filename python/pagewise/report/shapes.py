@@ -286,6 +286,25 @@ REPLAY_KILLS = {
         }
     ],
 }
+KILLS = {
+    "kernel": TEXT,
+    "lost": COUNT,
+    "kills": [
+        {
+            "pid": COUNT,
+            "comm": TEXT,
+            **dict.fromkeys(("threads", "rss_bytes"), OrNull(COUNT)),
+            **dict.fromkeys(
+                ("signal_us", "threads_us", "reclaim_us", "unmap_us", "pagetables_us"),
+                OrNull(NUMBER),
+            ),
+            **dict.fromkeys(("total_us", "reaper_us"), OrNull(NUMBER)),
+            "trigger": TEXT,
+            "killer": OrNull({"pid": COUNT, "comm": OrNull(TEXT)}),
+            "rss_curve": [(NUMBER, COUNT)],
+        }
+    ],
+}
 
 SHAPES: Mapping[str, Shape] = {
     "analyze": ANALYZE,
@@ -297,6 +316,7 @@ SHAPES: Mapping[str, Shape] = {
     "page-size": PAGE_SIZE,
     "bench-lazy": BENCH_LAZY,
     "replay-kills": REPLAY_KILLS,
+    "kills": KILLS,
 }
 """By the middle word of a result's ``schema``."""
 

@@ -54,4 +54,5 @@ STUDIES = (
     Study(
         "lazy-unmap", "S3: freed memory that stays mapped, on recorded allocations", of_runs=True
     ),
+    Study("kill-anatomy", "S2: what a kill is made of, on real kills", of_runs=True),
 )

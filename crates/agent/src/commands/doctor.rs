@@ -1,5 +1,6 @@
 //! `pagewise-agent doctor`: what this kernel grants, and what a missing thing costs.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -84,7 +85,21 @@ fn recorder_sources() -> Vec<Finding> {
     };
     let without_it = "no recording where BPF is refused";
     findings.push(finding("record --backend tracefs".to_owned(), text, without_it));
+    findings.push(kills());
     findings
+}
+
+fn kills() -> Finding {
+    let grant = match recorder::kills::probe() {
+        Ok(absent) if absent.is_empty() => Grant::Given("every phase of a kill".to_owned()),
+        Ok(absent) => {
+            let absent: BTreeSet<&str> = absent.iter().map(|one| one.what.as_str()).collect();
+            let absent: Vec<&str> = absent.into_iter().collect();
+            Grant::Given(format!("kills, without {}", absent.join(", ")))
+        }
+        Err(error) => Grant::Refused(error.to_string()),
+    };
+    finding("killtrace".to_owned(), grant, "kills are not taken apart")
 }
 
 fn print(finding: &Finding) -> Result<(), Exit> {

@@ -2,6 +2,7 @@
 
 pub mod completions;
 pub mod doctor;
+pub mod killtrace;
 pub mod launch;
 pub mod lazy;
 pub mod manual;

@@ -269,7 +269,7 @@ impl Drop for Ending {
 }
 
 /// Bytes of the buffer, all processors together: a power of two of at least a page.
-fn parse_size(text: &str) -> Result<u32, String> {
+pub fn parse_size(text: &str) -> Result<u32, String> {
     let Size(bytes) = text.parse()?;
     u32::try_from(bytes)
         .ok()
@@ -277,7 +277,8 @@ fn parse_size(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("{text}: expected a power of two from 4KiB to 1GiB"))
 }
 
-fn parse_time(text: &str) -> Result<Duration, String> {
+/// A time, such as 60s.
+pub fn parse_time(text: &str) -> Result<Duration, String> {
     let expected = || "expected a number with ms, s, m or h, such as 60s".to_owned();
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(digits.ok_or_else(expected)?);

@@ -1,8 +1,9 @@
-//! A trace buffer of our own in tracefs, which leaves the machine's own tracing alone. It goes with
-//! the recorder on every way out: a shell that waits for our end removes it where we cannot.
+//! A trace buffer of our own in tracefs, which leaves the machine's own tracing alone. It is read as text
+//! or as the pages that the kernel keeps. It goes with the recorder on every way out: a shell that waits
+//! for our end removes it where we cannot.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,11 +15,14 @@ use rustix::fs::OFlags;
 /// Where tracefs is mounted.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
+/// Room for a page of the buffer; kernels make them of 4 to 64 KiB.
+const PAGE_BYTES_MAX: usize = 64 << 10;
+
 /// A trace instance.
 #[derive(Debug)]
 pub struct Instance {
     folder: PathBuf,
-    pipe: Option<File>,
+    pipes: Vec<File>,
     guard: Child,
 }
 
@@ -38,7 +42,7 @@ impl Instance {
             let _ = fs::remove_dir(&folder);
             format!("cannot start the shell that removes the trace instance: {error}")
         })?;
-        let mut instance = Instance { folder: folder.clone(), pipe: None, guard };
+        let instance = Instance { folder: folder.clone(), pipes: Vec::new(), guard };
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let kibibytes = (bytes / 1024 / processors).max(4);
         instance.set("trace_clock", "mono").map_err(refused)?;
@@ -46,13 +50,29 @@ impl Instance {
         instance.set("options/overwrite", "0").map_err(refused)?;
         // Without it a line names its thread, which for most is their process.
         let _ = instance.set("options/record-tgid", "1");
-        let mut options = File::options();
-        let pipe = options
-            .read(true)
-            .custom_flags(OFlags::NONBLOCK.bits() as i32)
-            .open(folder.join("trace_pipe"));
-        instance.pipe = Some(pipe.map_err(refused)?);
         Ok(instance)
+    }
+
+    /// Opens the text of all processors, or with `pages` the pages of each of them.
+    ///
+    /// # Errors
+    /// What the operating system refuses, in words.
+    pub fn listen(&mut self, pages: bool) -> Result<(), String> {
+        let files = match pages {
+            false => vec!["trace_pipe".to_owned()],
+            true => names(&self.folder.join("per_cpu"))
+                .iter()
+                .map(|processor| format!("per_cpu/{processor}/trace_pipe_raw"))
+                .collect(),
+        };
+        for file in files {
+            let path = self.folder.join(file);
+            let mut options = File::options();
+            let opened =
+                options.read(true).custom_flags(OFlags::NONBLOCK.bits() as i32).open(&path);
+            self.pipes.push(opened.map_err(|error| format!("{}: {error}", path.display()))?);
+        }
+        Ok(())
     }
 
     /// Switches an event on, of those only what passes `filter`, unless that is empty.
@@ -66,37 +86,104 @@ impl Instance {
         self.set(&format!("events/{event}/enable"), "1")
     }
 
+    /// Whether the kernel has an event.
+    pub fn has(&self, event: &str) -> bool {
+        self.folder.join("events").join(event).is_dir()
+    }
+
     /// Appends what the buffer holds to `text` and takes it out.
     ///
     /// # Errors
     /// What the operating system refuses.
     pub fn read(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
-        let Some(pipe) = &mut self.pipe else { return Ok(()) };
-        match pipe.read_to_end(text) {
+        self.pipes.iter_mut().try_for_each(|pipe| match pipe.read_to_end(text) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             Err(error) => Err(error),
+        })
+    }
+
+    /// Hands the pages of each processor to `take`, in their order, and takes them out.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn pages(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
+        let mut page = vec![0; PAGE_BYTES_MAX];
+        for pipe in &mut self.pipes {
+            loop {
+                match pipe.read(&mut page) {
+                    Ok(0) => break,
+                    Ok(bytes) => take(&page[..bytes]),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a file of the instance says.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn get(&self, file: &str) -> io::Result<String> {
+        fs::read_to_string(self.folder.join(file))
+    }
+
+    /// Sets a file of the instance.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
+        fs::write(self.folder.join(file), value)
+    }
+
+    /// Adds to a file of the instance that holds a list.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn add(&self, file: &str, value: &str) -> io::Result<()> {
+        File::options().append(true).open(self.folder.join(file))?.write_all(value.as_bytes())
+    }
+
+    /// What a file says that all instances share; none where it cannot be read.
+    pub fn shared(&self, file: &str) -> Option<String> {
+        let mut file = File::open(self.folder.parent()?.parent()?.join(file)).ok()?;
+        let mut text = Vec::new();
+        // Some of these files give their text to the first read alone, however small that is.
+        let mut piece = vec![0; PAGE_BYTES_MAX];
+        loop {
+            match file.read(&mut piece).ok()? {
+                0 => return String::from_utf8(text).ok(),
+                bytes => text.extend_from_slice(&piece[..bytes]),
+            }
         }
     }
 
     /// Events that found the buffer full.
     pub fn lost(&self) -> u64 {
-        let folders = fs::read_dir(self.folder.join("per_cpu")).into_iter().flatten();
+        let processors = names(&self.folder.join("per_cpu"));
         let texts =
-            folders.filter_map(|cpu| fs::read_to_string(cpu.ok()?.path().join("stats")).ok());
+            processors.iter().filter_map(|cpu| self.get(&format!("per_cpu/{cpu}/stats")).ok());
         texts.map(|text| lost_of(&text)).sum()
     }
+}
 
-    fn set(&self, file: &str, value: &str) -> io::Result<()> {
-        fs::write(self.folder.join(file), value)
-    }
+/// Names of what lies in a folder, in order.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    let mut names: Vec<String> =
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
+    names.sort();
+    names
 }
 
 impl Drop for Instance {
     fn drop(&mut self) {
         let _ = self.set("tracing_on", "0");
         // An instance whose pipe is open cannot be removed.
-        self.pipe = None;
+        self.pipes.clear();
         drop(self.guard.stdin.take());
         let _ = self.guard.wait();
     }

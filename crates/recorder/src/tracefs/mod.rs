@@ -1,7 +1,7 @@
 //! The recorder without BPF: text events of tracefs. A page that leaves has no owner here, only the
 //! swap slot that the block layer writes, found by where the swap areas lie on their disks.
 
-mod instance;
+pub(crate) mod instance;
 mod lines;
 mod slots;
 
@@ -37,7 +37,9 @@ impl Text {
     /// What the kernel refuses.
     pub fn attach(sources: &[&Source], filter: &Filter, buffer_bytes: u32) -> Result<Text, Error> {
         let root = Root::system();
-        let instance = Instance::make(&root, u64::from(buffer_bytes)).map_err(Error::Tracefs)?;
+        let mut instance =
+            Instance::make(&root, u64::from(buffer_bytes)).map_err(Error::Tracefs)?;
+        instance.listen(false).map_err(Error::Tracefs)?;
         let (slots, unknown) = Slots::now(&root)?;
         let missing = |what: &str, why: String| Missing { what: what.to_owned(), why };
         let why = "text events name neither owner nor address of a page that leaves: swapped \

@@ -1,10 +1,9 @@
 //! Blocks from the bytes of a recording.
 
 use super::moments::Moment;
-use super::{
-    About, BLOCK_BYTES_MAX, BLOCK_HEAD_BYTES, BlockKind, Ending, FileName, Record, Sample, packing,
-};
+use super::{About, BlockKind, Ending, FileName, Record, Sample, packing};
 use crate::Error;
+use crate::framing::{Frame, read_frame};
 use crate::input::Input;
 
 /// One block of a recording.
@@ -34,45 +33,13 @@ pub enum Block {
 /// `Corrupt` with the offset where a whole block is not what the format demands; what the operating
 /// system refuses.
 pub fn read_block(input: &mut Input) -> Result<Option<Block>, Error> {
-    let mut head = [0; BLOCK_HEAD_BYTES];
-    let there = read_into(input, &mut head)?;
-    if there == 0 {
-        return Ok(None);
-    }
-    if there < head.len() {
-        return Ok(Some(Block::CutShort(there as u64)));
-    }
-    let field =
-        |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("the range has 4 bytes"));
-    let (kind, packed_bytes, bytes) = (field(0), field(4) as usize, field(8) as usize);
-    if packed_bytes.max(bytes) > BLOCK_BYTES_MAX {
-        let found = format!("expected a block of at most {BLOCK_BYTES_MAX} bytes");
-        return Err(input.corrupt(&found));
-    }
-    let mut packed = vec![0; packed_bytes];
-    let there = read_into(input, &mut packed)?;
-    if there < packed_bytes {
-        return Ok(Some(Block::CutShort((BLOCK_HEAD_BYTES + there) as u64)));
-    }
-    let contents = zstd::bulk::decompress(&packed, bytes)
-        .map_err(|error| input.corrupt(&format!("a block does not unpack: {error}")))?;
-    parse(kind, &contents).map(Some).map_err(|expected| input.corrupt(&expected))
-}
-
-/// Fills `target` from the input; returns how much was left of it.
-fn read_into(input: &mut Input, target: &mut [u8]) -> Result<usize, Error> {
-    let mut filled = 0;
-    while filled < target.len() {
-        if input.held().is_empty() && input.fill()?.is_empty() {
-            break;
+    match read_frame(input)? {
+        None => Ok(None),
+        Some(Frame::CutShort(bytes)) => Ok(Some(Block::CutShort(bytes))),
+        Some(Frame::Whole(kind, contents)) => {
+            parse(kind, &contents).map(Some).map_err(|expected| input.corrupt(&expected))
         }
-        let held = input.held();
-        let count = held.len().min(target.len() - filled);
-        target[filled..filled + count].copy_from_slice(&held[..count]);
-        input.consume(count);
-        filled += count;
     }
-    Ok(filled)
 }
 
 fn parse(kind: u32, contents: &[u8]) -> Result<Block, String> {

@@ -1,9 +1,6 @@
-//! The file that `pagewise-agent record` writes on the device, in blocks that stand alone: what a
-//! killed recorder, a full disk or a pulled plug leaves can be read up to its last whole block.
-//!
-//! Layout, little endian: the 8 bytes of `MAGIC`, then blocks of u32 kind, u32 length in the file, u32
-//! length unpacked, and a zstd frame with a checksum. The first block is the `About`. docs/recording.md
-//! describes it for other readers.
+//! The file that `pagewise-agent record` writes on the device: the 8 bytes of `MAGIC`, then blocks that
+//! stand alone (crate::framing). The first block is the `About`. docs/recording.md describes it for
+//! other readers.
 
 mod blocks;
 pub mod moments;
@@ -18,12 +15,6 @@ pub use writer::Writer;
 
 /// The first bytes of a recording, its version at the end.
 pub const MAGIC: [u8; 8] = *b"pgwrec\x00\x02";
-
-/// Bytes ahead of the contents of a block.
-const BLOCK_HEAD_BYTES: usize = 12;
-
-/// Longest block that a reader accepts, packed or not: hostile lengths stop here.
-const BLOCK_BYTES_MAX: usize = 64 << 20;
 
 /// What a block holds, by its number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

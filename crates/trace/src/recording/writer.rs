@@ -7,21 +7,16 @@ use serde::Serialize;
 use super::moments::Moment;
 use super::packing::{Packer, RECORDS_MAX};
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample};
-
-/// The fast levels of zstd, below 1, cost the recorded machine less and its disk more.
-const COMPRESSION_LEVEL: i32 = -30;
+use crate::framing::FrameWriter;
 
 /// Writes a recording. Every block goes out in one call, so that what is on disk ends with a whole
 /// block unless the machine itself stops.
 pub struct Writer<W: Write> {
-    output: W,
-    compressor: zstd::bulk::Compressor<'static>,
+    frames: FrameWriter<W>,
+    /// Kept from block to block.
     pending: Packer,
-    /// Kept from block to block, as what is pending.
-    block: Vec<u8>,
     recorded: u64,
     unwritten: u64,
-    bytes: u64,
 }
 
 impl<W: Write> Writer<W> {
@@ -29,20 +24,9 @@ impl<W: Write> Writer<W> {
     ///
     /// # Errors
     /// What the operating system refuses.
-    pub fn new(mut output: W, about: &About) -> io::Result<Writer<W>> {
-        output.write_all(&MAGIC)?;
-        let bytes = MAGIC.len() as u64;
-        let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?;
-        compressor.include_checksum(true)?;
-        let mut writer = Writer {
-            output,
-            compressor,
-            pending: Packer::default(),
-            block: Vec::new(),
-            recorded: 0,
-            unwritten: 0,
-            bytes,
-        };
+    pub fn new(output: W, about: &About) -> io::Result<Writer<W>> {
+        let frames = FrameWriter::new(output, MAGIC)?;
+        let mut writer = Writer { frames, pending: Packer::default(), recorded: 0, unwritten: 0 };
         writer.write_json(BlockKind::About, about)?;
         Ok(writer)
     }
@@ -77,7 +61,7 @@ impl<W: Write> Writer<W> {
             return Ok(());
         }
         let mut pending = std::mem::take(&mut self.pending);
-        let written = self.write_block(BlockKind::Records, pending.bytes());
+        let written = self.frames.write(BlockKind::Records as u32, pending.bytes());
         pending.clear();
         self.pending = pending;
         let counted = if written.is_ok() { &mut self.recorded } else { &mut self.unwritten };
@@ -111,8 +95,7 @@ impl<W: Write> Writer<W> {
         self.flush()?;
         let ending = Ending { recorded: self.recorded, ..ending };
         self.write_json(BlockKind::Ending, &ending)?;
-        self.output.flush()?;
-        Ok(self.output)
+        self.frames.finish()
     }
 
     /// Records handed over so far.
@@ -127,24 +110,10 @@ impl<W: Write> Writer<W> {
 
     /// Bytes of whole blocks written so far; what a failed write left lies behind them.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.frames.bytes()
     }
 
     fn write_json(&mut self, kind: BlockKind, part: &impl Serialize) -> io::Result<()> {
-        let text = serde_json::to_vec(part).map_err(io::Error::other)?;
-        self.write_block(kind, &text)
-    }
-
-    fn write_block(&mut self, kind: BlockKind, contents: &[u8]) -> io::Result<()> {
-        const HEAD: usize = super::BLOCK_HEAD_BYTES;
-        self.block.resize(HEAD + zstd::zstd_safe::compress_bound(contents.len()), 0);
-        let (head, room) = self.block.split_at_mut(HEAD);
-        let packed_bytes = self.compressor.compress_to_buffer(contents, room)?;
-        head[..4].copy_from_slice(&(kind as u32).to_le_bytes());
-        head[4..8].copy_from_slice(&(packed_bytes as u32).to_le_bytes());
-        head[8..].copy_from_slice(&(contents.len() as u32).to_le_bytes());
-        self.output.write_all(&self.block[..HEAD + packed_bytes])?;
-        self.bytes += (HEAD + packed_bytes) as u64;
-        Ok(())
+        self.frames.write_json(kind as u32, part)
     }
 }

@@ -19,7 +19,7 @@ VERDICTS = (
     Column("readings", "readings"),
     Column("why", "why"),
 )
-WITH_PANEL = ("lazy-unmap",)
+WITH_PANEL = ("lazy-unmap", "kill-anatomy")
 """Studies whose figures and tables have a panel of their own."""
 
 

@@ -1,0 +1,216 @@
+//! `pagewise-agent killtrace`: what killing a process costs, phase by phase.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use linux::Root;
+use linux::cgroup::Hierarchy;
+use recorder::kills::{Choice, Options, Scope, Watch};
+use serde_json::json;
+use trace::kills::{About, Kill, Killer, Outcome, SCHEMA, chrome};
+
+use super::record::{parse_size, parse_time};
+use crate::exit::{Exit, INTERRUPTED};
+use crate::interrupt::Interrupt;
+use crate::output::{print, say};
+
+/// Take kills apart: signal, threads, unmapping, page tables, reaper; until Ctrl-C, or until the named
+/// process is gone.
+#[derive(Args)]
+#[command(after_help = "\
+Times are microseconds; n/a is what this kernel does not tell.
+
+Examples:
+  pagewise-agent killtrace --pid 4711
+  pagewise-agent killtrace --all --json -o kills.pgk
+  pagewise-agent killtrace --read kills.pgk --chrome kills.json")]
+pub struct Arguments {
+    #[command(flatten)]
+    whose: Whose,
+    /// How the kernel is heard.
+    #[arg(long, value_enum, default_value = "tracepoints", conflicts_with = "read")]
+    backend: BackendName,
+    /// Until then at the latest, such as 500ms, 60s, 5m.
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_time, conflicts_with = "read")]
+    duration: Option<Duration>,
+    /// Room for events that wait to be read, such as 16MiB: a power of two.
+    #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
+    buffer: u32,
+    /// Also keep what the kernel told, for --read; FILE must not exist.
+    #[arg(short, long, value_name = "FILE", conflicts_with = "read")]
+    output: Option<PathBuf>,
+    /// Also write a trace for ui.perfetto.dev or chrome://tracing; FILE must not exist.
+    #[arg(long, value_name = "FILE")]
+    chrome: Option<PathBuf>,
+    /// Print one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Whose kills are taken apart.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Whose {
+    /// Only this process, until it is gone.
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+    /// Only processes of this memory cgroup and those below it.
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+    /// Every process.
+    #[arg(long)]
+    all: bool,
+    /// Those of a recording that -o left.
+    #[arg(long, value_name = "FILE")]
+    read: Option<PathBuf>,
+}
+
+/// A way to hear the kernel, on the command line.
+#[derive(Clone, Copy, ValueEnum)]
+enum BackendName {
+    /// Tracepoints, which every kernel grants to root.
+    Tracepoints,
+    /// With the functions of the kill path as well; many kernels refuse it.
+    Function,
+}
+
+pub fn run(arguments: &Arguments) -> crate::Outcome {
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
+    let (outcome, failure) = match &arguments.whose.read {
+        Some(path) => {
+            let read = trace::kills::read(path);
+            (read.map_err(|error| Exit::Refused(error.to_string()))?, None)
+        }
+        None => {
+            let root = Root::system();
+            let deadline = arguments.duration.and_then(|time| Instant::now().checked_add(time));
+            let mut waiting = Waiting { interrupt: interrupt.clone(), deadline };
+            recorder::kills::record(&root, &options(&root, arguments)?, &mut waiting)?
+        }
+    };
+    if let Some(path) = &arguments.chrome {
+        let refused =
+            |error| Exit::Refused(format!("{}: cannot be written: {error}", path.display()));
+        let file = std::fs::File::create_new(path).map_err(refused)?;
+        serde_json::to_writer(file, &chrome(&outcome.kills))
+            .map_err(|error| refused(error.into()))?;
+    }
+    match arguments.json {
+        true => print(report(&outcome))?,
+        false => tell(&outcome)?,
+    }
+    match failure {
+        Some(failure) => Err(Exit::Refused(failure)),
+        // Ctrl-C is how a recording of others ends; it is early where a process was named.
+        None if interrupt.came() && arguments.whose.pid.is_some() => {
+            Ok(ExitCode::from(INTERRUPTED))
+        }
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
+    let scope = match (arguments.whose.pid, &arguments.whose.cgroup) {
+        (Some(pid), _) if linux::process::beginning(root, pid).is_none() => {
+            return Err(Exit::Usage(format!("--pid {pid}: there is no such process")));
+        }
+        (Some(pid), _) => Scope::Process(pid),
+        (None, Some(path)) => Scope::Group(Hierarchy::required(root, "memory")?.group(root, path)?),
+        (None, None) => Scope::All,
+    };
+    let backend = match arguments.backend {
+        BackendName::Tracepoints => Choice::Tracepoints,
+        BackendName::Function => Choice::Function,
+    };
+    let output = arguments.output.clone();
+    Ok(Options { backend, scope, output, buffer_bytes: arguments.buffer })
+}
+
+/// What ends it: a signal, or its time.
+struct Waiting {
+    interrupt: Interrupt,
+    deadline: Option<Instant>,
+}
+
+impl Watch for Waiting {
+    fn ready(&mut self, about: &About) {
+        say(format_args!("waiting for kills on Linux {} ({})", about.kernel, about.backend));
+    }
+
+    fn is_over(&mut self) -> bool {
+        self.interrupt.came() || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+fn report(outcome: &Outcome) -> serde_json::Value {
+    json!({
+        "schema": SCHEMA,
+        "kernel": outcome.about.kernel,
+        "backend": outcome.about.backend,
+        "lost": outcome.lost,
+        "absent": outcome.absent,
+        "kills": outcome.kills,
+    })
+}
+
+fn tell(outcome: &Outcome) -> Result<(), Exit> {
+    print(format_args!(
+        "{:>8} {:<15} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<14} killer",
+        "pid",
+        "name",
+        "threads",
+        "rss MiB",
+        "signal",
+        "threads",
+        "unmap",
+        "tables",
+        "reaper",
+        "total",
+        "trigger"
+    ))?;
+    outcome.kills.iter().try_for_each(|kill| print(line(kill)))?;
+    for missing in &outcome.absent {
+        say(format_args!("not told: {}: {}", missing.what, missing.why));
+    }
+    if outcome.lost > 0 {
+        say(format_args!("{} events were lost: give a larger --buffer", outcome.lost));
+    }
+    Ok(())
+}
+
+fn line(kill: &Kill) -> String {
+    let time = |value: Option<f64>| value.map_or("n/a".to_owned(), |value| format!("{value:.0}"));
+    let memory = kill
+        .rss_bytes
+        .map_or("n/a".to_owned(), |bytes| format!("{:.1}", bytes as f64 / (1 << 20) as f64));
+    let threads = kill.threads.map_or("n/a".to_owned(), |count| count.to_string());
+    let trigger = serde_json::to_value(kill.trigger).unwrap_or_default();
+    format!(
+        "{:>8} {:<15} {:>7} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}  {:<14} {}",
+        kill.pid,
+        printable(&kill.comm),
+        threads,
+        memory,
+        time(kill.signal_us),
+        time(kill.threads_us),
+        time(kill.unmap_us),
+        time(kill.pagetables_us),
+        time(kill.reaper_us),
+        time(kill.total_us),
+        trigger.as_str().unwrap_or_default(),
+        kill.killer.as_ref().map_or("n/a".to_owned(), named)
+    )
+}
+
+fn named(killer: &Killer) -> String {
+    let name = killer.comm.as_deref().map_or("?".to_owned(), printable);
+    format!("{name} ({})", killer.pid)
+}
+
+/// A name without what would move a terminal's cursor.
+fn printable(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+}

@@ -1,0 +1,228 @@
+//! Kills from a live kernel, taken apart while they happen and, if wanted, kept in a file. What the
+//! events mean is decided in trace::kills, the same for a live kernel and for a file.
+
+mod tasks;
+mod tracepoints;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use linux::cgroup::MemoryGroup;
+use linux::system::{self, Machine};
+use linux::{Root, process};
+use trace::kills::{About, Analysis, Block, Ending, Outcome, Writer};
+
+use crate::Error;
+use tasks::Tasks;
+use tracepoints::Tracepoints;
+
+/// How often the buffer is emptied.
+const DRAIN_EVERY: Duration = Duration::from_millis(20);
+
+/// How often it is seen to that events which count only while something dies come no longer.
+const DISARM_EVERY: Duration = Duration::from_secs(1);
+
+/// How long the end of a process's memory may come behind the end of the process.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How the kernel is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Tracepoints in a trace instance of our own.
+    Tracepoints,
+    /// The same, with the functions of the kill path by the kernel's names.
+    Function,
+}
+
+impl Choice {
+    fn name(self) -> &'static str {
+        match self {
+            Choice::Tracepoints => "tracepoints",
+            Choice::Function => "function",
+        }
+    }
+}
+
+/// Whose kills count.
+#[derive(Clone, Debug)]
+pub enum Scope {
+    /// Everybody's.
+    All,
+    /// Those of one process, whose end ends the recording.
+    Process(u32),
+    /// Those of the processes of a memory cgroup.
+    Group(MemoryGroup),
+}
+
+/// What to record.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How the kernel is heard.
+    pub backend: Choice,
+    /// Whose kills count.
+    pub scope: Scope,
+    /// Where the recording goes, if it is kept.
+    pub output: Option<PathBuf>,
+    /// Room for events that wait to be read, of all processors together.
+    pub buffer_bytes: u32,
+}
+
+/// Who waits for kills.
+pub trait Watch {
+    /// Called once, when every event is switched on: from now on no kill is missed.
+    fn ready(&mut self, about: &About);
+
+    /// Asked many times a second.
+    fn is_over(&mut self) -> bool;
+}
+
+/// Takes kills apart until `watch` says so, or the named process is gone. The second value is why the
+/// file ends early, where it does.
+///
+/// # Errors
+/// What the kernel refuses before the first event.
+pub fn record(
+    root: &Root,
+    options: &Options,
+    watch: &mut dyn Watch,
+) -> Result<(Outcome, Option<String>), Error> {
+    let mut tasks = Tasks::new(root, &options.scope)?;
+    let mut backend = Tracepoints::attach(root, options.backend, options.buffer_bytes)?;
+    let about = about(root, options, &backend)?;
+    let file = options.output.as_ref().map(|path| {
+        let file = File::options().append(true).create_new(true).open(path);
+        file.map_err(|error| Error::Create(path.clone(), error))
+    });
+    let mut session = Session::begin(about.clone(), file.transpose()?)?;
+    session.feed(Block::Tasks(tasks.present(root)))?;
+    let named = Named::new(root, &options.scope);
+    watch.ready(&about);
+    let ended = run(root, named, &mut tasks, &mut backend, &mut session, watch);
+    let ending = Ending { time_ns: system::monotonic_ns(), lost: backend.lost() };
+    session.feed(Block::Ending(ending))?;
+    let failure = session.failure.or(ended.err().map(|error| error.to_string()));
+    Ok((session.analysis.finish(), failure))
+}
+
+fn about(root: &Root, options: &Options, backend: &Tracepoints) -> Result<About, Error> {
+    let machine = Machine::this(root)?;
+    let forms = backend.forms();
+    Ok(About {
+        pagewise: env!("CARGO_PKG_VERSION").to_owned(),
+        kernel: machine.kernel,
+        machine: machine.architecture,
+        backend: options.backend.name().to_owned(),
+        process: match options.scope {
+            Scope::Process(process) => Some(process),
+            _ => None,
+        },
+        cgroup: match &options.scope {
+            Scope::Group(group) => Some(group.folder.display().to_string()),
+            _ => None,
+        },
+        ..forms
+    })
+}
+
+/// Takes blocks apart, and keeps them in the file as long as that can be written.
+struct Session {
+    analysis: Analysis,
+    writer: Option<Writer<File>>,
+    failure: Option<String>,
+}
+
+impl Session {
+    fn begin(about: About, file: Option<File>) -> Result<Session, Error> {
+        let analysis = Analysis::new(about.clone()).map_err(Error::Tracefs)?;
+        let writer = file.map(Writer::new).transpose().map_err(Error::Write)?;
+        let mut session = Session { analysis, writer, failure: None };
+        session.keep(&Block::About(Box::new(about)));
+        Ok(session)
+    }
+
+    fn feed(&mut self, block: Block) -> Result<(), Error> {
+        self.keep(&block);
+        self.analysis.take(&block).map_err(Error::Tracefs)
+    }
+
+    fn keep(&mut self, block: &Block) {
+        if let Some(writer) = &mut self.writer
+            && let Err(error) = writer.write(block)
+        {
+            self.failure = Some(Error::Write(error).to_string());
+            self.writer = None;
+        }
+    }
+}
+
+/// Moves events from the kernel into the session until it is over.
+fn run(
+    root: &Root,
+    mut named: Named,
+    tasks: &mut Tasks,
+    backend: &mut Tracepoints,
+    session: &mut Session,
+    watch: &mut dyn Watch,
+) -> Result<(), Error> {
+    let mut heard_until_ns = 0;
+    let mut disarm_at = Instant::now() + DISARM_EVERY;
+    loop {
+        // Asked first: what happened until then is in the buffer.
+        let is_over = watch.is_over() || named.is_over(root, &session.analysis);
+        let now_ns = system::monotonic_ns();
+        backend.drain(|page| session.feed(Block::Page(page.to_vec())))?;
+        let found = tasks.look(root, &session.analysis.strangers(), |thread| backend.name(thread));
+        if !found.is_empty() {
+            session.feed(Block::Tasks(found))?;
+        }
+        // What was begun ahead of the last time that all was read is complete by now.
+        session.feed(Block::Until(heard_until_ns))?;
+        heard_until_ns = now_ns;
+        if is_over {
+            return Ok(());
+        }
+        if Instant::now() >= disarm_at {
+            if session.analysis.is_quiet() {
+                backend.disarm();
+            }
+            disarm_at = Instant::now() + DISARM_EVERY;
+        }
+        std::thread::sleep(DRAIN_EVERY);
+    }
+}
+
+/// The process that was named, and since when it is gone.
+struct Named {
+    process: Option<(u32, Option<u64>)>,
+    gone: Option<Instant>,
+}
+
+impl Named {
+    fn new(root: &Root, scope: &Scope) -> Named {
+        let process = match scope {
+            Scope::Process(process) => Some((*process, process::beginning(root, *process))),
+            _ => None,
+        };
+        Named { process, gone: None }
+    }
+
+    /// Whether it is gone, and the end of its memory was seen or will not be.
+    fn is_over(&mut self, root: &Root, analysis: &Analysis) -> bool {
+        let Some((process, beginning)) = self.process else { return false };
+        if self.gone.is_none() && process::beginning(root, process) != beginning {
+            self.gone = Some(Instant::now());
+        }
+        let is_seen = analysis.kills().iter().any(|kill| kill.total_us.is_some());
+        self.gone.is_some_and(|gone| is_seen || gone.elapsed() >= GRACE)
+    }
+}
+
+/// Whether kills can be taken apart here: makes an instance for a moment. What would be absent, and why.
+///
+/// # Errors
+/// Why not at all.
+pub fn probe() -> Result<Vec<trace::recording::Missing>, Error> {
+    let backend = Tracepoints::attach(&Root::system(), Choice::Tracepoints, 1 << 16)?;
+    Ok(backend.forms().absent)
+}

@@ -1,0 +1,145 @@
+//! Blocks of a recording to kills, live or saved: pages of every processor to events in the order of
+//! their times.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::anatomy::{Anatomy, Scope};
+use super::decode::Decoder;
+use super::event::{Event, What};
+use super::file::{About, Block};
+use super::kill::Kill;
+use super::pages::PageForm;
+use crate::recording::Missing;
+
+/// Events that wait for older ones of other processors: 100 MB of them.
+const WAITING_MAX: usize = 1 << 21;
+
+/// Functions of the kernel that may be named.
+const FUNCTIONS_MAX: usize = 1 << 12;
+
+/// Kills, and how sure they are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Outcome {
+    /// What the recording says of itself.
+    #[serde(skip)]
+    pub about: About,
+    /// In the order of their ends; those whose end was not seen come last.
+    pub kills: Vec<Kill>,
+    /// Events that the recorder lost, and kills that found no room here.
+    pub lost: u64,
+    /// What cannot be told, and why.
+    pub absent: Vec<Missing>,
+}
+
+/// What turns blocks into kills.
+pub struct Analysis {
+    about: About,
+    decoder: Decoder,
+    /// Absent where events come typed.
+    pages: Option<PageForm>,
+    waiting: Vec<Event>,
+    anatomy: Anatomy,
+    lost: u64,
+}
+
+impl Analysis {
+    /// Begins with what the recording says of itself.
+    ///
+    /// # Errors
+    /// What was expected of it.
+    pub fn new(about: About) -> Result<Analysis, String> {
+        let decoder = Decoder::new(about.formats.iter().map(String::as_str))?;
+        let pages = PageForm::parse(&about.page_format);
+        if pages.is_none() && !about.formats.is_empty() {
+            return Err("expected the format of pages of events".to_owned());
+        }
+        let scope = match (about.process, &about.cgroup) {
+            (Some(process), _) => Scope::Process(process),
+            (None, Some(_)) => Scope::Members(BTreeSet::new()),
+            (None, None) => Scope::All,
+        };
+        let tells_calls = pages.is_none() || decoder.tells("sys_enter_kill");
+        let begins = |(address, name): &(String, String)| {
+            Some((u64::from_str_radix(address, 16).ok()?, name.clone()))
+        };
+        let functions = about.functions.iter().take(FUNCTIONS_MAX).filter_map(begins).collect();
+        let anatomy = Anatomy::new(scope, tells_calls, functions);
+        Ok(Analysis { about, decoder, pages, waiting: Vec::new(), anatomy, lost: 0 })
+    }
+
+    /// Takes the next block.
+    ///
+    /// # Errors
+    /// What was expected of it.
+    pub fn take(&mut self, block: &Block) -> Result<(), String> {
+        match block {
+            Block::About(_) => return Err("expected to be told but once what this is".to_owned()),
+            Block::Tasks(tasks) => {
+                for task in tasks {
+                    self.anatomy.senders.know(task.thread, task.process, task.name.as_deref());
+                    if let Scope::Members(members) = &mut self.anatomy.scope
+                        && task.is_member
+                    {
+                        members.insert(task.process);
+                    }
+                }
+            }
+            Block::Page(page) => {
+                let form = self.pages.as_ref().ok_or("expected no page without its format")?;
+                let (decoder, waiting) = (&self.decoder, &mut self.waiting);
+                form.events(page, |time_ns, bytes| waiting.extend(decoder.event(time_ns, bytes)))?;
+            }
+            Block::Events(events) => self.waiting.extend(events),
+            Block::Until(time_ns) => self.advance(*time_ns),
+            Block::Ending(ending) => self.lost = self.lost.saturating_add(ending.lost),
+            Block::Unknown(_) => {}
+        }
+        match self.waiting.len() > WAITING_MAX {
+            true => Err(format!("expected at most {WAITING_MAX} events to wait for their turn")),
+            false => Ok(()),
+        }
+    }
+
+    /// Threads among those that wait whose name or process would help: who sends, and who dies.
+    pub fn strangers(&self) -> Vec<u32> {
+        let threads = self.waiting.iter().filter_map(|event| match event.what {
+            What::SignalGenerated { .. } | What::ReclaimBegins { .. } | What::KswapdWakes => {
+                Some(event.thread)
+            }
+            _ => None,
+        });
+        let unknown: BTreeSet<u32> =
+            threads.filter(|&thread| self.anatomy.senders.name(thread).is_none()).collect();
+        unknown.into_iter().collect()
+    }
+
+    /// Kills so far, in the order of their ends.
+    pub fn kills(&self) -> &[Kill] {
+        self.anatomy.kills()
+    }
+
+    /// Whether nothing dies, as far as is known.
+    pub fn is_quiet(&self) -> bool {
+        let is_signal = |event: &Event| matches!(event.what, What::SignalGenerated { .. });
+        !self.anatomy.is_dying() && !self.waiting.iter().any(is_signal)
+    }
+
+    /// The kills, when all blocks were taken.
+    pub fn finish(mut self) -> Outcome {
+        self.advance(u64::MAX);
+        let (kills, dropped) = self.anatomy.finish();
+        let absent = self.about.absent.clone();
+        Outcome { about: self.about, kills, lost: self.lost.saturating_add(dropped), absent }
+    }
+
+    /// Hands events on up to a time. Those of one instant keep the order in which they came.
+    fn advance(&mut self, until_ns: u64) {
+        self.waiting.sort_by_key(|event| event.time_ns);
+        let ready = self.waiting.partition_point(|event| event.time_ns <= until_ns);
+        for event in self.waiting.drain(..ready) {
+            self.anatomy.take(&event);
+        }
+    }
+}

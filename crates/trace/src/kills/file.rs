@@ -1,0 +1,214 @@
+//! A saved recording of kills: what the kernel told, as it told it, so that it can be taken apart again.
+//!
+//! Layout: the 8 bytes of `MAGIC`, then blocks that stand alone (crate::framing). The first is the `About`.
+//! docs/killtrace.md describes it for other readers.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::analysis::{Analysis, Outcome};
+use super::event::Event;
+use super::typed;
+use crate::framing::{Frame, FrameWriter, read_frame};
+use crate::input::Input;
+use crate::recording::Missing;
+use crate::{Error, ErrorKind};
+
+/// The first bytes of a recording of kills, its version at the end.
+pub const MAGIC: [u8; 8] = *b"pgwkil\x00\x01";
+
+/// What a block holds, by its number in the file.
+#[repr(u32)]
+enum BlockKind {
+    About = 1,
+    Tasks = 2,
+    Page = 3,
+    Events = 4,
+    Until = 5,
+    Ending = 6,
+}
+
+/// What is known when a recording begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct About {
+    /// Version of pagewise that recorded.
+    pub pagewise: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub machine: String,
+    /// How the kernel was heard: `tracepoints`, `btf` or `function`.
+    pub backend: String,
+    /// What cannot be told here, and why.
+    pub absent: Vec<Missing>,
+    /// Format files of the events, without how to print them.
+    pub formats: Vec<String>,
+    /// The format file of the pages.
+    pub page_format: String,
+    /// The process whose kill alone counts.
+    pub process: Option<u32>,
+    /// The memory cgroup whose processes alone count.
+    pub cgroup: Option<String>,
+    /// Functions of the kernel that are recorded: where each begins, in hexadecimal, and its name.
+    pub functions: Vec<(String, String)>,
+}
+
+/// A thread, and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its number.
+    pub thread: u32,
+    /// The process that it belongs to.
+    pub process: u32,
+    /// What it is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Whether its process is one of those that count, where only some do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_member: bool,
+}
+
+/// What is known when a recording ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ending {
+    /// CLOCK_MONOTONIC.
+    pub time_ns: u64,
+    /// Events that found the buffer full.
+    pub lost: u64,
+}
+
+/// One piece of a recording, live or saved.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Block {
+    /// What is known at the start; always the first.
+    About(Box<About>),
+    /// Threads.
+    Tasks(Vec<Task>),
+    /// A page of events of one processor.
+    Page(Vec<u8>),
+    /// Events of the backend `btf`.
+    Events(Vec<Event>),
+    /// Events up to this time have come.
+    Until(u64),
+    /// What is known at the end; the last, where the recorder came to it.
+    Ending(Ending),
+    /// A kind of block that this version does not know.
+    Unknown(u32),
+}
+
+/// Writes a recording.
+pub struct Writer<W: Write> {
+    frames: FrameWriter<W>,
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a recording.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn new(output: W) -> io::Result<Writer<W>> {
+        Ok(Writer { frames: FrameWriter::new(output, MAGIC)? })
+    }
+
+    /// Appends a block.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn write(&mut self, block: &Block) -> io::Result<()> {
+        match block {
+            Block::About(about) => self.frames.write_json(BlockKind::About as u32, about),
+            Block::Tasks(tasks) => self.frames.write_json(BlockKind::Tasks as u32, tasks),
+            Block::Page(page) => self.frames.write(BlockKind::Page as u32, page),
+            Block::Events(events) => {
+                self.frames.write(BlockKind::Events as u32, &typed::pack(events))
+            }
+            Block::Until(time_ns) => {
+                self.frames.write(BlockKind::Until as u32, &time_ns.to_le_bytes())
+            }
+            Block::Ending(ending) => self.frames.write_json(BlockKind::Ending as u32, ending),
+            Block::Unknown(_) => Ok(()),
+        }
+    }
+
+    /// Hands back where the recording went, all of it written.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn finish(self) -> io::Result<W> {
+        self.frames.finish()
+    }
+}
+
+/// Takes a saved recording apart.
+///
+/// # Errors
+/// A file that is none, or damaged, with the offset; what the operating system refuses.
+pub fn read(path: &Path) -> Result<Outcome, Error> {
+    read_input(&mut Input::open(path, false)?, path)
+}
+
+/// The same from bytes.
+pub(super) fn read_input(input: &mut Input, path: &Path) -> Result<Outcome, Error> {
+    let mut magic = [0; 8];
+    for byte in &mut magic {
+        if input.held().is_empty() && input.fill()?.is_empty() {
+            break;
+        }
+        *byte = input.held()[0];
+        input.consume(1);
+    }
+    if magic != MAGIC {
+        let message = "is no recording of kills; make one: pagewise-agent killtrace --all -o FILE";
+        return Err(Error::new(ErrorKind::UnknownFormat, path, message));
+    }
+    let mut analysis = None;
+    loop {
+        let block = match read_frame(input)? {
+            None => break,
+            Some(Frame::CutShort(_)) => break,
+            Some(Frame::Whole(kind, contents)) => {
+                parse(kind, contents).map_err(|expected| input.corrupt(&expected))?
+            }
+        };
+        match (&mut analysis, block) {
+            (None, Block::About(about)) => {
+                let begun = Analysis::new(*about).map_err(|expected| input.corrupt(&expected))?;
+                analysis = Some(begun);
+            }
+            (None, _) => return Err(input.corrupt("expected what the recording is about")),
+            (Some(analysis), block) => {
+                analysis.take(&block).map_err(|expected| input.corrupt(&expected))?;
+            }
+        }
+    }
+    let analysis = analysis.ok_or_else(|| input.corrupt("expected what the recording is about"))?;
+    Ok(analysis.finish())
+}
+
+fn parse(kind: u32, contents: Vec<u8>) -> Result<Block, String> {
+    let text = |error: serde_json::Error| format!("expected the JSON of a block: {error}");
+    Ok(match kind {
+        kind if kind == BlockKind::About as u32 => {
+            Block::About(serde_json::from_slice(&contents).map_err(text)?)
+        }
+        kind if kind == BlockKind::Tasks as u32 => {
+            Block::Tasks(serde_json::from_slice(&contents).map_err(text)?)
+        }
+        kind if kind == BlockKind::Page as u32 => Block::Page(contents),
+        kind if kind == BlockKind::Events as u32 => {
+            Block::Events(typed::unpack(&contents).ok_or("expected whole events in a block")?)
+        }
+        kind if kind == BlockKind::Until as u32 => {
+            let bytes = contents.as_slice().try_into();
+            Block::Until(u64::from_le_bytes(bytes.map_err(|_| "expected a time of 8 bytes")?))
+        }
+        kind if kind == BlockKind::Ending as u32 => {
+            Block::Ending(serde_json::from_slice(&contents).map_err(text)?)
+        }
+        unknown => Block::Unknown(unknown),
+    })
+}

@@ -1,0 +1,35 @@
+//! What killing a process costs, phase by phase, from the kernel's own events: binary trace pages or
+//! typed records to events, events to one row per kill. Reads a saved recording and a live kernel the
+//! same way, block by block. It must not know how events are got.
+//!
+//! Source of the phases: spec sheet S2 and the kernel's own order of calls (kernel/signal.c, kernel/exit.c,
+//! mm/mmap.c, Linux 5.15 to 6.18). A phase whose events a kernel lacks is absent, never estimated.
+
+mod analysis;
+mod anatomy;
+mod chrome;
+mod curve;
+mod decode;
+mod event;
+mod file;
+mod format;
+mod kill;
+mod pages;
+mod senders;
+mod typed;
+mod victim;
+
+pub use analysis::{Analysis, Outcome};
+pub use chrome::chrome;
+pub use decode::{CATALOG, Row};
+pub use event::{Event, What};
+pub use file::{About, Block, Ending, MAGIC, Task, Writer, read};
+pub use format::without_print;
+pub use kill::{Kill, Killer, Step, Trigger};
+pub use typed::{EVENT_BYTES, event as typed_event};
+
+/// The name and version of what `killtrace --json` prints.
+pub const SCHEMA: &str = "pagewise.kills/1";
+
+#[cfg(test)]
+mod tests;

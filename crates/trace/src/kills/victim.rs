@@ -1,0 +1,211 @@
+//! A process that is dying: what was seen of it so far, and the row that it becomes.
+
+use std::collections::BTreeMap;
+
+use super::curve::Curve;
+use super::kill::{Kill, Killer, Step, Trigger, microseconds};
+use super::senders::Call;
+
+/// Threads of a process that are remembered.
+const THREADS_MAX: usize = 1 << 16;
+
+/// Functions of the kernel that are remembered of one kill.
+const FUNCTIONS_MAX: usize = 1 << 12;
+
+/// A process that is dying.
+#[derive(Clone, Debug)]
+pub struct Victim {
+    pub pid: u32,
+    pub comm: String,
+    /// The thread that sent the signal.
+    pub sender: u32,
+    pub killer: Killer,
+    pub trigger: Trigger,
+    pub reclaiming: Vec<Killer>,
+    /// When the signal was pending everywhere, and how it came to that.
+    pub generated_ns: u64,
+    pub call: Call,
+    /// The kernel's address of its memory.
+    pub memory: Option<u64>,
+    /// As the kernel's killer told it.
+    pub rss_bytes: Option<u64>,
+    pub curve: Curve,
+    pub reaper: Option<Reaper>,
+    threads: BTreeMap<u32, Thread>,
+    functions: Vec<(u64, u32, String)>,
+}
+
+/// A reaper's work on a victim.
+#[derive(Clone, Debug)]
+pub struct Reaper {
+    pub name: &'static str,
+    pub thread: u32,
+    pub since_ns: u64,
+    pub until_ns: Option<u64>,
+}
+
+/// What a thread did since it was told to die.
+#[derive(Clone, Copy, Debug, Default)]
+struct Thread {
+    delivered_ns: Option<u64>,
+    ended_ns: Option<u64>,
+    /// The last time it took the memory's lock to look, and the first time since then that it wanted it
+    /// to change mappings.
+    looks_ns: Option<u64>,
+    changes_ns: Option<u64>,
+}
+
+impl Victim {
+    /// A process to which `sender` has just sent SIGKILL.
+    pub fn new(pid: u32, comm: String, sender: u32, generated_ns: u64, call: Call) -> Victim {
+        Victim {
+            pid,
+            comm,
+            sender,
+            killer: Killer { pid: sender, comm: None },
+            trigger: Trigger::Kernel,
+            reclaiming: Vec::new(),
+            generated_ns,
+            call,
+            memory: None,
+            rss_bytes: None,
+            curve: Curve::default(),
+            reaper: None,
+            threads: BTreeMap::new(),
+            functions: Vec::new(),
+        }
+    }
+
+    /// The thread, one of its own, handles the signal.
+    pub fn deliver(&mut self, thread: u32, time_ns: u64) {
+        if let Some(thread) = self.thread(thread) {
+            thread.delivered_ns.get_or_insert(time_ns);
+        }
+    }
+
+    /// The thread, one of its own, has ended.
+    pub fn end(&mut self, thread: u32, time_ns: u64) {
+        if let Some(thread) = self.threads.get_mut(&thread) {
+            thread.ended_ns.get_or_insert(time_ns);
+        }
+    }
+
+    /// A thread, whoever's, took the memory's lock to look at it.
+    pub fn look(&mut self, thread: u32, time_ns: u64) {
+        if let Some(thread) = self.thread(thread) {
+            (thread.looks_ns, thread.changes_ns) = (Some(time_ns), None);
+        }
+    }
+
+    /// A thread, whoever's, wants the memory's lock to change it.
+    pub fn change(&mut self, thread: u32, time_ns: u64) {
+        if let Some(thread) = self.thread(thread) {
+            thread.changes_ns.get_or_insert(time_ns);
+        }
+    }
+
+    /// A thread runs a function of the kernel.
+    pub fn run(&mut self, thread: u32, time_ns: u64, function: String) {
+        if self.functions.len() < FUNCTIONS_MAX {
+            self.functions.push((time_ns, thread, function));
+        }
+    }
+
+    /// Whether a thread has anything to do with it.
+    pub fn concerns(&self, thread: u32) -> bool {
+        thread == self.sender || self.threads.contains_key(&thread)
+    }
+
+    fn thread(&mut self, thread: u32) -> Option<&mut Thread> {
+        let has_room = self.threads.len() < THREADS_MAX || self.threads.contains_key(&thread);
+        has_room.then(|| self.threads.entry(thread).or_default())
+    }
+
+    /// The row of a kill. `last` is when the memory was gone and which thread gave it back; none where
+    /// that was not seen.
+    pub fn kill(self, last: Option<(u64, u32)>) -> Kill {
+        let start_ns = self.call.since_ns.unwrap_or(self.generated_ns);
+        let own =
+            last.and_then(|(gone_ns, thread)| Some((gone_ns, thread, self.threads.get(&thread)?)));
+        let phase =
+            |from: Option<u64>, to: Option<u64>| Some(microseconds(to?.checked_sub(from?)?));
+        let (gone_ns, looks_ns, changes_ns) = match own {
+            Some((gone_ns, _, thread)) => (Some(gone_ns), thread.looks_ns, thread.changes_ns),
+            None => (last.map(|(gone_ns, _)| gone_ns), None, None),
+        };
+        let delivered =
+            self.threads.values().filter(|thread| thread.delivered_ns.is_some()).count();
+        let since = |time_ns: u64| microseconds(time_ns.saturating_sub(start_ns));
+        let curve = self.curve.points();
+        Kill {
+            pid: self.pid,
+            comm: self.comm.clone(),
+            threads: u32::try_from(delivered).ok().filter(|&count| count > 0),
+            rss_bytes: self.rss_bytes.or_else(|| self.curve.first_bytes()),
+            signal_us: phase(self.call.since_ns, Some(self.generated_ns)),
+            threads_us: phase(Some(self.generated_ns), looks_ns),
+            reclaim_us: phase(looks_ns, gone_ns),
+            unmap_us: phase(looks_ns, changes_ns),
+            pagetables_us: phase(changes_ns, gone_ns),
+            total_us: phase(Some(start_ns), gone_ns),
+            reaper_us: self
+                .reaper
+                .as_ref()
+                .and_then(|reaper| phase(Some(reaper.since_ns), reaper.until_ns)),
+            trigger: self.trigger,
+            killer: Some(self.killer.clone()),
+            reclaiming: self.reclaiming.clone(),
+            start_ns,
+            rss_curve: curve.into_iter().map(|(time_ns, bytes)| (since(time_ns), bytes)).collect(),
+            steps: self.steps(start_ns, own.map(|(gone_ns, thread, _)| (gone_ns, thread))),
+        }
+    }
+
+    /// What happened, in order.
+    fn steps(&self, start_ns: u64, last: Option<(u64, u32)>) -> Vec<Step> {
+        let mut steps = Steps { start_ns, steps: Vec::new() };
+        steps.add("signal delivery", self.sender, start_ns, Some(self.generated_ns));
+        for &(time_ns, thread) in &self.call.woken {
+            steps.add(&format!("wakes {thread}"), self.sender, time_ns, Some(time_ns));
+        }
+        for (&number, thread) in &self.threads {
+            let Some(delivered_ns) = thread.delivered_ns else { continue };
+            let leaves_ns = thread.looks_ns.or(thread.ended_ns);
+            steps.add("handles the signal", number, delivered_ns, leaves_ns);
+        }
+        if let Some((gone_ns, number)) = last
+            && let Some(thread) = self.threads.get(&number)
+            && let Some(looks_ns) = thread.looks_ns
+        {
+            steps.add("unmaps", number, looks_ns, Some(thread.changes_ns.unwrap_or(gone_ns)));
+            if let Some(changes_ns) = thread.changes_ns {
+                steps.add("frees page tables", number, changes_ns, Some(gone_ns));
+            }
+        }
+        if let Some(reaper) = &self.reaper {
+            steps.add(reaper.name, reaper.thread, reaper.since_ns, reaper.until_ns);
+        }
+        for (time_ns, thread, function) in &self.functions {
+            steps.add(function, *thread, *time_ns, Some(*time_ns));
+        }
+        steps.steps.sort_by(|a, b| a.start_us.total_cmp(&b.start_us));
+        steps.steps
+    }
+}
+
+struct Steps {
+    start_ns: u64,
+    steps: Vec<Step>,
+}
+
+impl Steps {
+    /// From `from_ns` on; an instant where its end is not known.
+    fn add(&mut self, name: &str, thread: u32, from_ns: u64, to_ns: Option<u64>) {
+        self.steps.push(Step {
+            name: name.to_owned(),
+            thread,
+            start_us: microseconds(from_ns.saturating_sub(self.start_ns)),
+            duration_us: microseconds(to_ns.unwrap_or(from_ns).saturating_sub(from_ns)),
+        });
+    }
+}

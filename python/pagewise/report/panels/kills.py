@@ -1,0 +1,183 @@
+"""Phases of kills: of a study's victims, and of each kill that `killtrace --json` told of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import Literal, TypeAlias
+
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
+from pagewise.report.panels.lazy_unmap import series
+from pagewise.report.panels.papers import measured
+from pagewise.units import MIB, format_seconds, format_share
+
+STUDY = "kill-anatomy"
+MICROSECONDS = 1e-6
+PHASES = {
+    "signal_us": "signal delivery",
+    "threads_us": "signal handling",
+    "unmap_us": "unmapping",
+    "pagetables_us": "page tables",
+}
+COLUMNS = (
+    Column("kill", "kill"),
+    Column("threads", "threads", "count"),
+    Column("rss_bytes", "resident", "bytes"),
+    *(Column(name, label, "seconds") for name, label in PHASES.items()),
+    Column("reaper_us", "reaper", "seconds"),
+    Column("total_us", "total", "seconds"),
+    Column("trigger", "trigger"),
+    Column("killer", "killer"),
+)
+KILLS_SHOWN = 40
+"""Bars and lines of one chart; the table has every kill."""
+
+
+def panel(inputs: Inputs) -> Panel | None:
+    """Both, where there are both; None where there is neither."""
+    studies = [study for study in inputs.studies if study["study"] == STUDY]
+    kills = list(named(inputs.kills))
+    if not studies and not kills:
+        return None
+    charts = [chart for study in studies for chart in study_charts(study)]
+    tables = [measured(study, table) for study in studies for table in study["tables"]]
+    if kills:
+        charts += kill_charts(kills[:KILLS_SHOWN])
+        rows = [row(name, kill) for name, kill in kills]
+        tables.append(Table("kills", "Every kill", COLUMNS, rows, is_open=len(rows) <= KILLS_SHOWN))
+    return Panel("kills", "What a kill is made of", finding(studies, kills), charts, tables)
+
+
+def named(results: Sequence[Result]) -> Iterator[tuple[str, Result]]:
+    """Every kill by a name of its own: two may be of the same process number."""
+    seen: dict[str, int] = {}
+    for result in results:
+        for kill in result["kills"]:
+            name = f"{kill['comm']} ({kill['pid']})"
+            seen[name] = seen.get(name, 0) + 1
+            yield (name if seen[name] == 1 else f"{name}, {seen[name]}"), kill
+
+
+def study_charts(study: Result) -> list[Chart]:
+    """The study's figures, their times in seconds."""
+    figures = {str(one["name"]).removeprefix(f"{STUDY}-"): one for one in study["figures"]}
+    return [
+        Chart(
+            f"{STUDY}-{name}",
+            str(figures[name]["title"]),
+            x,
+            y,
+            [View("", scaled(figures[name], x_factor, y_factor))],
+            kind,
+            is_stacked=kind == "bar",
+        )
+        for name, kind, x, x_factor, y, y_factor in SHOWN
+        if name in figures
+    ]
+
+
+Kind: TypeAlias = Literal["line", "scatter", "bar"]
+SHOWN: tuple[tuple[str, Kind, Axis, float | None, Axis, float], ...] = (
+    ("phases", "bar", Axis("victim", "text", "category"), None, Axis("time", "seconds"), 1e-6),
+    ("memory", "scatter", Axis("resident", "bytes"), MIB, Axis("time", "seconds"), 1e-3),
+    ("threads", "line", Axis("threads"), 1, Axis("time", "seconds"), 1e-6),
+    ("together", "line", Axis("others dying at once"), 1, Axis("time", "seconds"), 1e-6),
+    ("curve", "line", Axis("since the call", "seconds"), 1e-3, Axis("resident", "bytes"), MIB),
+)
+"""Figures of the study: kind, axes, and the factors to their units; None for names."""
+
+
+def scaled(figure: Result, x_factor: float | None, y_factor: float) -> list[Series]:
+    """A figure's series in the units of its axes; the paper's are something to compare with."""
+    return [
+        Series(
+            one.name,
+            [
+                (
+                    x if x_factor is None else float(x) * x_factor,
+                    None if y is None else y * y_factor,
+                )
+                for x, y in one.points
+            ],
+        )
+        for one in series(figure)
+    ]
+
+
+def kill_charts(kills: Sequence[tuple[str, Result]]) -> list[Chart]:
+    """Phases and falling memory of each kill."""
+    phases = [
+        Series(label, [(name, seconds(kill[phase])) for name, kill in kills])
+        for phase, label in PHASES.items()
+    ]
+    falls = [
+        Series(name, [(time * MICROSECONDS, size) for time, size in kill["rss_curve"]])
+        for name, kill in kills
+        if kill["rss_curve"]
+    ]
+    return [
+        Chart(
+            "kills-phases",
+            "Phases of each kill",
+            Axis("kill", "text", "category"),
+            Axis("time", "seconds", low=0),
+            [View("", phases)],
+            "bar",
+            is_stacked=True,
+        ),
+        *(
+            [
+                Chart(
+                    "kills-memory",
+                    "Resident memory since the call to kill",
+                    Axis("time", "seconds", low=0),
+                    Axis("resident", "bytes", low=0),
+                    [View("", falls)],
+                )
+            ]
+            if falls
+            else []
+        ),
+    ]
+
+
+def seconds(value: float | None) -> float | None:
+    """Microseconds in seconds, if they were told."""
+    return None if value is None else value * MICROSECONDS
+
+
+def row(name: str, kill: Result) -> list[str | float | None]:
+    """One kill in the columns of the table."""
+    killer = kill["killer"]
+    return [
+        name,
+        kill["threads"],
+        kill["rss_bytes"],
+        *(seconds(kill[phase]) for phase in PHASES),
+        seconds(kill["reaper_us"]),
+        seconds(kill["total_us"]),
+        kill["trigger"],
+        "" if killer is None else f"{killer['comm'] or '?'} ({killer['pid']})",
+    ]
+
+
+def finding(studies: Sequence[Result], kills: Sequence[tuple[str, Result]]) -> str:
+    """How long kills take, and how much of it is the memory's return."""
+    said = []
+    for study in studies:
+        table = next(one for one in study["tables"] if one["name"] == f"{STUDY}-paper")
+        victim, share = (table["columns"].index(name) for name in ("victim", "reclaim share"))
+        shares = [
+            f"{format_share(row[share])} ({row[victim]})"
+            for row in table["rows"]
+            if row[share] is not None and not str(row[victim]).startswith("paper")
+        ]
+        if shares:
+            said.append(f"Of a kill, giving back the memory takes {', '.join(shares)}.")
+    told = [kill for _, kill in kills if kill["total_us"] and kill["reclaim_us"]]
+    if told:
+        typical = format_seconds(median(kill["total_us"] for kill in told) * MICROSECONDS)
+        share = format_share(median(kill["reclaim_us"] / kill["total_us"] for kill in told))
+        said.append(f"{len(kills)} kills, {typical} each (median), {share} of it for the memory.")
+    return " ".join(said) or "No kill was told from beginning to end."

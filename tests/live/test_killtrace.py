@@ -1,0 +1,215 @@
+"""Kills of this machine taken apart: phases that add up, the memory that fell, and nothing left.
+
+Needs root, tracefs, which it mounts for itself alone, and a C compiler.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent import AGENT, refusal
+
+ROOT = Path(__file__).parents[2]
+MIB = 1 << 20
+DEADLINE_S = 120
+WITH_TRACEFS = """
+test -d /sys/kernel/tracing/events || mount -t tracefs nodev /sys/kernel/tracing || exit 99
+exec "$@"
+"""
+
+
+def in_namespace(*command: object) -> list[str]:
+    """A command with tracefs, in a mount namespace of its own: a machine without stays without."""
+    return ["unshare", "-m", "sh", "-c", WITH_TRACEFS, "sh", *map(str, command)]
+
+
+def why_not() -> str | None:
+    """Why this machine cannot run these tests."""
+    if reason := refusal():
+        return reason
+    answer = subprocess.run(
+        in_namespace(AGENT, "doctor", "--json"), capture_output=True, text=True, timeout=DEADLINE_S
+    )
+    if answer.returncode != 0:
+        return f"tracefs: {answer.stderr.strip()}"
+    findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
+    found = findings["killtrace"]
+    return None if found["is_granted"] else f"killtrace: {found['detail']}"
+
+
+REFUSAL = why_not()
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
+
+
+@pytest.fixture(autouse=True)
+def no_instance_stays() -> Iterator[None]:
+    instances = in_namespace("ls", "/sys/kernel/tracing/instances")
+    before = subprocess.run(instances, capture_output=True, text=True, timeout=DEADLINE_S).stdout
+    yield
+    after = subprocess.run(instances, capture_output=True, text=True, timeout=DEADLINE_S).stdout
+    # Others may trace as well, and end meanwhile.
+    assert set(after.split()) <= set(before.split())
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("victim") / "victim"
+    source = ROOT / "tools" / "victim.c"
+    command = ["cc", "-std=gnu17", "-O2", "-pthread", "-o", program, source]
+    subprocess.run(command, check=True, timeout=60)
+    return program
+
+
+def line_of(stream: Any) -> str:
+    """The next line; empty where none comes in time."""
+    ready, _, _ = select.select([stream], [], [], DEADLINE_S)
+    return str(stream.readline()) if ready else ""
+
+
+@contextlib.contextmanager
+def running(command: list[str], first: str, stream: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has said ``first``; ended afterwards, whatever happens."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    try:
+        said = line_of(getattr(process, stream))
+        assert said.startswith(first), said
+        yield process
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=DEADLINE_S)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(timeout=DEADLINE_S)
+        for pipe in (process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+@contextlib.contextmanager
+def living(victim: Path, threads: int, mib: int) -> Iterator[subprocess.Popen[str]]:
+    with running([str(victim), str(threads), str(mib)], "ready", "stdout") as process:
+        yield process
+
+
+@contextlib.contextmanager
+def tracing(*options: object) -> Iterator[subprocess.Popen[str]]:
+    command = in_namespace(AGENT, "killtrace", "--json", *options)
+    with running(command, "waiting for kills", "stderr") as process:
+        yield process
+
+
+def told(tracer: subprocess.Popen[str]) -> dict[str, Any]:
+    """What the recorder prints when it has ended by itself, or by Ctrl-C."""
+    out, errors = tracer.communicate(timeout=DEADLINE_S)
+    assert out, errors
+    answer: dict[str, Any] = json.loads(out)
+    assert answer["schema"] == "pagewise.kills/1"
+    return answer
+
+
+def check(kill: dict[str, Any], threads: int, mib: int) -> None:
+    """That phases are told and add up, and that the memory is the one that was touched."""
+    assert kill["threads"] == threads
+    phases = kill["signal_us"] + kill["threads_us"] + kill["reclaim_us"]
+    assert phases == pytest.approx(kill["total_us"], rel=0.01)
+    inside = kill["unmap_us"] + kill["pagetables_us"]
+    assert inside == pytest.approx(kill["reclaim_us"], rel=0.01)
+    assert min(kill[name] for name in ("signal_us", "threads_us", "unmap_us")) > 0
+    assert mib * MIB <= kill["rss_bytes"] + 2 * MIB <= (mib + 6) * MIB
+    fallen = [size for _, size in kill["rss_curve"]]
+    assert fallen == sorted(fallen, reverse=True) and fallen[-1] == 0
+
+
+def test_a_named_process_ends_the_recording(victim: Path, tmp_path: Path) -> None:
+    recording, trace = tmp_path / "kills.pgk", tmp_path / "trace.json"
+    with living(victim, 13, 40) as one, tracing("--pid", one.pid, "-o", recording) as tracer:
+        one.kill()
+        answer = told(tracer)
+        assert tracer.returncode == 0
+    (kill,) = answer["kills"]
+    check(kill, 13, 40)
+    assert (kill["pid"], kill["comm"], kill["trigger"]) == (one.pid, "victim", "user")
+    assert kill["killer"]["pid"] == os.getpid()
+    command = [AGENT, "killtrace", "--read", recording, "--json", "--chrome", trace]
+    again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
+    assert json.loads(again.stdout)["kills"] == answer["kills"]
+    events = json.loads(trace.read_text())["traceEvents"]
+    assert {"unmaps", "frees page tables"} <= {event["name"] for event in events}
+
+
+def test_kills_at_once_are_told_apart_until_ctrl_c(victim: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        victims = [stack.enter_context(living(victim, 3, 10 + number)) for number in range(4)]
+        tracer = stack.enter_context(tracing("--all"))
+        for one in victims:
+            one.kill()
+        for one in victims:
+            one.wait(timeout=DEADLINE_S)
+        # The recorder's loop is behind the kernel by two rounds of 20 ms; the end reads all.
+        os.killpg(tracer.pid, signal.SIGINT)
+        kills = {kill["pid"]: kill for kill in told(tracer)["kills"]}
+    for number, one in enumerate(victims):
+        check(kills[one.pid], 3, 10 + number)
+
+
+def test_a_process_that_ends_by_itself_was_not_killed() -> None:
+    sleeping = ["sh", "-c", "echo ready; exec sleep 600"]
+    with running(sleeping, "ready", "stdout") as one, tracing("--pid", one.pid) as tracer:
+        one.terminate()
+        one.wait(timeout=DEADLINE_S)
+        assert told(tracer)["kills"] == []
+
+
+def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
+    hostile = tmp_path / "hostile.pgk"
+    hostile.write_bytes(b"pgwkil\x00\x01" + b"\xff" * 400)
+    other = tmp_path / "other"
+    other.write_text("{}")
+    for options, status, said in (
+        (["--pid", "4194305"], 2, "no such process"),
+        (["--read", str(hostile)], 3, "expected a block of at most"),
+        (["--read", str(other)], 3, "is no recording of kills"),
+        (["--cgroup", "/no/such/group"], 3, "no/such/group"),
+        ([], 2, "--pid"),
+    ):
+        command = [AGENT, "killtrace", *options]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert (answer.returncode, said in answer.stderr) == (status, True), answer.stderr
+
+
+def test_the_studys_runner_sees_every_kill(tmp_path: Path) -> None:
+    if not any(Path(mount, "cgroup.procs").exists() for mount in groups()):
+        pytest.skip("no memory cgroup")
+    command = [
+        sys.executable,
+        ROOT / "tools" / "kill_anatomy.py",
+        tmp_path,
+        "--small",
+        "--rounds",
+        "1",
+    ]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=5 * DEADLINE_S)
+    assert finished.returncode == 0, finished.stderr
+    runs = json.loads((tmp_path / "kills.json").read_text())
+    rows = {row["experiment"]: row for row in runs["rows"]}
+    assert rows.keys() == {"paper", "together", "overrun"}
+    assert all(row["kill"] for row in runs["rows"])
+    assert rows["overrun"]["kill"]["trigger"] == "memcg-oom"
+    assert not [path for mount in groups() for path in Path(mount).glob("pagewise-kills-*")]
+
+
+def groups() -> tuple[str, str]:
+    """Where memory cgroups may be."""
+    return ("/sys/fs/cgroup/memory", "/sys/fs/cgroup")

@@ -1,0 +1,291 @@
+"""Kills real processes and has each kill taken apart, for `pagewise study kill-anatomy`.
+
+Victims (tools/victim.c) lie in memory cgroups of their own, and die by SIGKILL: of 13 and 41
+threads, of growing memory, of growing numbers of threads, among others that die at once, and by the
+kernel's killer at the limit of their cgroup. Cells take turns, so that what else runs on the
+machine weighs on all alike. Leaves in FOLDER: kills.json (each kill with what was asked for),
+kills.pgk (what the kernel told), and trace.json (for ui.perfetto.dev).
+
+Needs root, a memory cgroup, a C compiler and tracefs, which it mounts for its recorder alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+AGENT = Path(sys.executable).with_name("pagewise-agent")
+SOURCE = Path(__file__).with_name("victim.c")
+SCHEMA = "pagewise.kill-runs/1"
+MIB = 1 << 20
+SLACK_MIB = 64
+NICE = -15
+"""Of victims and recorder, so that what else runs disturbs less."""
+DEADLINE_S = 120
+"""A victim or recorder that has not done its part by then hangs."""
+SETTLE_S = 0.1
+"""Longer than the recorder takes to notice a process of the group."""
+# In a mount namespace of its own, so that a machine without tracefs stays without.
+WITH_TRACEFS = """
+test -d /sys/kernel/tracing/events || mount -t tracefs nodev /sys/kernel/tracing || exit 99
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Victims of one kind: ``others`` like them die at once, and one that ``overruns`` the limit of
+    its cgroup is killed by the kernel.
+    """
+
+    experiment: str
+    threads: int
+    mib: int
+    others: int = 0
+    overruns: bool = False
+
+
+PAPER = (Cell("paper", 13, 60), Cell("paper", 41, 60))
+MEMORY = tuple(Cell("memory", 13, mib) for mib in (20, 40, 80, 160, 320, 640, 1024))
+THREADS = tuple(Cell("threads", threads, 20) for threads in (1, 2, 4, 8, 13, 20, 41, 80, 160))
+TOGETHER = tuple(Cell("together", 13, 60, others) for others in (0, 1, 2, 4, 8, 16))
+OVERRUN = (Cell("overrun", 13, 60, overruns=True),)
+ALL = (*PAPER, *MEMORY, *THREADS, *TOGETHER, *OVERRUN)
+SMALL = (Cell("paper", 3, 8), Cell("together", 2, 4, 2), Cell("overrun", 2, 16, overruns=True))
+"""For a test of this program."""
+
+
+def main() -> None:
+    """Measures all cells, and says how many kills were not seen."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--small", action="store_true", help="three small cells")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    os.setpriority(os.PRIO_PROCESS, 0, NICE)
+    with tempfile.TemporaryDirectory() as scratch, memory_group() as group:
+        victim = Path(scratch) / "victim"
+        subprocess.run(
+            ["cc", "-std=gnu17", "-O2", "-pthread", "-o", victim, SOURCE], check=True, timeout=60
+        )
+        runs = measure(
+            arguments.folder, group, victim, SMALL if arguments.small else ALL, arguments.rounds
+        )
+    (arguments.folder / "kills.json").write_text(json.dumps(runs, indent=1) + "\n")
+    missing = sum(row["kill"] is None for row in runs["rows"])
+    print(f"{arguments.folder}: {len(runs['rows'])} kills, {missing} of them not seen")
+
+
+def measure(
+    folder: Path, group: Path, victim: Path, cells: Sequence[Cell], rounds: int
+) -> dict[str, Any]:
+    """Kills the victims of every cell in turn; each with its row, None where there is none."""
+    recording = folder / "kills.pgk"
+    recording.unlink(missing_ok=True)
+    load_before = os.getloadavg()[0]
+    with recorder(recording, group) as answers:
+        asked = [
+            {**one, "round": number}
+            for number in range(rounds)
+            for cell in cells
+            for one in killed(cell, group, victim)
+        ]
+    (told,) = answers
+    rows = [{**one, "kill": row_of(told["kills"], one)} for one in asked]
+    write_trace(recording, folder / "trace.json")
+    return {
+        "schema": SCHEMA,
+        "kernel": told["kernel"],
+        "machine": f"{platform.machine()}, {os.cpu_count()} processors",
+        "backend": told["backend"],
+        "load": [load_before, os.getloadavg()[0]],
+        "lost": told["lost"],
+        "absent": told["absent"],
+        "rows": rows,
+    }
+
+
+def row_of(kills: Sequence[dict[str, Any]], one: dict[str, Any]) -> dict[str, Any] | None:
+    """The kill of a process: its number may be another's earlier or later, its time is its own."""
+    found = [
+        kill
+        for kill in kills
+        if kill["pid"] == one["pid"] and one["from_ns"] <= kill["start_ns"] <= one["to_ns"]
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+@contextlib.contextmanager
+def memory_group() -> Iterator[Path]:
+    """A memory cgroup that holds those of the victims; gone afterwards."""
+    first, second = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    mount = first if (first / "cgroup.procs").exists() else second
+    group = mount / f"pagewise-kills-{os.getpid()}"
+    group.mkdir()
+    try:
+        if (mount / "cgroup.subtree_control").exists():
+            (mount / "cgroup.subtree_control").write_text("+memory")
+            (group / "cgroup.subtree_control").write_text("+memory")
+        yield group
+    finally:
+        for folder in (*(path for path in group.iterdir() if path.is_dir()), group):
+            remove(folder)
+
+
+def remove(group: Path) -> None:
+    """Ends what is left in a group, and removes it; the kernel needs a moment for either."""
+    until = time.monotonic() + DEADLINE_S
+    while group.exists():
+        for pid in (group / "cgroup.procs").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            group.rmdir()
+        if time.monotonic() > until:
+            raise SystemExit(f"{group}: cannot be removed")
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def recorder(recording: Path, group: Path) -> Iterator[list[dict[str, Any]]]:
+    """Runs the recorder; its answer is in what this yields, afterwards."""
+    answers: list[dict[str, Any]] = []
+    command = [
+        AGENT,
+        "killtrace",
+        "--cgroup",
+        group,
+        "--json",
+        "-o",
+        recording,
+        "--buffer",
+        "32MiB",
+    ]
+    process = subprocess.Popen(
+        ["unshare", "-m", "sh", "-c", WITH_TRACEFS, "sh", *map(str, command)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stderr is not None
+        said = line_of(process.stderr)
+        if not said.startswith("waiting for kills"):
+            process.kill()
+            raise SystemExit(f"killtrace: {said}{process.communicate(timeout=DEADLINE_S)[1]}")
+        yield answers
+        time.sleep(SETTLE_S)
+        process.send_signal(signal.SIGINT)
+        answers.append(json.loads(process.communicate(timeout=DEADLINE_S)[0]))
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=DEADLINE_S)
+        process.kill()
+
+
+def line_of(stream: Any) -> str:
+    """The next line; empty where none comes in time."""
+    ready, _, _ = select.select([stream], [], [], DEADLINE_S)
+    return str(stream.readline()) if ready else ""
+
+
+def killed(cell: Cell, group: Path, victim: Path) -> list[dict[str, Any]]:
+    """Starts the victims of a cell, kills them at once, and says who died when."""
+    with contextlib.ExitStack() as stack:
+        victims = [
+            stack.enter_context(living(cell, group / f"victim-{number}", victim))
+            for number in range(cell.others + 1)
+        ]
+        time.sleep(SETTLE_S)
+        for one in victims:
+            if not cell.overruns:
+                one.process.kill()
+        for one in victims:
+            one.process.wait(timeout=DEADLINE_S)
+        to_ns = time.monotonic_ns()
+    about = {"experiment": cell.experiment, "threads": cell.threads, "mib": cell.mib}
+    return [
+        {
+            **about,
+            "others": cell.others,
+            "pid": one.process.pid,
+            "from_ns": one.from_ns,
+            "to_ns": to_ns,
+        }
+        for one in victims
+    ]
+
+
+@dataclass(frozen=True)
+class Victim:
+    """A victim, and when its number was its own: it dies later than that."""
+
+    process: subprocess.Popen[str]
+    from_ns: int
+
+
+@contextlib.contextmanager
+def living(cell: Cell, group: Path, victim: Path) -> Iterator[Victim]:
+    """A victim in a group of its own, which holds its memory; gone with the group afterwards.
+
+    The group of one that overruns has half the room.
+    """
+    group.mkdir()
+    try:
+        limit = cell.mib // 2 if cell.overruns else cell.mib + SLACK_MIB
+        name = (
+            "memory.limit_in_bytes" if (group / "memory.limit_in_bytes").exists() else "memory.max"
+        )
+        (group / name).write_text(str(limit * MIB))
+        inside = f'echo $$ >{group}/cgroup.procs; read _; exec "$@"'
+        process = subprocess.Popen(
+            ["sh", "-c", inside, "sh", str(victim), str(cell.threads), str(cell.mib)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        try:
+            from_ns = time.monotonic_ns()
+            time.sleep(SETTLE_S if cell.overruns else 0)
+            assert process.stdin is not None
+            process.stdin.write("\n")
+            process.stdin.close()
+            if not cell.overruns and line_of(process.stdout) != "ready\n":
+                raise SystemExit(f"{victim}: did not get ready: {cell}")
+            yield Victim(process, from_ns)
+        finally:
+            process.kill()
+            process.wait(timeout=DEADLINE_S)
+    finally:
+        remove(group)
+
+
+def write_trace(recording: Path, trace: Path) -> None:
+    """The recording for ui.perfetto.dev."""
+    trace.unlink(missing_ok=True)
+    subprocess.run(
+        [AGENT, "killtrace", "--read", recording, "--chrome", trace, "--json"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=DEADLINE_S,
+    )
+
+
+if __name__ == "__main__":
+    main()

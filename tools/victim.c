@@ -1,0 +1,64 @@
+/* A process to be killed: THREADS threads, the first included, touch MIB MiB of anonymous memory together,
+ * in pages of 4 KiB, and wait. Says "ready" when all have. Dies with whoever started it.
+ * Usage: victim THREADS MIB */
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+enum { PAGE_BYTES = 4096, STACK_BYTES = 64 << 10 };
+
+static size_t share_bytes;
+static pthread_barrier_t all_touched;
+
+static void touch_share(void)
+{
+    char *memory =
+        mmap(NULL, share_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        perror("mmap");
+        exit(1);
+    }
+    madvise(memory, share_bytes, MADV_NOHUGEPAGE);
+    for (size_t place = 0; place < share_bytes; place += PAGE_BYTES)
+        memory[place] = 1;
+    pthread_barrier_wait(&all_touched);
+}
+
+static void *live(void *nothing)
+{
+    touch_share();
+    for (;;)
+        pause();
+    return nothing;
+}
+
+int main(int count, char **words)
+{
+    if (count != 3) {
+        fprintf(stderr, "usage: victim THREADS MIB\n");
+        return 2;
+    }
+    unsigned threads = strtoul(words[1], NULL, 10);
+    share_bytes = (strtoul(words[2], NULL, 10) << 20) / threads / PAGE_BYTES * PAGE_BYTES;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pthread_barrier_init(&all_touched, NULL, threads);
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, STACK_BYTES);
+    for (unsigned number = 1; number < threads; number++) {
+        pthread_t thread;
+        if (pthread_create(&thread, &small, live, NULL) != 0) {
+            perror("pthread_create");
+            return 1;
+        }
+    }
+    touch_share();
+    puts("ready");
+    fflush(stdout);
+    for (;;)
+        pause();
+}
