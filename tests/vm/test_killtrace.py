@@ -25,8 +25,8 @@ KERNELS = {
     "6.1": guest.Machine(),
     "6.12": guest.Machine(suite="bookworm-backports"),
 }
-FAULTS = ("double fault", "Oops", "BUG:")
-"""What newer kernels say when the emulator fails them; then the guest is started once more."""
+FAULTS = ("double fault", "Oops", "BUG:", "Kernel panic")
+"""What kernels say when the emulator fails them; then the guest is started once more."""
 BOOT_S = 240
 MIB = 1 << 20
 

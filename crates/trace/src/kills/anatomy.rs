@@ -262,6 +262,7 @@ impl Anatomy {
 
     fn function(&mut self, thread: u32, time_ns: u64, address: u64) {
         let Some((_, name)) = self.functions.range(..=address).next_back() else { return };
+        self.senders.run(thread, time_ns, name);
         for victim in self.victims.values_mut().filter(|victim| victim.concerns(thread)) {
             victim.run(thread, time_ns, name.clone());
         }

@@ -151,8 +151,15 @@ pub fn read(path: &Path) -> Result<Outcome, Error> {
     read_input(&mut Input::open(path, false)?, path)
 }
 
-/// The same from bytes.
-pub(super) fn read_input(input: &mut Input, path: &Path) -> Result<Outcome, Error> {
+/// The same of one that lies in memory; `name` stands for its path.
+///
+/// # Errors
+/// As `read`.
+pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Outcome, Error> {
+    read_input(&mut Input::from_bytes(name, bytes)?, Path::new(name))
+}
+
+fn read_input(input: &mut Input, path: &Path) -> Result<Outcome, Error> {
     let mut magic = [0; 8];
     for byte in &mut magic {
         if input.held().is_empty() && input.fill()?.is_empty() {

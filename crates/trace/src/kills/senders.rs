@@ -8,7 +8,7 @@ use super::kill::Killer;
 /// Threads that are remembered; Linux numbers no more than this.
 const THREADS_MAX: usize = 1 << 22;
 
-/// Threads that a signal wakes and that are remembered of one call.
+/// Threads that a signal wakes, and functions that are run, that are remembered of one call.
 const WOKEN_MAX: usize = 1 << 12;
 
 /// A call to send SIGKILL, under way.
@@ -18,6 +18,14 @@ pub struct Call {
     pub since_ns: Option<u64>,
     /// When it woke which thread.
     pub woken: Vec<(u64, u32)>,
+    /// When it ran which function of the kernel.
+    pub functions: Vec<(u64, String)>,
+}
+
+impl Call {
+    fn since(time_ns: u64) -> Call {
+        Call { since_ns: Some(time_ns), ..Call::default() }
+    }
 }
 
 /// Everything that is remembered.
@@ -70,7 +78,7 @@ impl Senders {
 
     /// The thread calls the kernel to send SIGKILL.
     pub fn call(&mut self, thread: u32, time_ns: u64) {
-        insert(&mut self.calls, thread, Call { since_ns: Some(time_ns), woken: Vec::new() });
+        insert(&mut self.calls, thread, Call::since(time_ns));
     }
 
     /// The thread wakes another one.
@@ -82,11 +90,20 @@ impl Senders {
         }
     }
 
+    /// The thread runs a function of the kernel, which matters within a call.
+    pub fn run(&mut self, thread: u32, time_ns: u64, function: &str) {
+        if let Some(call) = self.calls.get_mut(&thread)
+            && call.functions.len() < WOKEN_MAX
+        {
+            call.functions.push((time_ns, function.to_owned()));
+        }
+    }
+
     /// A signal of the thread is pending: what is known of how it came. A call that sends more begins
     /// anew.
     pub fn generate(&mut self, thread: u32, time_ns: u64) -> Call {
         let Some(call) = self.calls.get_mut(&thread) else { return Call::default() };
-        std::mem::replace(call, Call { since_ns: Some(time_ns), woken: Vec::new() })
+        std::mem::replace(call, Call::since(time_ns))
     }
 
     /// The thread is back from its call.

@@ -3,10 +3,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::anatomy::{Anatomy, Scope};
-use super::file::read_input;
 use super::*;
-use crate::Error;
-use crate::input::Input;
 
 const MEMORY: u64 = 0xffff_8880_0000_1000;
 const OTHER: u64 = 0xffff_8880_0000_2000;
@@ -112,6 +109,22 @@ fn what_a_kernel_does_not_tell_is_absent() {
     assert_eq!((kill.rss_bytes, kill.rss_curve.len()), (None, 0));
     let kill = without(|what| matches!(what, What::LockTaken { .. } | What::LockWanted { .. }));
     assert_eq!((kill.threads_us, kill.reclaim_us, kill.total_us), (None, None, None));
+}
+
+#[test]
+fn functions_of_the_killer_and_of_the_victim_are_steps() {
+    let names = [(100, "complete_signal"), (200, "exit_mmap")];
+    let names = names.map(|(address, name)| (address, name.to_owned())).into();
+    let mut events = a_kill();
+    let runs = |time_ns, thread, address| at(time_ns, thread, What::Function { address });
+    // Within a function, of a stranger, and ahead of every function.
+    events.extend([runs(5_000, SENDER, 104), runs(110_000, 102, 200)]);
+    events.extend([runs(6_000, 9, 104), runs(7_000, SENDER, 99)]);
+    events.sort_by_key(|event| event.time_ns);
+    let kills = taken_apart(Anatomy::new(Scope::All, true, names), &events);
+    let steps = kills[0].steps.iter().filter(|step| step.name.contains('_'));
+    let told: Vec<_> = steps.map(|step| (step.name.as_str(), step.thread, step.start_us)).collect();
+    assert_eq!(told, [("complete_signal", SENDER, 4.0), ("exit_mmap", 102, 109.0)]);
 }
 
 #[test]
@@ -221,13 +234,9 @@ fn recording(events: &[Event]) -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-fn read_bytes(bytes: &[u8]) -> Result<Outcome, Error> {
-    read_input(&mut Input::from_bytes("kills", bytes)?, std::path::Path::new("kills"))
-}
-
 #[test]
 fn a_saved_recording_says_the_same() {
-    let outcome = read_bytes(&recording(&a_kill())).unwrap();
+    let outcome = read_bytes("test.pgk", &recording(&a_kill())).unwrap();
     let mut expected = taken_apart(anatomy(), &a_kill());
     expected[0].killer = Some(Killer { pid: SENDER, comm: None });
     assert_eq!((outcome.kills, outcome.lost), (expected, 3));
@@ -236,13 +245,13 @@ fn a_saved_recording_says_the_same() {
 #[test]
 fn what_is_no_recording_is_refused() {
     for bytes in [&b"pgwrec\x00\x02"[..], b"{", b"pgwkil\x00\x01"] {
-        assert!(read_bytes(bytes).is_err());
+        assert!(read_bytes("test.pgk", bytes).is_err());
     }
     let mut huge = MAGIC.to_vec();
     for word in [1u32, 64 << 20, u32::MAX] {
         huge.extend(word.to_le_bytes());
     }
-    assert!(read_bytes(&huge).unwrap_err().to_string().contains("at most"));
+    assert!(read_bytes("test.pgk", &huge).unwrap_err().to_string().contains("at most"));
 }
 
 #[test]
@@ -263,11 +272,11 @@ proptest! {
         let mut bytes = recording(&a_kill());
         let at = at % bytes.len();
         bytes[at] = value;
-        if let Ok(outcome) = read_bytes(&bytes) {
+        if let Ok(outcome) = read_bytes("test.pgk", &bytes) {
             prop_assert!(outcome.kills.len() <= 1);
         }
         bytes.truncate(at);
-        let _ = read_bytes(&bytes);
+        let _ = read_bytes("test.pgk", &bytes);
     }
 
     #[test]

@@ -168,6 +168,9 @@ impl Victim {
         for &(time_ns, thread) in &self.call.woken {
             steps.add(&format!("wakes {thread}"), self.sender, time_ns, Some(time_ns));
         }
+        for (time_ns, function) in &self.call.functions {
+            steps.add(function, self.sender, *time_ns, Some(*time_ns));
+        }
         for (&number, thread) in &self.threads {
             let Some(delivered_ns) = thread.delivered_ns else { continue };
             let leaves_ns = thread.looks_ns.or(thread.ended_ns);
