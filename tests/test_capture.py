@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import killed_after
 
 from pagewise import cli
 from pagewise.capture.run import PLUGIN
@@ -78,7 +79,9 @@ def built(folder: Path, source: str, *options: str, compiler: str = "cc") -> Pat
     program = folder / "program"
     (folder / "program.c").write_text(source)
     subprocess.run(
-        [compiler, "-O1", *options, str(folder / "program.c"), "-o", str(program)], check=True
+        [compiler, "-O1", *options, str(folder / "program.c"), "-o", str(program)],
+        check=True,
+        timeout=120,
     )
     return program
 
@@ -212,7 +215,10 @@ def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
     trace = tmp_path / "t.pwf"
     endless = [sys.executable, "-c", "print('begun', flush=True)\nwhile True: pass"]
     command = [*PAGEWISE, "capture", "-o", str(trace), "--", *endless]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        killed_after(120, process),
+    ):
         assert process.stdout and process.stdout.readline() == b"begun\n"
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)

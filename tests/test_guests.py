@@ -83,7 +83,7 @@ def test_what_is_written_starts_that_guest(host: Path, tmp_path: Path) -> None:
         arguments = (folder / "kernel-arguments").read_text().strip()
         assert arguments == guest["kernel_arguments"]
         words = subprocess.check_output(
-            ["xargs", "-a", folder / "qemu.args", "printf", "%s\\n"], text=True
+            ["xargs", "-a", folder / "qemu.args", "printf", "%s\\n"], text=True, timeout=60
         ).splitlines()
         assert words == shlex.split((folder / "qemu.args").read_text())
         domain = ElementTree.fromstring((folder / "libvirt.xml").read_text())

@@ -44,7 +44,7 @@ def test_every_setting_can_be_pasted_and_undone(row: Target) -> None:
         for setting in row.settings(size):
             assert setting.title and setting.note and setting.apply != setting.undo
             for script in (setting.apply, setting.undo):
-                subprocess.run(["sh", "-n", "-c", script], check=True)
+                subprocess.run(["sh", "-n", "-c", script], check=True, timeout=60)
 
 
 def test_sizes_of_this_kernel_are_taken() -> None:

@@ -1,7 +1,10 @@
 """Waiting in tests, always with an end to it: the time only says that something hangs."""
 
+import subprocess
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -21,3 +24,17 @@ def is_running(process: int) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+@contextmanager
+def killed_after(seconds: float, process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Kills a process that hangs, and in any case after a block that failed: reading from it ends
+    then."""
+    timer = threading.Timer(seconds, process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if process.poll() is None:
+            process.kill()

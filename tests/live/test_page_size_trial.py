@@ -26,6 +26,8 @@ PAGEWISE = [sys.executable, "-m", "pagewise", "pagesize"]
 # Touches 32 MiB of heap, page by page.
 TOUCH = [sys.executable, "-I", "-S", "-c", "bytearray(1) * (32 << 20)"]
 HEAP_PAGES = (32 << 20) // 4096
+LIMIT_S = 240
+"""For a command that takes seconds: beyond it, it hangs."""
 
 
 def refusal() -> str | None:
@@ -50,8 +52,11 @@ pytestmark = [
 def nothing_stays_changed() -> Iterator[None]:
     before = settings.present()
     yield
-    assert settings.present() == before
-    assert not settings.UNDO.exists() or settings.UNDO.read_text() == ""
+    try:
+        assert settings.present() == before
+        assert not settings.UNDO.exists() or settings.UNDO.read_text() == ""
+    finally:
+        settings.put_back()
 
 
 def test_larger_pages_save_faults() -> None:
@@ -100,12 +105,15 @@ def started() -> subprocess.Popen[str]:
             return running
         time.sleep(0.05)
     running.kill()
+    running.wait(60)
     pytest.fail("the verification did not begin")
 
 
 def children(process: int) -> list[int]:
     """Processes below this one, the launcher first."""
-    listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True)
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(process)], capture_output=True, timeout=60
+    )
     direct = [int(word) for word in listed.stdout.split()]
     return direct + [below for child in direct for below in children(child)]
 
@@ -129,9 +137,13 @@ def test_killed_in_the_middle() -> None:
     running.wait(30)
     assert settings.present() != before
     assert_gone(below)
-    undone = subprocess.run([*PAGEWISE, "undo"], capture_output=True, text=True, check=True)
+    undone = subprocess.run(
+        [*PAGEWISE, "undo"], capture_output=True, text=True, check=True, timeout=LIMIT_S
+    )
     assert f"{settings.switch(SIZE)}: {before[settings.switch(SIZE)]}" in undone.stdout
-    again = subprocess.run([*PAGEWISE, "undo"], capture_output=True, text=True, check=True)
+    again = subprocess.run(
+        [*PAGEWISE, "undo"], capture_output=True, text=True, check=True, timeout=LIMIT_S
+    )
     assert "nothing was left changed" in again.stderr
 
 
@@ -139,7 +151,7 @@ def test_nothing_starts_for_who_has_ended(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
     words = [str(LAUNCHER), str(ended.pid), "1", "base", "touch", str(tmp_path / "started")]
-    run = subprocess.run([sys.executable, *words], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60)
     assert run.returncode == 1 and run.stderr == "who started this has ended\n"
     assert not run.stdout and not list(tmp_path.iterdir())
 
@@ -156,9 +168,10 @@ def assert_gone(processes: list[int]) -> None:
 
 def test_the_command_says_what_was_saved() -> None:
     command = [*PAGEWISE, "verify", "--rounds", "1", "--json", "--", *TOUCH]
-    result = json.loads(subprocess.check_output(command))
+    result = json.loads(subprocess.check_output(command, timeout=LIMIT_S))
     assert result["schema"] == "pagewise.pagesize-verify/1"
-    shown = subprocess.check_output([*PAGEWISE, "verify", "--rounds", "1", "--", *TOUCH], text=True)
+    words = [*PAGEWISE, "verify", "--rounds", "1", "--", *TOUCH]
+    shown = subprocess.check_output(words, text=True, timeout=LIMIT_S)
     assert "minor faults" in shown and "64 KiB" in shown
 
 
@@ -168,13 +181,16 @@ def test_what_cannot_be_tried() -> None:
         (["--", "no-such-program"], 2, "no such program"),
         (["--", "false"], 1, "ended with status 1"),
     ]:
-        run = subprocess.run([*PAGEWISE, "verify", *words], capture_output=True, text=True)
+        run = subprocess.run(
+            [*PAGEWISE, "verify", *words], capture_output=True, text=True, timeout=LIMIT_S
+        )
         assert run.returncode == status and message in run.stderr, run.stderr
 
 
 def pasted(script: str, home: Path) -> None:
     """Runs lines as a user would, with a home of their own."""
-    subprocess.run(["sh", "-e", "-c", script], env={**os.environ, "HOME": str(home)}, check=True)
+    environment = {**os.environ, "HOME": str(home)}
+    subprocess.run(["sh", "-e", "-c", script], env=environment, check=True, timeout=60)
 
 
 def test_what_is_pasted_sets_one_size_and_its_undo_takes_it_back(tmp_path: Path) -> None:
@@ -259,10 +275,10 @@ int main(void)
 )
 def test_what_was_foretold_comes_true(tmp_path: Path) -> None:
     (tmp_path / "heap.c").write_text(HEAP)
-    subprocess.run(["cc", "-O1", "-o", "heap", "heap.c"], cwd=tmp_path, check=True)
+    subprocess.run(["cc", "-O1", "-o", "heap", "heap.c"], cwd=tmp_path, check=True, timeout=60)
     asked = ["--memory", "100%", "--storage", "optane-ssd", "--verify", "--rounds", "2", "--json"]
     command = [*PAGEWISE[:-1], "advise", "pagesize", *asked, "--", tmp_path / "heap"]
-    trial = json.loads(subprocess.check_output(command))["verification"]
+    trial = json.loads(subprocess.check_output(command, timeout=LIMIT_S))["verification"]
     foretold = trial["forecast"]["minor_faults"]
     base, chosen = (trial[name]["minor_faults"]["typical"] for name in ("base", "chosen"))
     assert base == pytest.approx(foretold["base"], rel=0.03)
