@@ -24,11 +24,12 @@ MAY_DEPEND_ON = {
     "python": {"types", "policy", "trace", "sim"},
     "testkit": {"types"},
     "linux": {"types"},
+    "killer": {"types", "policy", "linux"},
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
     "launch": {"types", "trace", "linux", "recorder"},
     "allocations": set(),
-    "agent": {"types", "trace", "linux", "recorder", "launch"},
+    "agent": {"types", "policy", "trace", "linux", "recorder", "launch", "killer"},
 }
 
 LINES_MAX = 800
@@ -40,6 +41,7 @@ UNSAFE_ALLOWED = (
     "crates/linux/",
     "crates/lazy/",
     "crates/allocations/",
+    "crates/testkit/src/counting.rs",
 )
 
 

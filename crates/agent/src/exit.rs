@@ -52,6 +52,15 @@ impl From<launch::Error> for Exit {
     }
 }
 
+impl From<killer::Error> for Exit {
+    fn from(error: killer::Error) -> Exit {
+        match error {
+            killer::Error::Config { .. } => Exit::Usage(error.to_string()),
+            killer::Error::Refused(message) => Exit::Refused(message),
+        }
+    }
+}
+
 impl From<linux::Error> for Exit {
     fn from(error: linux::Error) -> Exit {
         Exit::Refused(error.to_string())

@@ -10,8 +10,8 @@ use clap::{Parser, Subcommand};
 
 use exit::Exit;
 
-/// Records what a machine swaps, takes kills apart, launches applications under a memory budget, and
-/// runs programs whose freed memory stays mapped.
+/// Records what a machine swaps, takes kills apart, launches applications under a memory budget, runs
+/// programs whose freed memory stays mapped, and ends programs before memory runs out.
 #[derive(Parser)]
 #[command(name = "pagewise-agent", version, arg_required_else_help = true)]
 #[command(after_help = "Example: pagewise-agent record -o work.pgr --for 60s")]
@@ -22,7 +22,9 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    Balloon(commands::balloon::Arguments),
     Doctor(commands::doctor::Arguments),
+    Killd(commands::killd::Arguments),
     Killtrace(commands::killtrace::Arguments),
     Launch(commands::launch::Arguments),
     Lazy(commands::lazy::Arguments),
@@ -33,7 +35,9 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let exit = match Arguments::parse().command {
+        Command::Balloon(arguments) => commands::balloon::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Killd(arguments) => commands::killd::run(&arguments),
         Command::Killtrace(arguments) => commands::killtrace::run(&arguments),
         Command::Launch(arguments) => commands::launch::run(&arguments),
         Command::Lazy(arguments) => commands::lazy::run(&arguments),

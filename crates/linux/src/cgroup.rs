@@ -1,9 +1,14 @@
 //! Memory control groups, version 1 (a hierarchy per controller) and version 2 (one for all).
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, openat};
+use rustix::io::{Errno, read};
+
 use crate::counters::{self, Counters};
+use crate::held_process::open_at;
 use crate::{Error, Root};
 
 /// The version of the hierarchy that the memory controller belongs to.
@@ -136,6 +141,73 @@ impl MemoryGroup {
     }
 }
 
+/// Opens the folder of a group, for [`each_process_below`].
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn open_folder(root: &Root, folder: &Path) -> Result<OwnedFd, Error> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    openat(CWD, root.path(folder), flags, Mode::empty())
+        .map_err(|error| Error::refused("open", folder, error.into()))
+}
+
+/// Groups below groups that are looked into.
+const DEPTH_MAX: u32 = 16;
+
+/// Calls `each` with the number of every process in the group of `folder` and in those below it.
+/// Allocates nothing: it runs when memory is short.
+///
+/// # Errors
+/// What the operating system refuses, such as a group that was removed.
+pub fn each_process_below(folder: &OwnedFd, each: &mut dyn FnMut(u32)) -> Result<(), Errno> {
+    walk(folder, DEPTH_MAX, each)
+}
+
+fn walk(folder: &OwnedFd, depth: u32, each: &mut dyn FnMut(u32)) -> Result<(), Errno> {
+    each_number(&open_at(folder, c"cgroup.procs", OFlags::empty())?, each)?;
+    if depth == 0 {
+        return Ok(());
+    }
+    let listed = open_at(folder, c".", OFlags::DIRECTORY)?;
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 1024];
+    let mut entries = RawDir::new(&listed, &mut buffer);
+    while let Some(entry) = entries.next() {
+        let entry = entry?;
+        let is_below = entry.file_type() == FileType::Directory
+            && !matches!(entry.file_name().to_bytes(), b"." | b"..");
+        if is_below && let Ok(below) = open_at(&listed, entry.file_name(), OFlags::DIRECTORY) {
+            // One that is being removed has no processes.
+            let _ = walk(&below, depth - 1, each);
+        }
+    }
+    Ok(())
+}
+
+/// Calls `each` with every number of a file of one a line.
+fn each_number(file: &OwnedFd, each: &mut dyn FnMut(u32)) -> Result<(), Errno> {
+    let mut buffer = [0; 512];
+    let mut number: Option<u32> = None;
+    loop {
+        let length = read(file, &mut buffer)?;
+        if length == 0 {
+            return Ok(());
+        }
+        // A number may go on in the next piece.
+        for &byte in &buffer[..length] {
+            number = match byte {
+                b'0'..=b'9' => {
+                    let before = number.unwrap_or(0);
+                    Some(before.wrapping_mul(10).wrapping_add(u32::from(byte - b'0')))
+                }
+                _ => {
+                    number.into_iter().for_each(&mut *each);
+                    None
+                }
+            };
+        }
+    }
+}
+
 /// Processes of the group in `folder` and of those below it.
 fn members(root: &Root, folder: &Path, found: &mut Vec<u32>) -> Result<(), Error> {
     let text = root.read(folder.join("cgroup.procs"))?.unwrap_or_default();
@@ -193,5 +265,12 @@ mod tests {
         assert_eq!((all.level, all.processes(&root).unwrap()), (0, vec![1]));
         fs::write(mount.join("apps/cgroup.procs"), "").unwrap();
         assert_eq!(all.processes(&root).unwrap(), [1, 12, 13]);
+        let many: String = (1000..2000).map(|number| format!("{number}\n")).collect();
+        fs::write(mount.join("apps/one/cgroup.procs"), many).unwrap();
+        let mut found = Vec::new();
+        let folder = open_folder(&root, &all.folder).unwrap();
+        each_process_below(&folder, &mut |number| found.push(number)).unwrap();
+        found.sort_unstable();
+        assert_eq!(found, [1].into_iter().chain(1000..2000).collect::<Vec<u32>>());
     }
 }

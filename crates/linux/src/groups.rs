@@ -237,6 +237,15 @@ pub fn remove(root: &Root, layout: &dyn Layout) -> Result<(), Error> {
     remove_folder(root, layout.memory())
 }
 
+/// Ends every process of one group without groups below it, and removes it.
+///
+/// # Errors
+/// What does not end in time, or what the operating system refuses.
+pub fn remove_group(root: &Root, folder: &Path) -> Result<(), Error> {
+    end_processes(root, folder, || Ok(()))?;
+    remove_folder(root, folder)
+}
+
 fn end_processes(
     root: &Root,
     folder: &Path,

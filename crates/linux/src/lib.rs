@@ -10,6 +10,9 @@ pub mod counters;
 mod error;
 pub mod extents;
 pub mod groups;
+pub mod held_process;
+pub mod kernel_file;
+pub mod locking;
 pub mod memory_state;
 pub mod mounts;
 pub mod pressure;
@@ -20,6 +23,7 @@ mod root;
 mod shared_words;
 pub mod swap;
 pub mod system;
+pub mod zones;
 pub mod zram;
 
 pub use error::Error;

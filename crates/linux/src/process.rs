@@ -76,6 +76,29 @@ pub fn start(root: &Root, command: &mut Command, entrances: &[PathBuf]) -> Resul
     command.spawn().map_err(|error| Error::refused("run", program, error))
 }
 
+/// Starts `command` as the leader of a process group of its own, with the priority and the adj that
+/// programs ordinarily have, whatever those of this program are.
+///
+/// # Errors
+/// A program that cannot be run.
+pub fn start_ordinary(command: &mut Command) -> Result<Child, Error> {
+    use rustix::fs::{CWD, Mode, OFlags, openat};
+    let make_ordinary = || {
+        // What is refused stays as it is.
+        let _ = rustix::process::setpriority_process(None, 0);
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        if let Ok(file) = openat(CWD, c"/proc/self/oom_score_adj", flags, Mode::empty()) {
+            let _ = rustix::io::write(&file, b"0");
+        }
+        Ok(())
+    };
+    // SAFETY: the closure runs in the child between fork and exec, where only calls that are safe
+    // in signal handlers may be made: it makes system calls alone, and allocates nothing.
+    unsafe { command.process_group(0).pre_exec(make_ordinary) };
+    let program = command.get_program().to_owned();
+    command.spawn().map_err(|error| Error::refused("run", program, error))
+}
+
 /// Whose this program is.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
@@ -147,6 +170,23 @@ pub fn kill(process: u32) {
 /// Asks a process to end; one that has ended already is no matter.
 pub fn terminate(process: u32) {
     send(process, Signal::TERM);
+}
+
+/// Gives the calling thread this priority, from -20, before all others, to 19.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn rank_this_thread(nice: i32) -> Result<(), Error> {
+    let thread = rustix::thread::gettid();
+    rustix::process::setpriority_process(Some(thread), nice)
+        .map_err(|error| Error::call("setpriority", error))
+}
+
+/// Tells every process of the group that `leader` leads to end at once.
+pub fn kill_group(leader: u32) {
+    if let Some(leader) = i32::try_from(leader).ok().and_then(Pid::from_raw) {
+        let _ = rustix::process::kill_process_group(leader, Signal::KILL);
+    }
 }
 
 fn send(process: u32, signal: Signal) {

@@ -282,6 +282,17 @@ fn who_has_idled_long_is_missed_least() {
     assert_eq!(ranked(&snapshot, &ranking), [11, 12, 10, 13]);
 }
 
+#[test]
+fn who_costs_nothing_and_has_nothing_is_no_bargain() {
+    let mut candidates = with_adj([0, 0]);
+    candidates[0].resident = Bytes(MIB);
+    candidates[1].restart_cost = Nanos(SECOND / 2);
+    let snapshot = Snapshot { time: Nanos(0), memory: short_of(5), candidates: &candidates };
+    let mut ranking = Ranking::with_room(8);
+    built("restart-cost", &[]).decide(&snapshot, &mut ranking);
+    assert_eq!(ranked(&snapshot, &ranking), [11, 10]);
+}
+
 /// lmkd on a machine whose kernel makes room, second by second.
 struct Phone {
     policy: Box<dyn Kill>,

@@ -1,6 +1,7 @@
 //! Naive reference models and generators, for tests only.
 
 pub mod allocations;
+pub mod counting;
 pub mod eviction;
 pub mod generate;
 pub mod kill;

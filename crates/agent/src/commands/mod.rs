@@ -1,7 +1,9 @@
 //! One file per command.
 
+pub mod balloon;
 pub mod completions;
 pub mod doctor;
+pub mod killd;
 pub mod killtrace;
 pub mod launch;
 pub mod lazy;

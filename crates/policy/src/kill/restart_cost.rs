@@ -35,6 +35,10 @@ pub(super) const OPTIONS: &[OptionRow] = &[
 /// An application that has idled this long is missed half as much.
 const HALF_MISSED: Nanos = Nanos(60_000_000_000);
 
+/// Whatever is started again costs its user this and what it is measured to cost; else those that
+/// have nothing and cost nothing would die first.
+const ANY_RESTART: Nanos = Nanos(100_000_000);
+
 struct RestartCost {
     low_percent: u64,
     high_percent: u64,
@@ -58,7 +62,8 @@ pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
 fn loss(candidate: &Candidate) -> u128 {
     let idle = candidate.idle.0.max(0) as u128;
     let half = HALF_MISSED.0 as u128;
-    let missed = candidate.restart_cost.0.max(1) as u128 * half / (half + idle);
+    let restart = (candidate.restart_cost.0.max(0) + ANY_RESTART.0) as u128;
+    let missed = restart * half / (half + idle);
     let importance = (1001 - i32::from(candidate.adj)).max(1) as u128;
     missed.max(1) * importance
 }

@@ -1,0 +1,170 @@
+//! `pagewise-agent balloon`: takes memory on purpose, so that others have little.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use killer::balloon::{self, Ending, Kind, Options, Target};
+use launch::size::Size;
+use linux::Root;
+use linux::cgroup::Hierarchy;
+use types::Bytes;
+
+use crate::Outcome;
+use crate::exit::Exit;
+use crate::interrupt::Interrupt;
+use crate::output::print;
+
+/// It ended before it was told to: it was killed, or the machine had too little memory left.
+const ENDED_EARLY: u8 = 1;
+
+/// Take memory on purpose, in a cgroup with a limit, to see what others do when it is short.
+#[derive(Args)]
+#[command(after_help = "\
+It says event=filled when its target is reached, and event=end with the reason at its end. It is the
+first victim of every killer (adj 1000), ends when the machine has less than --floor available, and
+removes its cgroup however it ends. Needs root.
+
+Examples:
+  pagewise-agent balloon 300MiB --for 60s
+  pagewise-agent balloon available:500MiB --rate 100MiB --touch 20
+  pagewise-agent balloon 40% --kind shared --within /sys/fs/cgroup/memory/apps")]
+pub struct Arguments {
+    /// How much: 300MiB, 40% of all memory, all but available:500MiB, or until pressure:20% of the
+    /// time some task stalls.
+    #[arg(value_parser = parse_target)]
+    target: Target,
+    /// What kind of memory.
+    #[arg(long, value_enum, default_value = "anon")]
+    kind: KindName,
+    /// At most so much a second, such as 100MiB [default: as fast as it goes].
+    #[arg(long, value_name = "SIZE")]
+    rate: Option<Size>,
+    /// Share of each page that is zero, in per cent: what compresses well.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
+    compressible: u64,
+    /// Share of its memory that it uses again each second, in per cent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
+    touch: u64,
+    /// Threads that take it.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    threads: u16,
+    /// Its oom_score_adj.
+    #[arg(long, value_name = "ADJ", default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-1000..=1000))]
+    adj: i16,
+    /// The limit of its cgroup [default: what it is to hold and a sixteenth more].
+    #[arg(long, value_name = "SIZE")]
+    limit: Option<Size>,
+    /// The memory cgroup that its own is made in [default: that at the root].
+    #[arg(long, value_name = "PATH")]
+    within: Option<PathBuf>,
+    /// Available memory of the machine below which it ends [default: a sixteenth of all].
+    #[arg(long, value_name = "SIZE")]
+    floor: Option<Size>,
+    /// Where its files are made.
+    #[arg(long, value_name = "PATH", default_value = "/var/tmp")]
+    folder: PathBuf,
+    /// How long it stays, such as 60s [default: until it is told to end].
+    #[arg(long = "for", value_name = "TIME", value_parser = super::record::parse_time)]
+    duration: Option<Duration>,
+    /// To hold memory for the process of this number, in the cgroup at the path.
+    #[arg(long, hide = true, num_args = 2, value_names = ["PID", "PATH"])]
+    inside: Option<Vec<String>>,
+    /// To remove the cgroup at this path once standard input ends.
+    #[arg(long, hide = true, value_name = "PATH")]
+    guard: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum KindName {
+    /// Private memory.
+    Anon,
+    /// Pages of a file that storage has.
+    File,
+    /// Pages of a file that storage has not yet.
+    Dirty,
+    /// Shared memory.
+    Shared,
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    let root = Root::system();
+    if let Some(folder) = &arguments.guard {
+        balloon::stand_guard(&root, folder)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let options = options(arguments);
+    if let Some([parent, folder]) = arguments.inside.as_deref() {
+        let parent = parent.parse().map_err(|_| Exit::Usage(format!("no process: {parent}")))?;
+        return hold(&root, &options, parent, folder);
+    }
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
+    let this = std::process::id().to_string();
+    let mut inside = Command::new("/proc/self/exe");
+    inside.args(std::env::args_os().skip(1)).args(["--inside", &this]);
+    let mut guard = Command::new("/proc/self/exe");
+    guard.args(["balloon", "1%", "--guard"]);
+    let ending = balloon::supervise(&root, &options, inside, guard, || interrupt.came())?;
+    let (why, status) = match ending {
+        Ending::Asked => ("it was asked to".to_owned(), ExitCode::SUCCESS),
+        Ending::Floor => {
+            ("the machine has too little memory left".to_owned(), ExitCode::from(ENDED_EARLY))
+        }
+        Ending::Killed(signal) => {
+            (format!("it was killed by signal {signal}"), ExitCode::from(ENDED_EARLY))
+        }
+        Ending::Failed => return Err(Exit::Refused("the balloon could not be held".to_owned())),
+    };
+    print(format_args!("event=end why=\"{why}\""))?;
+    Ok(status)
+}
+
+fn hold(root: &Root, options: &Options, parent: u32, folder: &str) -> Outcome {
+    // What is measured is the memory of the group that the balloon's own lies in.
+    let group = match &options.within {
+        Some(path) => Some(Hierarchy::required(root, "memory")?.group(root, path)?),
+        None => None,
+    };
+    let filled = |bytes| {
+        // Nobody who does not listen keeps it from holding.
+        let _ = print(format_args!("event=filled bytes={bytes} cgroup=\"{folder}\""));
+    };
+    balloon::hold(root, options, group.as_ref(), parent, || false, filled)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn options(arguments: &Arguments) -> Options {
+    let bytes = |size: Option<Size>| size.map(|Size(bytes)| Bytes(bytes));
+    Options {
+        target: arguments.target,
+        kind: match arguments.kind {
+            KindName::Anon => Kind::Anon,
+            KindName::File => Kind::File,
+            KindName::Dirty => Kind::Dirty,
+            KindName::Shared => Kind::Shared,
+        },
+        rate: bytes(arguments.rate),
+        compressible_percent: arguments.compressible,
+        touched_percent: arguments.touch,
+        threads: usize::from(arguments.threads),
+        adj: arguments.adj,
+        limit: bytes(arguments.limit),
+        within: arguments.within.clone(),
+        floor: bytes(arguments.floor),
+        folder: arguments.folder.clone(),
+        time: arguments.duration,
+    }
+}
+
+fn parse_target(text: &str) -> Result<Target, String> {
+    let size = |text: &str| text.parse::<Size>().map(|Size(bytes)| bytes);
+    match text.strip_prefix("available:") {
+        Some(text) => size(text).map(Target::Available),
+        None => match size(text) {
+            Ok(bytes) => Ok(Target::Bytes(bytes)),
+            Err(_) => text.parse(),
+        },
+    }
+}

@@ -1,0 +1,157 @@
+//! `pagewise-agent killd`: ends programs before memory runs out, and says why.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Subcommand};
+use killer::{Config, Control, Error, Killer, Output, Scope};
+use linux::Root;
+use policy::kill;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::Outcome;
+use crate::exit::Exit;
+use crate::output::{print, say};
+
+/// Where settings are looked for when none are named.
+const SETTINGS: &str = "/etc/pagewise.d";
+/// What the kernel is asked to take this program for: never killed.
+const OWN_ADJ: &str = "-1000";
+/// The priority of the thread that looks: before ordinary ones, behind the kernel's.
+const OWN_NICE: i32 = -10;
+
+/// End programs before memory runs out, get their memory back at once, and say why.
+#[derive(Args)]
+#[command(after_help = "\
+It says what it does in lines of the form key=value. SIGHUP reads the settings again; where they are
+wrong, those in force stay. Without --cgroup it needs root to be of use.
+
+Examples:
+  pagewise-agent killd --dry-run
+  pagewise-agent killd --policy largest --cgroup /sys/fs/cgroup/apps
+  pagewise-agent killd check /etc/pagewise.d")]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    question: Option<Question>,
+    /// A file of settings, or a folder of files named *.toml; may be given more than once [default:
+    /// /etc/pagewise.d, if it is there].
+    #[arg(long, value_name = "PATH")]
+    config: Vec<PathBuf>,
+    /// The policy, whatever the settings say: minfree, lmkd, largest, pressure or restart-cost.
+    #[arg(long, value_name = "NAME")]
+    policy: Option<String>,
+    /// Only the memory and the processes of this memory cgroup and those below it.
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+    /// Kill nobody, and say who would have been.
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Subcommand)]
+enum Question {
+    /// Whether settings are right; says what is in force with them.
+    #[command(after_help = "Example: pagewise-agent killd check /etc/pagewise.d")]
+    Check {
+        /// Files of settings, or folders of files named *.toml.
+        #[arg(value_name = "PATH", required = true)]
+        config: Vec<PathBuf>,
+    },
+}
+
+pub fn run(arguments: &Arguments) -> Outcome {
+    match &arguments.question {
+        Some(Question::Check { config }) => check(config),
+        None => serve(arguments),
+    }
+}
+
+fn serve(arguments: &Arguments) -> Outcome {
+    let root = Root::system();
+    let control = listen()?;
+    let config = settings(&root, arguments)?;
+    let scope = match &arguments.cgroup {
+        Some(path) => Scope::Group(path.clone()),
+        None => Scope::Machine,
+    };
+    let output =
+        Output::standard().map_err(|error| Exit::Refused(format!("standard output: {error}")))?;
+    let mut killer = Killer::start(&root, &scope, config, output)?;
+    // After the other threads have begun, which keep what programs ordinarily have.
+    rank_before_others(&root);
+    killer.run(&control, || settings(&root, arguments))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// SIGTERM and SIGINT end it, SIGHUP makes it read its settings again.
+fn listen() -> Result<Control, Exit> {
+    let control = Control::default();
+    let register = |signal, flag| {
+        signal_hook::flag::register(signal, flag)
+            .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))
+    };
+    for signal in [SIGTERM, SIGINT] {
+        register(signal, Arc::clone(&control.is_over))?;
+    }
+    register(SIGHUP, Arc::clone(&control.is_reload))?;
+    Ok(control)
+}
+
+fn settings(root: &Root, arguments: &Arguments) -> Result<Config, Error> {
+    let default = [PathBuf::from(SETTINGS)];
+    let paths: &[PathBuf] = match arguments.config.is_empty() {
+        true if Path::new(SETTINGS).is_dir() => &default,
+        _ => &arguments.config,
+    };
+    let mut config = Config::load(root, paths)?;
+    if let Some(policy) = arguments.policy.as_ref().filter(|policy| **policy != config.policy) {
+        // Options are of one policy.
+        config.options.clear();
+        config.policy.clone_from(policy);
+        config.build_policy()?;
+    }
+    config.is_dry_run |= arguments.dry_run;
+    Ok(config)
+}
+
+/// What is refused is said once and gone on without.
+fn rank_before_others(root: &Root) {
+    if let Err(error) = std::fs::write(root.path("/proc/self/oom_score_adj"), OWN_ADJ) {
+        say(format_args!(
+            "the kernel may kill this program, too: oom_score_adj {OWN_ADJ}: {error}"
+        ));
+    }
+    if let Err(error) = linux::process::rank_this_thread(OWN_NICE) {
+        say(format_args!("looks at ordinary priority: {error}"));
+    }
+}
+
+fn check(paths: &[PathBuf]) -> Outcome {
+    let config = Config::load(&Root::system(), paths)?;
+    let row = kill::find(&config.policy)
+        .ok_or_else(|| Exit::Usage(format!("there is no policy {}", config.policy)))?;
+    print(format_args!("policy {}: {}", row.name, row.summary))?;
+    for option in row.options {
+        let set = config.options.iter().rev().find(|(name, _)| name == option.name);
+        let value = set.map_or(option.default, |(_, value)| value);
+        let note = if set.is_some() { "" } else { " (default)" };
+        print(format_args!("  {} = {value}{note}: {}", option.name, option.summary))?;
+    }
+    for (number, rule) in config.rules.iter().enumerate() {
+        print(format_args!("rule {}: {}", number + 1, told(rule)))?;
+    }
+    print("the settings are right")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn told(rule: &killer::Rule) -> String {
+    let mut parts = Vec::new();
+    parts.extend(rule.name.as_ref().map(|name| format!("name {name}")));
+    parts.extend(rule.user.map(|user| format!("user {user}")));
+    parts.extend(rule.cgroup.as_ref().map(|path| format!("cgroup {path}")));
+    parts.extend(rule.adj.map(|(low, high)| format!("adj {low} to {high}")));
+    let standing = format!("{:?}", rule.standing).to_lowercase();
+    format!("{}: {standing}", parts.join(", "))
+}

@@ -1,0 +1,285 @@
+//! The process in the cgroup: takes memory piece by piece, uses it, gives way.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use linux::Root;
+use linux::cgroup::MemoryGroup;
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use types::PAGE_BYTES;
+
+use super::{Kind, Options, Target};
+use crate::{Error, Gauge};
+
+/// Memory is taken and given back in pieces of this size.
+const PIECE_BYTES: u64 = 1 << 20;
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// By how much a target of pressure is neared at each look, as a share of what it has.
+const STEP_SHARE: u64 = 20;
+
+/// A piece of memory of one kind.
+enum Piece {
+    Private(Vec<u8>),
+    /// A file with that many bytes: in a folder without a name, or in memory.
+    Backed(File),
+}
+
+/// What the threads of a balloon share.
+struct Shared<'a> {
+    options: &'a Options,
+    /// What each of them is to hold, and what they hold together.
+    goal_each: AtomicU64,
+    held: AtomicU64,
+    is_over: AtomicBool,
+    /// Why it cannot go on.
+    failure: Mutex<Option<Error>>,
+}
+
+/// Takes memory until `is_over`; `filled` is told once when the target is reached. `parent` is the
+/// process that watches: without it this one ends.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn hold(
+    root: &Root,
+    options: &Options,
+    group: Option<&MemoryGroup>,
+    parent: u32,
+    is_over: impl Fn() -> bool,
+    mut filled: impl FnMut(u64),
+) -> Result<(), Error> {
+    end_with(parent)?;
+    std::fs::write(root.path("/proc/self/oom_score_adj"), options.adj.to_string())
+        .map_err(|error| Error::refused("set oom_score_adj", error))?;
+    let mut gauge = Gauge::open(root, group)?;
+    let shared = Shared {
+        options,
+        goal_each: AtomicU64::new(0),
+        held: AtomicU64::new(0),
+        is_over: AtomicBool::new(false),
+        failure: Mutex::new(None),
+    };
+    std::thread::scope(|scope| {
+        for number in 0..options.threads {
+            let shared = &shared;
+            scope.spawn(move || shared.work(number as u64));
+        }
+        let mut has_told = false;
+        let mut goal = 0;
+        while !is_over() && !shared.is_over.load(Relaxed) {
+            let held = shared.held.load(Relaxed);
+            goal = next_goal(options, &mut gauge, held, goal);
+            shared.goal_each.store(goal / options.threads as u64, Relaxed);
+            if !has_told && goal > 0 && held >= goal / 16 * 15 {
+                has_told = true;
+                filled(held);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        shared.is_over.store(true, Relaxed);
+    });
+    let failure = shared.failure.lock().expect("no holder of this lock panics").take();
+    failure.map_or(Ok(()), Err)
+}
+
+/// Ends this process with the one that watches it, also where that has ended already.
+fn end_with(parent: u32) -> Result<(), Error> {
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .map_err(|error| Error::refused("end with the process that watches", error))?;
+    let is_there = getppid().is_some_and(|pid| pid.as_raw_nonzero().get() as u32 == parent);
+    match is_there {
+        true => Ok(()),
+        false => Err(Error::Refused("the process that watches has ended".to_owned())),
+    }
+}
+
+/// What is to be held now.
+fn next_goal(options: &Options, gauge: &mut Gauge, held: u64, goal: u64) -> u64 {
+    // Without a reading it keeps what it has.
+    let Some(memory) = gauge.read(true) else { return held };
+    match options.target {
+        Target::Bytes(bytes) => bytes,
+        Target::Percent(percent) => (memory.total.0 / 100).saturating_mul(percent),
+        Target::Available(floor) => (held + memory.available.0).saturating_sub(floor),
+        Target::Pressure(percent) => {
+            let stalls = memory.pressure.map_or(0, |pressure| pressure.some_basis_points);
+            let step = (goal / STEP_SHARE).max(16 * PIECE_BYTES);
+            match u64::from(stalls) < percent * 100 {
+                true if held + step >= goal => goal.saturating_add(step).min(memory.total.0),
+                true => goal,
+                false => goal.saturating_sub(step / 4),
+            }
+        }
+    }
+}
+
+impl Shared<'_> {
+    fn work(&self, number: u64) {
+        let mut pieces = Vec::new();
+        let mut random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut touched = (Instant::now(), 0_usize);
+        while !self.is_over.load(Relaxed) {
+            let goal = self.goal_each.load(Relaxed) / PIECE_BYTES;
+            let has_taken = match (pieces.len() as u64).cmp(&goal) {
+                std::cmp::Ordering::Less => self.take(&mut pieces, &mut random),
+                std::cmp::Ordering::Greater => {
+                    pieces.pop();
+                    self.held.fetch_sub(PIECE_BYTES, Relaxed);
+                    true
+                }
+                std::cmp::Ordering::Equal => false,
+            };
+            self.touch(&mut pieces, &mut touched);
+            match (has_taken, self.options.rate) {
+                (true, Some(rate)) => {
+                    let bytes = (rate.0 / self.options.threads as u64).max(1);
+                    let time = PIECE_BYTES as f64 / bytes as f64;
+                    std::thread::sleep(Duration::from_secs_f64(time.min(1.0)));
+                }
+                (true, None) => {}
+                (false, _) => std::thread::sleep(LOOK_EVERY),
+            }
+        }
+    }
+
+    fn take(&self, pieces: &mut Vec<Piece>, random: &mut u64) -> bool {
+        let bytes = filling(random, self.options.compressible_percent);
+        let piece = match self.options.kind {
+            Kind::Anon => Ok(Piece::Private(bytes)),
+            Kind::Shared => memory_file().and_then(|file| backed(file, &bytes)),
+            Kind::File => nameless(&self.options.folder).and_then(|file| {
+                let piece = backed(file, &bytes)?;
+                if let Piece::Backed(file) = &piece {
+                    file.sync_data()?;
+                }
+                Ok(piece)
+            }),
+            Kind::Dirty => nameless(&self.options.folder).and_then(|file| backed(file, &bytes)),
+        };
+        match piece {
+            Ok(piece) => {
+                pieces.push(piece);
+                self.held.fetch_add(PIECE_BYTES, Relaxed);
+                true
+            }
+            Err(error) => {
+                let failure = Error::refused("take memory", error);
+                self.failure.lock().expect("no holder of this lock panics").get_or_insert(failure);
+                self.is_over.store(true, Relaxed);
+                false
+            }
+        }
+    }
+
+    /// Uses pieces in turn, as many as are due since the last time.
+    fn touch(&self, pieces: &mut [Piece], last: &mut (Instant, usize)) {
+        let share = self.options.touched_percent as f64 / 100.0;
+        let due = (last.0.elapsed().as_secs_f64() * share * pieces.len() as f64) as usize;
+        if due == 0 || pieces.is_empty() {
+            return;
+        }
+        last.0 = Instant::now();
+        let count = pieces.len();
+        for step in 0..due.min(count) {
+            // A page of a file that cannot be read is no longer worth much, and no matter here.
+            let _ = pieces[(last.1 + step) % count].touch(self.options.kind == Kind::Dirty);
+        }
+        last.1 = (last.1 + due) % count;
+    }
+}
+
+impl Piece {
+    fn touch(&mut self, is_rewritten: bool) -> std::io::Result<()> {
+        match self {
+            Piece::Private(bytes) => {
+                for page in bytes.chunks_mut(PAGE_BYTES as usize) {
+                    page[0] = std::hint::black_box(page[0]).wrapping_add(1);
+                }
+                Ok(())
+            }
+            Piece::Backed(file) => {
+                let mut bytes = vec![0; PIECE_BYTES as usize];
+                file.seek(SeekFrom::Start(0))?;
+                file.read_exact(&mut bytes)?;
+                if is_rewritten {
+                    file.seek(SeekFrom::Start(0))?;
+                    file.write_all(&bytes)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A piece of random bytes in which the end of each page is zero.
+fn filling(random: &mut u64, zero_percent: u64) -> Vec<u8> {
+    let mut bytes = vec![0; PIECE_BYTES as usize];
+    let filled = (PAGE_BYTES * (100 - zero_percent) / 100) as usize / 8 * 8;
+    for page in bytes.chunks_mut(PAGE_BYTES as usize) {
+        // A page is touched, whatever it holds.
+        page[0] = 1;
+        for word in page[..filled].chunks_exact_mut(8) {
+            // xorshift64 (Marsaglia 2003).
+            *random ^= *random << 13;
+            *random ^= *random >> 7;
+            *random ^= *random << 17;
+            word.copy_from_slice(&random.to_ne_bytes());
+        }
+    }
+    bytes
+}
+
+fn memory_file() -> std::io::Result<File> {
+    Ok(File::from(memfd_create(c"balloon", MemfdFlags::CLOEXEC)?))
+}
+
+/// A file in `folder` that is gone when it is closed.
+fn nameless(folder: &Path) -> std::io::Result<File> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Relaxed);
+    let path = folder.join(format!("pagewise-balloon-{}-{number}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(file)
+}
+
+fn backed(mut file: File, bytes: &[u8]) -> std::io::Result<Piece> {
+    file.write_all(bytes)?;
+    Ok(Piece::Backed(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_is_as_compressible_as_asked() {
+        for (zero_percent, zeros) in [(0, 0..=30), (50, 2040..=2080), (100, 4095..=4096)] {
+            let bytes = filling(&mut 7, zero_percent);
+            assert_eq!(bytes.len() as u64, PIECE_BYTES);
+            let found = bytes[4096..8192].iter().filter(|&&byte| byte == 0).count();
+            assert!(zeros.contains(&found), "{zero_percent} %: {found}");
+        }
+    }
+
+    #[test]
+    fn pieces_of_files_leave_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = filling(&mut 7, 0);
+        for file in [nameless(folder.path()).unwrap(), memory_file().unwrap()] {
+            let mut piece = backed(file, &bytes).unwrap();
+            piece.touch(true).unwrap();
+            let Piece::Backed(mut file) = piece else { panic!("it has a file") };
+            let mut found = Vec::new();
+            file.seek(SeekFrom::Start(0)).unwrap();
+            file.read_to_end(&mut found).unwrap();
+            assert!(found == bytes);
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

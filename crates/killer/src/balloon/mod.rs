@@ -1,0 +1,105 @@
+//! The balloon: takes memory on purpose, in a cgroup with a limit, so that others have little. It is
+//! two processes and a guard. One in the cgroup holds memory (`hold`), the one that the user started
+//! watches that the machine keeps a floor of memory (`supervise`), and the guard ends and removes
+//! all however the other two end.
+
+mod hold;
+mod supervise;
+
+pub use hold::hold;
+pub use supervise::{Ending, stand_guard, supervise};
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use types::Bytes;
+
+/// How much is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// So many bytes.
+    Bytes(u64),
+    /// A share of all memory, in per cent.
+    Percent(u64),
+    /// All but so many available bytes, which it gives way for.
+    Available(u64),
+    /// Until some task stalls for this share of ten seconds, in per cent.
+    Pressure(u64),
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    /// `300MiB` is read by the caller, who knows sizes; here are the other forms.
+    fn from_str(text: &str) -> Result<Target, String> {
+        let percent = |number: &str| {
+            let number = number.strip_suffix('%').and_then(|number| number.parse().ok());
+            number.filter(|number| (1..=100).contains(number))
+        };
+        let target = match text.split_once(':') {
+            Some(("pressure", number)) => percent(number).map(Target::Pressure),
+            Some(_) => None,
+            None => percent(text).map(Target::Percent),
+        };
+        target.ok_or_else(|| {
+            format!("{text:?}: expected 300MiB, 40%, available:200MiB or pressure:20%")
+        })
+    }
+}
+
+/// What kind of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Private memory of its own.
+    Anon,
+    /// Pages of a file that storage has, read again and again.
+    File,
+    /// Pages of a file that storage has not yet.
+    Dirty,
+    /// Shared memory.
+    Shared,
+}
+
+/// What it does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How much.
+    pub target: Target,
+    /// What kind.
+    pub kind: Kind,
+    /// Bytes a second at most; none is as fast as it goes.
+    pub rate: Option<Bytes>,
+    /// Share of each page that is zero, in per cent: what compresses well.
+    pub compressible_percent: u64,
+    /// Share of its memory that is used again each second, in per cent.
+    pub touched_percent: u64,
+    /// Threads that take it.
+    pub threads: usize,
+    /// Its adj: 1000 makes it the first victim of every killer.
+    pub adj: i16,
+    /// The limit of its cgroup; none is the target and a sixteenth more.
+    pub limit: Option<Bytes>,
+    /// Where its cgroup is made; none is below the root of the hierarchy.
+    pub within: Option<PathBuf>,
+    /// Available memory of the machine below which it ends at once.
+    pub floor: Option<Bytes>,
+    /// Where files are made.
+    pub folder: PathBuf,
+    /// How long it stays; none is until it is told to end.
+    pub time: Option<Duration>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_have_three_forms_beside_sizes() {
+        assert_eq!("40%".parse(), Ok(Target::Percent(40)));
+        assert_eq!("pressure:20%".parse(), Ok(Target::Pressure(20)));
+        for text in ["0%", "101%", "40", "pressure:x", "swap:3%", ""] {
+            assert!(text.parse::<Target>().unwrap_err().contains("pressure:20%"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The process that the user started: makes the cgroup, starts the one that holds memory in it, ends
+//! it when the machine has too little left. And the guard, which outlives both.
+
+use std::io::Read;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use linux::cgroup::{Hierarchy, MemoryGroup, Version};
+use linux::groups::Setting;
+use linux::{Root, groups, process};
+
+use super::{Options, Target};
+use crate::{Error, Gauge};
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The floor where none is given: a sixteenth of all memory.
+const FLOOR_SHARE: u64 = 16;
+/// Room of its cgroup beside what it holds: its program, tables and pages that it works on.
+const ROOM_BYTES: u64 = 32 << 20;
+
+/// Why it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was told to, or its time was over.
+    Asked,
+    /// The machine had too little available memory left.
+    Floor,
+    /// Somebody killed it, by this signal.
+    Killed(i32),
+    /// It failed, and said why itself.
+    Failed,
+}
+
+/// Holds memory by `command`, which gets the path of the cgroup as its last argument, until `is_over`.
+/// `guard` is the command that removes the cgroup whose path it gets.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn supervise(
+    root: &Root,
+    options: &Options,
+    mut command: Command,
+    guard: Command,
+    is_over: impl Fn() -> bool,
+) -> Result<Ending, Error> {
+    let group = make_group(root, options)?;
+    // From here on the guard removes it, however this ends.
+    let mut guard = Guard::start(guard, &group.folder)?;
+    limit(root, options, &group)?;
+    let entrance = group.folder.join("cgroup.procs");
+    command.arg(&group.folder).stdin(Stdio::null());
+    let mut child = process::start(root, &mut command, &[entrance])?;
+    let outcome = watch(root, options, &mut child, is_over);
+    process::kill(child.id());
+    let ended = child.wait();
+    guard.finish(&group.folder)?;
+    ended.map_err(|error| Error::refused("wait for the balloon", error))?;
+    outcome
+}
+
+fn watch(
+    root: &Root,
+    options: &Options,
+    child: &mut Child,
+    is_over: impl Fn() -> bool,
+) -> Result<Ending, Error> {
+    let mut gauge = Gauge::open(root, None)?;
+    let late = options.time.and_then(|time| Instant::now().checked_add(time));
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Ok(ended(status));
+        }
+        if is_over() || late.is_some_and(|late| Instant::now() >= late) {
+            return Ok(Ending::Asked);
+        }
+        // Without a reading it is not known whether there is enough: it ends.
+        let Some(memory) = gauge.read(false) else { return Ok(Ending::Floor) };
+        let floor = options.floor.map_or(memory.total.0 / FLOOR_SHARE, |floor| floor.0);
+        if memory.available.0 < floor {
+            return Ok(Ending::Floor);
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
+fn ended(status: ExitStatus) -> Ending {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => Ending::Killed(signal),
+        (None, Some(0)) => Ending::Asked,
+        _ => Ending::Failed,
+    }
+}
+
+fn make_group(root: &Root, options: &Options) -> Result<MemoryGroup, Error> {
+    let hierarchy = Hierarchy::required(root, "memory")?;
+    let within = options.within.as_deref().unwrap_or(Path::new("/"));
+    let above = hierarchy.group(root, within)?;
+    let name = format!("pagewise-balloon-{}", std::process::id());
+    let folder = above.folder.join(name);
+    groups::create(root, &folder)?;
+    Ok(hierarchy.group(root, &folder)?)
+}
+
+fn limit(root: &Root, options: &Options, group: &MemoryGroup) -> Result<(), Error> {
+    let name = match group.version {
+        Version::V1 => "memory.limit_in_bytes",
+        Version::V2 => "memory.max",
+    };
+    let memory = Gauge::open(root, None)?.read(false);
+    let total = memory.map_or(0, |memory| memory.total.0);
+    let most = match options.target {
+        Target::Bytes(bytes) => bytes,
+        Target::Percent(percent) => total / 100 * percent,
+        // Never more than leaves the machine its floor.
+        Target::Available(_) | Target::Pressure(_) => total - total / FLOOR_SHARE,
+    };
+    let bytes = options.limit.map_or(most + most / 16 + ROOM_BYTES, |limit| limit.0);
+    Ok(Setting::new(group.folder.join(name), bytes).apply(root)?)
+}
+
+/// The process that removes the cgroup. It waits for the end of its standard input, which the kernel
+/// closes however its parent ends.
+struct Guard(Child);
+
+impl Guard {
+    fn start(mut command: Command, folder: &Path) -> Result<Guard, Error> {
+        command.arg(folder).stdin(Stdio::piped()).stdout(Stdio::null());
+        command.spawn().map(Guard).map_err(|error| {
+            let _ = std::fs::remove_dir(folder);
+            Error::refused("start the process that cleans up", error)
+        })
+    }
+
+    fn finish(&mut self, folder: &Path) -> Result<(), Error> {
+        drop(self.0.stdin.take());
+        let status = self.0.wait().map_err(|error| Error::refused("wait for the guard", error))?;
+        match status.success() {
+            true => Ok(()),
+            false => Err(Error::Refused(format!("{}: could not be removed", folder.display()))),
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        drop(self.0.stdin.take());
+        let _ = self.0.wait();
+    }
+}
+
+/// What the guard does: waits for the end of standard input, then ends every process in the cgroup
+/// `folder` and removes it.
+///
+/// # Errors
+/// What does not end, or cannot be removed.
+pub fn stand_guard(root: &Root, folder: &Path) -> Result<(), Error> {
+    // Signals to the session, such as those of its terminal, must not reach it.
+    let _ = rustix::process::setsid();
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    let folder: PathBuf = folder.to_owned();
+    let is_ours = folder
+        .file_name()
+        .and_then(|name| name.to_str())
+        .is_some_and(|name| name.starts_with("pagewise-balloon-"));
+    if !is_ours {
+        return Err(Error::Refused(format!("{}: is no balloon's cgroup", folder.display())));
+    }
+    Ok(groups::remove_group(root, &folder)?)
+}

@@ -1,0 +1,459 @@
+//! What users set, from files of TOML: docs/killd.md tells what each entry means. A later file adds
+//! to an earlier one, and what both set is as the later says.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use linux::Root;
+use policy::kill::{self, Kill, Standing};
+use serde::Deserialize;
+use toml::Spanned;
+use types::Nanos;
+
+use crate::Error;
+use crate::hooks::Hooks;
+use crate::rules::{RULES_MAX, Rule};
+use crate::sockets::Paths;
+use crate::wake::Stalls;
+
+/// The policy that rules where none is named.
+const DEFAULT_POLICY: &str = "restart-cost";
+/// What the system itself lives by stands this low (Android's native and system processes,
+/// systemd's own): protected unless a rule says otherwise.
+const PROTECTED_ADJ: (i16, i16) = (-1000, -900);
+
+/// How many die for one decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Unit {
+    /// The process that was chosen.
+    #[default]
+    Process,
+    /// It and everybody in its memory cgroup who may be killed.
+    Group,
+}
+
+/// All settings, checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The policy's name in `policy::kill::CATALOG`.
+    pub policy: String,
+    /// What is set of the policy's options.
+    pub options: Vec<(String, String)>,
+    /// How many die for one decision.
+    pub unit: Unit,
+    /// Whether it is only said who would be killed.
+    pub is_dry_run: bool,
+    /// The shortest and the longest time between two looks.
+    pub poll: (Duration, Duration),
+    /// How long a victim may give nothing back before the next is chosen.
+    pub kill_timeout: Duration,
+    /// How long a victim has to die by itself before its memory is taken.
+    pub grace: Duration,
+    /// Processes that there is room for.
+    pub candidates_max: usize,
+    /// Stalls that the kernel is to wake the killer for.
+    pub stalls: Stalls,
+    /// What was said of processes; the last rule protects what the system lives by.
+    pub rules: Arc<[Rule]>,
+    /// Programs before and after a kill.
+    pub hooks: Hooks,
+    /// Where it answers.
+    pub sockets: Paths,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        let ms = Duration::from_millis;
+        Config {
+            policy: DEFAULT_POLICY.to_owned(),
+            options: Vec::new(),
+            unit: Unit::Process,
+            is_dry_run: false,
+            poll: (ms(2), ms(100)),
+            kill_timeout: ms(100),
+            grace: crate::DEFAULT_GRACE,
+            candidates_max: 1024,
+            stalls: Stalls { partial: ms(70), complete: ms(700) },
+            rules: [protection()].into(),
+            hooks: Hooks { time_max: ms(200), ..Hooks::default() },
+            sockets: Paths::default(),
+        }
+    }
+}
+
+fn protection() -> Rule {
+    Rule {
+        name: None,
+        user: None,
+        cgroup: None,
+        adj: Some(PROTECTED_ADJ),
+        standing: Standing::Protected,
+        restart: None,
+    }
+}
+
+/// One file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    policy: Option<Spanned<String>>,
+    #[serde(default)]
+    options: BTreeMap<String, Spanned<toml::Value>>,
+    unit: Option<Unit>,
+    dry_run: Option<bool>,
+    poll_ms: Option<Spanned<(u64, u64)>>,
+    kill_timeout_ms: Option<Spanned<u64>>,
+    grace_ms: Option<Spanned<u64>>,
+    candidates_max: Option<Spanned<usize>>,
+    psi_partial_stall_ms: Option<Spanned<u64>>,
+    psi_complete_stall_ms: Option<Spanned<u64>>,
+    #[serde(default)]
+    rule: Vec<Spanned<FileRule>>,
+    #[serde(default)]
+    hooks: FileHooks,
+    #[serde(default)]
+    sockets: FileSockets,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileRule {
+    name: Option<String>,
+    user: Option<User>,
+    cgroup: Option<String>,
+    adj: Option<(i16, i16)>,
+    is: FileStanding,
+    restart_s: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum User {
+    Number(u32),
+    Name(String),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileStanding {
+    Protected,
+    Avoided,
+    Neutral,
+    Preferred,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileHooks {
+    before: Option<Vec<String>>,
+    after: Option<Vec<String>>,
+    time_max_ms: Option<Spanned<u64>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileSockets {
+    statistics: Option<PathBuf>,
+    metrics: Option<PathBuf>,
+}
+
+/// A file with its text, to tell lines by.
+struct Source<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl Source<'_> {
+    fn error(&self, at: usize, what: impl Into<String>) -> Error {
+        let line = self.text[..at.min(self.text.len())].lines().count().max(1);
+        let is_next = self.text[..at].ends_with('\n');
+        Error::config(self.path, line + usize::from(is_next), what)
+    }
+
+    fn within<T: Copy + PartialOrd + std::fmt::Display>(
+        &self,
+        name: &str,
+        value: &Spanned<T>,
+        range: std::ops::RangeInclusive<T>,
+    ) -> Result<T, Error> {
+        match range.contains(value.get_ref()) {
+            true => Ok(*value.get_ref()),
+            false => {
+                let (low, high) = (range.start(), range.end());
+                let what = format!("{name} is {}, expected from {low} to {high}", value.get_ref());
+                Err(self.error(value.span().start, what))
+            }
+        }
+    }
+}
+
+impl Config {
+    /// The settings of these files, in this order; each a file or a folder of files named `*.toml`,
+    /// which are read in the order of their names.
+    ///
+    /// # Errors
+    /// The first file and line that is wrong.
+    pub fn load(root: &Root, paths: &[PathBuf]) -> Result<Config, Error> {
+        let mut config = Config { rules: [].into(), ..Config::default() };
+        for path in files(paths)? {
+            let text = std::fs::read_to_string(&path)
+                .map_err(|error| Error::config(&path, 0, format!("cannot be read: {error}")))?;
+            config.add(root, &Source { path: &path, text: &text })?;
+        }
+        let rules = config.rules.iter().cloned().chain([protection()]);
+        config.rules = rules.collect();
+        Ok(config)
+    }
+
+    /// The policy with its options.
+    ///
+    /// # Errors
+    /// An option that it does not have, or a value that is none.
+    pub fn build_policy(&self) -> Result<Box<dyn Kill>, Error> {
+        let row =
+            kill::find(&self.policy).ok_or_else(|| Error::Refused(unknown_policy(&self.policy)))?;
+        let options: Vec<(&str, &str)> =
+            self.options.iter().map(|(name, value)| (&**name, &**value)).collect();
+        row.build(&options).map_err(Error::Refused)
+    }
+
+    fn add(&mut self, root: &Root, source: &Source<'_>) -> Result<(), Error> {
+        let file: File = toml::from_str(source.text).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            source.error(at, error.message().to_owned())
+        })?;
+        self.add_policy(source, &file)?;
+        self.add_times(source, &file)?;
+        self.unit = file.unit.unwrap_or(self.unit);
+        self.is_dry_run = file.dry_run.unwrap_or(self.is_dry_run);
+        self.hooks.before = file.hooks.before.unwrap_or_else(|| self.hooks.before.clone());
+        self.hooks.after = file.hooks.after.unwrap_or_else(|| self.hooks.after.clone());
+        let FileSockets { statistics, metrics } = file.sockets;
+        self.sockets.statistics = statistics.or(self.sockets.statistics.take());
+        self.sockets.metrics = metrics.or(self.sockets.metrics.take());
+        let mut rules = self.rules.to_vec();
+        for rule in file.rule {
+            let at = rule.span().start;
+            rules.push(checked(root, rule.into_inner()).map_err(|what| source.error(at, what))?);
+            // One is for what the system lives by.
+            if rules.len() >= RULES_MAX {
+                return Err(source.error(at, format!("more than {} rules", RULES_MAX - 1)));
+            }
+        }
+        self.rules = rules.into();
+        Ok(())
+    }
+
+    fn add_policy(&mut self, source: &Source<'_>, file: &File) -> Result<(), Error> {
+        if let Some(policy) = &file.policy {
+            if kill::find(policy.get_ref()).is_none() {
+                return Err(source.error(policy.span().start, unknown_policy(policy.get_ref())));
+            }
+            if self.policy != *policy.get_ref() {
+                // Options are of one policy.
+                self.options.clear();
+                self.policy.clone_from(policy.get_ref());
+            }
+        }
+        for (name, value) in &file.options {
+            let text = match value.get_ref() {
+                toml::Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            self.options.retain(|(other, _)| other != name);
+            self.options.push((name.clone(), text));
+            if let Err(error) = self.build_policy() {
+                return Err(source.error(value.span().start, error.to_string()));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_times(&mut self, source: &Source<'_>, file: &File) -> Result<(), Error> {
+        let times = [
+            ("kill_timeout_ms", &file.kill_timeout_ms, 1..=60_000, &mut self.kill_timeout),
+            ("grace_ms", &file.grace_ms, 0..=10_000, &mut self.grace),
+            (
+                "psi_partial_stall_ms",
+                &file.psi_partial_stall_ms,
+                1..=1000,
+                &mut self.stalls.partial,
+            ),
+            (
+                "psi_complete_stall_ms",
+                &file.psi_complete_stall_ms,
+                1..=1000,
+                &mut self.stalls.complete,
+            ),
+            ("time_max_ms", &file.hooks.time_max_ms, 1..=60_000, &mut self.hooks.time_max),
+        ];
+        for (name, value, range, to) in times {
+            if let Some(value) = value {
+                *to = Duration::from_millis(source.within(name, value, range)?);
+            }
+        }
+        if let Some(poll) = &file.poll_ms {
+            let (shortest, longest) = *poll.get_ref();
+            if shortest == 0 || shortest > longest || longest > 10_000 {
+                let what = "poll_ms: expected the shortest and the longest wait, from 1 to 10000";
+                return Err(source.error(poll.span().start, what));
+            }
+            self.poll = (Duration::from_millis(shortest), Duration::from_millis(longest));
+        }
+        if let Some(room) = &file.candidates_max {
+            self.candidates_max = source.within("candidates_max", room, 16..=65_536)?;
+        }
+        Ok(())
+    }
+}
+
+fn unknown_policy(name: &str) -> String {
+    let names: Vec<&str> = kill::CATALOG.iter().map(|row| row.name).collect();
+    format!("there is no policy {name:?}; there are {}", names.join(", "))
+}
+
+/// The files meant: folders stand for their files.
+fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let mut found = Vec::new();
+    for path in paths {
+        if !path.is_dir() {
+            found.push(path.clone());
+            continue;
+        }
+        let entries = std::fs::read_dir(path)
+            .map_err(|error| Error::config(path, 0, format!("cannot be listed: {error}")))?;
+        let mut inside: Vec<PathBuf> =
+            entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        inside.retain(|file| file.extension().is_some_and(|end| end == "toml"));
+        inside.sort();
+        found.extend(inside);
+    }
+    Ok(found)
+}
+
+fn checked(root: &Root, rule: FileRule) -> Result<Rule, String> {
+    if rule.name.is_none() && rule.user.is_none() && rule.cgroup.is_none() && rule.adj.is_none() {
+        return Err("a rule needs name, user, cgroup or adj".to_owned());
+    }
+    let is_range = |(low, high): (i16, i16)| -1000 <= low && low <= high && high <= 1000;
+    if !rule.adj.is_none_or(is_range) {
+        return Err("adj: expected the lowest and the highest, from -1000 to 1000".to_owned());
+    }
+    if let Some(name) = rule.name.as_ref().filter(|name| !name.contains('*') && name.len() > 15) {
+        return Err(format!("name {name:?}: the kernel keeps 15 letters of it; end it with *"));
+    }
+    let user = match rule.user {
+        None => None,
+        Some(User::Number(number)) => Some(number),
+        Some(User::Name(name)) => Some(user_number(root, &name)?),
+    };
+    Ok(Rule {
+        name: rule.name,
+        user,
+        cgroup: rule.cgroup,
+        adj: rule.adj,
+        standing: match rule.is {
+            FileStanding::Protected => Standing::Protected,
+            FileStanding::Avoided => Standing::Avoided,
+            FileStanding::Neutral => Standing::Neutral,
+            FileStanding::Preferred => Standing::Preferred,
+        },
+        restart: rule.restart_s.map(|seconds| Nanos(i64::from(seconds) * 1_000_000_000)),
+    })
+}
+
+fn user_number(root: &Root, name: &str) -> Result<u32, String> {
+    let users = root.read("/etc/passwd").map_err(|error| error.to_string())?.unwrap_or_default();
+    users
+        .lines()
+        .find_map(|line| {
+            let mut fields = line.split(':');
+            (fields.next()? == name).then(|| fields.nth(1)?.parse().ok())?
+        })
+        .ok_or_else(|| format!("there is no user {name:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(texts: &[&str]) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path().join("root"));
+        std::fs::create_dir_all(root.path("/etc")).unwrap();
+        std::fs::write(root.path("/etc/passwd"), "root:x:0:0\nanna:x:1007:100\n").unwrap();
+        for (number, text) in texts.iter().enumerate() {
+            std::fs::write(folder.path().join(format!("{number}.toml")), text).unwrap();
+        }
+        std::fs::write(folder.path().join("README"), "not a setting").unwrap();
+        let config = Config::load(&root, &[folder.path().to_owned()]);
+        config.map_err(|error| error.to_string().replace(&folder.path().display().to_string(), ""))
+    }
+
+    #[test]
+    fn nothing_set_is_the_default() {
+        assert_eq!(load(&[]).unwrap(), Config::default());
+        assert!(Config::default().build_policy().is_ok());
+    }
+
+    #[test]
+    fn later_files_add_to_earlier_ones() {
+        let first = "policy = \"lmkd\"\nunit = \"group\"\npoll_ms = [5, 50]\n\
+                     [options]\nthrashing_limit = 30\nkill_heaviest_task = true\n\
+                     [[rule]]\nname = \"sshd\"\nis = \"protected\"\n\
+                     [hooks]\nbefore = [\"notify\", \"x\"]\ntime_max_ms = 7\n";
+        let second = "dry_run = true\n[options]\nthrashing_limit = 40\n\
+                      [[rule]]\nuser = \"anna\"\nadj = [1, 900]\nis = \"preferred\"\nrestart_s = 3\n\
+                      [sockets]\nmetrics = \"/run/m\"\n";
+        let config = load(&[first, second]).unwrap();
+        assert_eq!((config.policy.as_str(), config.unit), ("lmkd", Unit::Group));
+        let options = [("kill_heaviest_task", "true"), ("thrashing_limit", "40")];
+        assert_eq!(
+            config.options,
+            options.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+        assert_eq!(config.poll, (Duration::from_millis(5), Duration::from_millis(50)));
+        assert!(config.is_dry_run);
+        assert_eq!(config.hooks.before, ["notify", "x"]);
+        assert_eq!(config.hooks.time_max, Duration::from_millis(7));
+        assert_eq!(config.sockets.metrics, Some(PathBuf::from("/run/m")));
+        let [ssh, anna, system] = &config.rules[..] else { panic!("{:?}", config.rules) };
+        assert_eq!((ssh.standing, ssh.name.as_deref()), (Standing::Protected, Some("sshd")));
+        assert_eq!((anna.user, anna.restart), (Some(1007), Some(Nanos(3_000_000_000))));
+        assert_eq!(system, &protection());
+        // Options go with their policy.
+        assert_eq!(load(&[first, "policy = \"largest\""]).unwrap().options, []);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, expected) in [
+            ("policy = \"oom\"", "/0.toml:1: there is no policy \"oom\"; there are minfree, lmkd"),
+            ("\n\npolice = 1", "/0.toml:3: unknown field `police`"),
+            ("unit = \"all\"", "/0.toml:1: unknown variant `all`"),
+            ("[options]\nlow_percent = 600", "/0.toml:2: restart-cost: low_percent is \"600\""),
+            (
+                "[options]\n\nlow = 6",
+                "/0.toml:3: restart-cost has no option low; it has low_percent",
+            ),
+            ("poll_ms = [9, 2]", "/0.toml:1: poll_ms: expected the shortest"),
+            ("grace_ms = 99999", "/0.toml:1: grace_ms is 99999, expected from 0 to 10000"),
+            ("\n[[rule]]\nis = \"avoided\"", "/0.toml:2: a rule needs name, user, cgroup or adj"),
+            ("[[rule]]\nuser = \"otto\"\nis = \"avoided\"", "/0.toml:1: there is no user \"otto\""),
+            ("[[rule]]\nadj = [2, 1]\nis = \"avoided\"", "adj: expected the lowest"),
+            ("[[rule]]\nadj = [-2000, 1]\nis = \"avoided\"", "adj: expected the lowest"),
+            ("[[rule]]\nname = \"a-very-long-name\"\nis = \"avoided\"", "keeps 15 letters"),
+            ("[hooks]\nbefore = \"x\"", "/0.toml:2: invalid type"),
+            ("=", "/0.toml:1: "),
+        ] {
+            let error = load(&[text]).unwrap_err();
+            assert!(error.contains(expected), "{text:?}: {error}");
+        }
+        let missing = Config::load(&Root::system(), &[PathBuf::from("/no/such.toml")]);
+        let error = missing.unwrap_err().to_string();
+        assert!(error.starts_with("/no/such.toml: cannot be read"), "{error}");
+    }
+}

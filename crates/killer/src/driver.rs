@@ -1,0 +1,535 @@
+//! The killer itself: waits, looks, asks the policy, acts, and says why. One thread; after its start
+//! it allocates nothing.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use linux::Root;
+use linux::cgroup::{Hierarchy, MemoryGroup};
+use linux::held_process::HeldProcess;
+use policy::kill::{Kill, Memory, Ranked, Ranking, Snapshot, Stall, Verdict};
+use rustix::io::Errno;
+use types::{Bytes, Nanos};
+
+use crate::explain::{Line, Output, put, put_words};
+use crate::gauge::Gauge;
+use crate::hooks::{HookRunner, Occasion};
+use crate::notify::Notify;
+use crate::pace::Pace;
+use crate::reaper::Reapers;
+use crate::sockets::Sockets;
+use crate::table::{Table, own_pages};
+use crate::wake::{Wake, Woken};
+use crate::{Config, Error, Statistics, Unit};
+
+/// Victims of one decision.
+const VICTIMS_MAX: usize = 32;
+/// Candidates that a line names.
+const NAMED_MAX: usize = 5;
+const REAPERS: usize = 2;
+/// Looks before memory is locked.
+const WARM_LOOKS: u32 = 5;
+/// How often victims are looked at until their memory is back.
+const SETTLE_EVERY: Duration = Duration::from_millis(1);
+/// However slowly a victim gives back, the next is chosen then.
+const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
+/// Memory is back when this part of what the victim had is left, one part in so many.
+const REST: u64 = 10;
+/// How often processes are listed and measured: with memory to spare, near the threshold, beyond it.
+const REFRESH_FAR: Nanos = Nanos(10_000_000_000);
+const REFRESH_NEAR: Nanos = Nanos(1_000_000_000);
+const REFRESH_SHORT: Nanos = Nanos(50_000_000);
+/// The threshold is near when less than one part in so many of all memory may still go.
+const NEAR: u64 = 8;
+/// How often it is said that nobody dies although memory is short, and who would in a dry run.
+const SAY_AGAIN: Nanos = Nanos(1_000_000_000);
+
+/// Whose memory is kept from running out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// The machine's.
+    #[default]
+    Machine,
+    /// That of a memory cgroup, whose processes alone may be killed.
+    Group(PathBuf),
+}
+
+/// What others tell the killer while it runs.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    /// To end.
+    pub is_over: Arc<AtomicBool>,
+    /// To read its settings again.
+    pub is_reload: Arc<AtomicBool>,
+}
+
+/// A killer that is ready. Dropped, its threads and sockets are gone.
+pub struct Killer {
+    root: Root,
+    group: Option<MemoryGroup>,
+    config: Config,
+    policy: Box<dyn Kill>,
+    ranking: Ranking,
+    gauge: Gauge,
+    table: Table,
+    wake: Wake,
+    reapers: Reapers,
+    hooks: HookRunner,
+    _sockets: Sockets,
+    statistics: Arc<Statistics>,
+    notify: Notify,
+    output: Output,
+    pace: Pace,
+    victims: Vec<Victim>,
+    began: Instant,
+    is_near: bool,
+    /// When the table was made anew last, and why nobody died when that was last said.
+    refreshed: Option<Nanos>,
+    spared: Option<(Nanos, &'static str)>,
+    beaten: Nanos,
+    quiet_until: Nanos,
+}
+
+/// One that was killed and whose memory is not back yet.
+struct Victim {
+    process: HeldProcess,
+    name: [u8; 16],
+    why: &'static str,
+    killed: Nanos,
+    /// What it had, the least seen since, and when that was.
+    had: u64,
+    least: u64,
+    progressed: Nanos,
+    /// What was available when it was killed.
+    available: u64,
+}
+
+/// Why somebody dies, for the lines that say so.
+#[derive(Clone, Copy)]
+struct Occurrence {
+    why: &'static str,
+    woken: Woken,
+    memory: Memory,
+    now: Nanos,
+}
+
+impl Killer {
+    /// Everything that is needed later, made now.
+    ///
+    /// # Errors
+    /// What the operating system refuses; a group that is none.
+    pub fn start(
+        root: &Root,
+        scope: &Scope,
+        config: Config,
+        mut output: Output,
+    ) -> Result<Killer, Error> {
+        let group = match scope {
+            Scope::Machine => None,
+            Scope::Group(path) => Some(Hierarchy::required(root, "memory")?.group(root, path)?),
+        };
+        let wake = Wake::new(root, group.as_ref(), config.stalls, |what| {
+            output.say(|line| {
+                put(line, "event", "absent")?;
+                put_words(line, "what", &what)
+            });
+        })?;
+        let statistics = Arc::new(Statistics::default());
+        let rules = Arc::clone(&config.rules);
+        Ok(Killer {
+            policy: config.build_policy()?,
+            ranking: Ranking::with_room(config.candidates_max),
+            gauge: Gauge::open(root, group.as_ref())?,
+            table: Table::new(root, group.as_ref(), rules, config.candidates_max)?,
+            wake,
+            reapers: Reapers::start(root, REAPERS)?,
+            hooks: HookRunner::start(&config.hooks)?,
+            _sockets: Sockets::start(&config.sockets, &statistics)?,
+            statistics,
+            notify: Notify::from_environment(),
+            output,
+            pace: Pace::new(config.poll.0, config.poll.1),
+            victims: Vec::with_capacity(VICTIMS_MAX),
+            began: Instant::now(),
+            is_near: true,
+            refreshed: None,
+            spared: None,
+            beaten: Nanos(0),
+            quiet_until: Nanos(0),
+            root: root.clone(),
+            group,
+            config,
+        })
+    }
+
+    /// What it counts.
+    pub fn statistics(&self) -> &Arc<Statistics> {
+        &self.statistics
+    }
+
+    /// Runs until `control` says so or its group is gone. `reload` reads the settings again; where
+    /// they are wrong, those in force stay.
+    ///
+    /// # Errors
+    /// None at present: what fails while it runs is said and gone on without.
+    pub fn run(
+        &mut self,
+        control: &Control,
+        mut reload: impl FnMut() -> Result<Config, Error>,
+    ) -> Result<(), Error> {
+        // The first looks touch what later ones need.
+        let mut wait = Some(Duration::ZERO);
+        for _ in 0..WARM_LOOKS {
+            wait = wait.and_then(|time| self.step(time.min(SETTLE_EVERY)));
+        }
+        if let Err(error) = linux::locking::lock_touched(&self.root) {
+            self.say_absent(&error.to_string());
+        }
+        self.notify.tell("READY=1");
+        self.say_start();
+        while let Some(time) = wait
+            && !control.is_over.load(Relaxed)
+        {
+            if control.is_reload.swap(false, Relaxed) {
+                self.notify.tell("RELOADING=1");
+                let outcome = reload().and_then(|config| self.set(config));
+                self.say_reload(outcome);
+                self.notify.tell("READY=1");
+            }
+            wait = self.step(time);
+        }
+        if wait.is_none() {
+            self.output.say(|line| put(line, "event", "group-gone"));
+        }
+        self.notify.tell("STOPPING=1");
+        Ok(())
+    }
+
+    /// Waits as long as `time` and looks once; how long to wait then. None once the group is gone.
+    pub fn step(&mut self, time: Duration) -> Option<Duration> {
+        let woken = self.wake.wait(time);
+        let now = Nanos(self.began.elapsed().as_nanos() as i64);
+        if let Some(every) = self.notify.watchdog
+            && now.0 - self.beaten.0 >= every.as_nanos() as i64
+        {
+            self.beaten = now;
+            self.notify.tell("WATCHDOG=1");
+        }
+        let memory = self.look(woken)?;
+        if self.settle(now, &memory) {
+            return Some(SETTLE_EVERY);
+        }
+        let margin = self.policy.margin(&memory);
+        self.is_near = margin.0 < memory.total.0 / NEAR;
+        self.pace.note(now, memory.available);
+        self.update(now, &memory, margin);
+        let snapshot = Snapshot { time: now, memory, candidates: self.table.candidates() };
+        match self.policy.decide(&snapshot, &mut self.ranking) {
+            _ if now < self.quiet_until => {}
+            Verdict::Kill { why, victims } => {
+                self.act(Occurrence { why, woken, memory, now }, victims);
+            }
+            Verdict::Spare { why } if margin.0 == 0 => self.say_spared(now, why, &memory),
+            Verdict::Spare { .. } => self.spared = None,
+        }
+        self.statistics.lines_lost.store(self.output.lost, Relaxed);
+        Some(if self.victims.is_empty() { self.pace.wait(margin) } else { SETTLE_EVERY })
+    }
+
+    fn look(&mut self, woken: Woken) -> Option<Memory> {
+        let stall = match woken {
+            Woken::Kernel(stall) => stall,
+            Woken::Time => Stall::None,
+        };
+        self.is_near |= stall > Stall::None;
+        let mut memory = self.gauge.read(self.is_near)?;
+        memory.stall = stall;
+        self.statistics.note_memory(&memory);
+        Some(memory)
+    }
+
+    /// Lists and measures processes, the more often the less memory is left.
+    fn update(&mut self, now: Nanos, memory: &Memory, margin: Bytes) {
+        let every = match margin.0 {
+            // Whoever dies is chosen by what is true now; spared for another reason, such as swap that
+            // is left, nobody is.
+            0 if self.spared.is_none() => Nanos(0),
+            0 => REFRESH_SHORT,
+            _ if self.is_near => REFRESH_NEAR,
+            _ => REFRESH_FAR,
+        };
+        if self.refreshed.is_some_and(|last| now.0 - last.0 < every.0) {
+            return;
+        }
+        self.refreshed = Some(now);
+        self.table.refresh(now, margin.0 == 0);
+        self.table.measure(now, memory.swap_total.0 > 0);
+        self.statistics.candidates.store(self.table.entries().len() as u64, Relaxed);
+        self.statistics.overlooked.store(self.table.overlooked as u64, Relaxed);
+    }
+
+    /// Kills the first `count` of the ranking, and those in their groups where that is the unit.
+    fn act(&mut self, occurrence: Occurrence, count: usize) {
+        let mut places = [0; VICTIMS_MAX];
+        let mut chosen = 0;
+        let mut choose = |place: usize| {
+            if chosen < VICTIMS_MAX && !places[..chosen].contains(&place) {
+                places[chosen] = place;
+                chosen += 1;
+            }
+        };
+        let candidates = self.table.candidates();
+        for Ranked { candidate: place, .. } in &self.ranking.ranked()[..count] {
+            choose(*place);
+            if self.config.unit == Unit::Group {
+                let group = candidates[*place].group;
+                let others = candidates.iter().enumerate();
+                others
+                    .filter(|(_, other)| other.group == group && other.is_eligible())
+                    .for_each(|(other, _)| choose(other));
+            }
+        }
+        for &place in &places[..chosen] {
+            self.kill(place, occurrence);
+        }
+        // Whoever dies, the ranking is of a table that is over.
+        self.refreshed = None;
+        self.spared = None;
+    }
+
+    fn kill(&mut self, place: usize, occurrence: Occurrence) {
+        if self.config.is_dry_run {
+            Statistics::add(&self.statistics.would_kill, 1);
+            self.say_kill("would-kill", place, occurrence);
+            self.table.doom(place, occurrence.now);
+            self.quiet_until = Nanos(occurrence.now.0 + SAY_AGAIN.0);
+            return;
+        }
+        if !self.table.confirm(place, occurrence.now) {
+            return;
+        }
+        let mut occasion = self.occasion(place, occurrence.why);
+        if !self.hooks.run(occasion) {
+            self.output.say(|line| {
+                put(line, "event", "hook-late")?;
+                put(line, "process", occasion.process)
+            });
+        }
+        let entry = &self.table.entries()[place];
+        // A second descriptor for the reapers, a third to watch it by.
+        let (sent, watched) = (entry.process.try_clone(), entry.process.try_clone());
+        match entry.process.kill() {
+            Ok(()) => {}
+            Err(Errno::SRCH) => return,
+            Err(error) => return self.note_refusal(place, occurrence.now, error),
+        }
+        if let Ok(process) = sent {
+            self.reapers.send(process, entry.is_slow, self.config.grace);
+        }
+        let had = self.table.candidates()[place].resident.0;
+        Statistics::add(&self.statistics.kills, 1);
+        self.say_kill("kill", place, occurrence);
+        self.table.doom(place, occurrence.now);
+        occasion.is_before = false;
+        if let Ok(process) = watched
+            && self.victims.len() < VICTIMS_MAX
+        {
+            let killed = Nanos(self.began.elapsed().as_nanos() as i64);
+            self.victims.push(Victim {
+                process,
+                name: occasion.name,
+                why: occurrence.why,
+                killed,
+                had,
+                least: had,
+                progressed: killed,
+                available: occurrence.memory.available.0,
+            });
+        }
+    }
+
+    fn occasion(&self, place: usize, why: &'static str) -> Occasion {
+        let entry = &self.table.entries()[place];
+        let (process, name) = (entry.process.number(), entry.name_bytes());
+        Occasion { is_before: true, process, name, why, freed_bytes: 0 }
+    }
+
+    fn note_refusal(&mut self, place: usize, now: Nanos, error: Errno) {
+        Statistics::add(&self.statistics.refused, 1);
+        let process = self.table.candidates()[place].process;
+        self.table.refuse(place, now);
+        self.output.say(|line| {
+            put(line, "event", "refused")?;
+            put(line, "process", process)?;
+            write!(line, " why=\"{error}\"")
+        });
+    }
+
+    /// Looks at the victims; whether the memory of some is still to come back.
+    fn settle(&mut self, now: Nanos, memory: &Memory) -> bool {
+        if self.victims.is_empty() {
+            return false;
+        }
+        let page = rustix::param::page_size() as u64;
+        let timeout = self.config.kill_timeout.as_nanos() as i64;
+        let Killer { victims, statistics, output, hooks, .. } = self;
+        victims.retain_mut(|victim| {
+            let left = victim.look(now, memory, page);
+            let is_late =
+                now.0 - victim.progressed.0 > timeout || now.0 - victim.killed.0 > SETTLE_MAX.0;
+            if left > victim.had / REST && !is_late {
+                return true;
+            }
+            let is_back = left <= victim.had / REST;
+            let freed_bytes = victim.had.saturating_sub(left);
+            let time_us = (now.0 - victim.killed.0) / 1000;
+            if is_back {
+                statistics.note_back(time_us as u64, freed_bytes);
+            } else {
+                Statistics::add(&statistics.late, 1);
+            }
+            let process = victim.process.number();
+            output.say(|line| {
+                put(line, "event", if is_back { "back" } else { "late" })?;
+                put(line, "process", process)?;
+                put(line, "freed_bytes", freed_bytes)?;
+                put(line, "time_us", time_us)
+            });
+            let Victim { name, why, .. } = *victim;
+            hooks.run(Occasion { is_before: false, process, name, why, freed_bytes });
+            false
+        });
+        if self.victims.is_empty() {
+            self.pace.forget();
+        }
+        !self.victims.is_empty()
+    }
+
+    /// Other settings from now on. Room, sockets and hooks stay as they were at the start.
+    fn set(&mut self, config: Config) -> Result<(), Error> {
+        let policy = config.build_policy()?;
+        self.policy = policy;
+        self.table.set_rules(Arc::clone(&config.rules));
+        self.pace = Pace::new(config.poll.0, config.poll.1);
+        self.hooks = HookRunner::start(&config.hooks)?;
+        let Config { candidates_max, ref sockets, .. } = self.config;
+        self.config = Config { candidates_max, sockets: sockets.clone(), ..config };
+        self.refreshed = None;
+        Ok(())
+    }
+
+    fn say_start(&mut self) {
+        let Killer { config, group, output, .. } = self;
+        output.say(|line| {
+            put(line, "event", "start")?;
+            put(line, "policy", &config.policy)?;
+            if let Some(group) = group {
+                put_words(line, "cgroup", &group.folder.display().to_string())?;
+            }
+            put(line, "dry_run", config.is_dry_run)
+        });
+    }
+
+    fn say_reload(&mut self, outcome: Result<(), Error>) {
+        let policy = &self.config.policy;
+        self.output.say(|line| match &outcome {
+            Ok(()) => {
+                put(line, "event", "reload")?;
+                put(line, "policy", policy)
+            }
+            Err(error) => {
+                put(line, "event", "reload-refused")?;
+                put_words(line, "why", &error.to_string())
+            }
+        });
+    }
+
+    fn say_absent(&mut self, what: &str) {
+        self.output.say(|line| {
+            put(line, "event", "absent")?;
+            put_words(line, "what", what)
+        });
+    }
+
+    /// Memory is short and nobody dies: said when it begins, when the reason changes and now and then.
+    fn say_spared(&mut self, now: Nanos, why: &'static str, memory: &Memory) {
+        let is_said = |(then, said): (Nanos, &str)| said == why && now.0 - then.0 < SAY_AGAIN.0;
+        if self.spared.is_some_and(is_said) {
+            return;
+        }
+        self.spared = Some((now, why));
+        self.output.say(|line| {
+            put(line, "event", "spared")?;
+            put_words(line, "why", why)?;
+            put_memory(line, memory)
+        });
+    }
+
+    /// Who dies, for what reason, and who would have been next.
+    fn say_kill(&mut self, event: &str, place: usize, occurrence: Occurrence) {
+        let Killer { table, ranking, output, .. } = self;
+        let candidate = table.candidates()[place];
+        let name = |place: usize| table.entries()[place].name();
+        output.say(|line| {
+            put(line, "event", event)?;
+            put(line, "process", candidate.process)?;
+            put(line, "name", name(place))?;
+            put_words(line, "why", occurrence.why)?;
+            put(line, "trigger", trigger_name(occurrence.woken))?;
+            put_memory(line, &occurrence.memory)?;
+            put(line, "adj", candidate.adj)?;
+            put(line, "resident_bytes", candidate.resident.0)?;
+            put(line, "swapped_bytes", candidate.swapped.0)?;
+            put(line, "idle_ms", candidate.idle.0 / 1_000_000)?;
+            put(line, "candidates", ranking.ranked().len())?;
+            write!(line, " first=\"")?;
+            for (rank, one) in ranking.ranked().iter().take(NAMED_MAX).enumerate() {
+                let (comma, process) =
+                    (if rank > 0 { "," } else { "" }, table.candidates()[one.candidate].process);
+                write!(line, "{comma}{process}:{}:{}", name(one.candidate), one.score.0)?;
+            }
+            line.write_str("\"")
+        });
+    }
+}
+
+impl Victim {
+    /// Bytes that it may still have. Its own count falls to none as soon as its last thread lets go of
+    /// its memory, which is given back only then: from there on it counts when it has ended, or when
+    /// as much has become available.
+    fn look(&mut self, now: Nanos, memory: &Memory, page: u64) -> u64 {
+        if self.process.has_ended(Duration::ZERO) {
+            return 0;
+        }
+        let mut buffer = [0; 128];
+        let statm = self.process.read(c"statm", &mut buffer).unwrap_or_default();
+        let has_map = statm.first().is_some_and(|&byte| byte != b'0');
+        let risen = memory.available.0.saturating_sub(self.available);
+        let left = match own_pages(statm).filter(|_| has_map) {
+            Some(pages) => pages * page,
+            None => self.had.saturating_sub(risen),
+        };
+        if left < self.least {
+            (self.least, self.progressed) = (left, now);
+        }
+        left
+    }
+}
+
+fn put_memory(line: &mut Line, memory: &Memory) -> std::fmt::Result {
+    put(line, "available_bytes", memory.available.0)?;
+    put(line, "total_bytes", memory.total.0)?;
+    put(line, "swap_free_bytes", memory.swap_free.0)
+}
+
+fn trigger_name(woken: Woken) -> &'static str {
+    match woken {
+        Woken::Time => "look",
+        Woken::Kernel(Stall::None) => "threshold",
+        Woken::Kernel(Stall::Partial) => "partial-stall",
+        Woken::Kernel(Stall::Complete) => "complete-stall",
+    }
+}

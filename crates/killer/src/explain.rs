@@ -1,0 +1,137 @@
+//! What is said, one line an event in the form `key=value`, from room that is there from the start:
+//! nobody who does not read on stops the killer.
+
+use std::fmt::{self, Write};
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FileType, OFlags, fstat};
+use rustix::io::write;
+
+/// The longest line; a pipe takes as much in one piece.
+const LINE_MAX: usize = 4096;
+
+/// Room for one line; what is longer is cut.
+pub(crate) struct Line {
+    bytes: [u8; LINE_MAX],
+    length: usize,
+}
+
+impl Line {
+    pub(crate) fn new() -> Line {
+        Line { bytes: [0; LINE_MAX], length: 0 }
+    }
+
+    fn finish(&mut self) -> &[u8] {
+        self.bytes[self.length] = b'\n';
+        &self.bytes[..=self.length]
+    }
+}
+
+impl fmt::Write for Line {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // The last byte is for the end of the line.
+        let room = LINE_MAX - 1 - self.length;
+        let taken = text.len().min(room);
+        self.bytes[self.length..self.length + taken].copy_from_slice(&text.as_bytes()[..taken]);
+        self.length += taken;
+        if taken < text.len() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// Where lines go.
+#[derive(Debug)]
+pub struct Output {
+    file: File,
+    /// Whether a write may wait, so that readiness is asked for first.
+    may_wait: bool,
+    /// Lines that nobody took.
+    pub(crate) lost: u64,
+}
+
+impl Output {
+    /// Standard output.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn standard() -> std::io::Result<Output> {
+        let own = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+        let kind = FileType::from_raw_mode(fstat(&own)?.st_mode);
+        if kind == FileType::RegularFile {
+            return Ok(Output { file: own, may_wait: false, lost: 0 });
+        }
+        // Opened anew, it is ours alone to make non-blocking: others share standard output. A socket,
+        // as of the journal, cannot be opened: there readiness is asked for.
+        let flags = OFlags::NONBLOCK.bits() as i32;
+        let anew = OpenOptions::new().write(true).custom_flags(flags).open("/proc/self/fd/1");
+        Ok(match anew {
+            Ok(file) => Output { file, may_wait: false, lost: 0 },
+            Err(_) => Output { file: own, may_wait: true, lost: 0 },
+        })
+    }
+
+    /// To a file of the caller's.
+    pub fn to(file: File) -> Output {
+        Output { file, may_wait: true, lost: 0 }
+    }
+
+    /// Writes what `fill` puts into a line, or counts it as lost where nobody takes it now.
+    pub(crate) fn say(&mut self, fill: impl FnOnce(&mut Line) -> fmt::Result) {
+        let mut line = Line::new();
+        // A line that is too long is cut.
+        let _ = fill(&mut line);
+        if (self.may_wait && !self.is_ready()) || write(&self.file, line.finish()).is_err() {
+            self.lost += 1;
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        let mut ready = [PollFd::new(&self.file, PollFlags::OUT)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut ready, Some(&now)).is_ok_and(|count| count > 0)
+    }
+}
+
+/// `key=value`, with a blank before it unless it is the first.
+pub(crate) fn put(line: &mut Line, key: &str, value: impl fmt::Display) -> fmt::Result {
+    let blank = if line.length == 0 { "" } else { " " };
+    write!(line, "{blank}{key}={value}")
+}
+
+/// The same for words.
+pub(crate) fn put_words(line: &mut Line, key: &str, words: &str) -> fmt::Result {
+    let blank = if line.length == 0 { "" } else { " " };
+    write!(line, "{blank}{key}=\"{words}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn a_full_pipe_stops_nobody() {
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let mut output = Output::to(File::from(OwnedFd::from(writer)));
+        let words = "x".repeat(5000);
+        for _ in 0..100 {
+            output.say(|line| {
+                put(line, "event", "test")?;
+                put_words(line, "why", &words)
+            });
+        }
+        assert!((1..100).contains(&output.lost), "{}", output.lost);
+        let lost = output.lost;
+        drop(output);
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text.lines().count() as u64, 100 - lost);
+        assert!(
+            text.lines()
+                .all(|line| line.len() == LINE_MAX - 1 && line.starts_with("event=test why=\"x"))
+        );
+    }
+}

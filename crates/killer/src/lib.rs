@@ -1,0 +1,31 @@
+//! The low-memory killer: it looks at memory, asks a policy of `policy::kill` who should die for it,
+//! ends them so that their memory comes back first, and says why.
+//!
+//! One thread looks and kills, threads of ordinary priority take the memory of the dying (`reaper`),
+//! others run hooks and answer on sockets. After its start the first two allocate nothing: when they
+//! are needed there is no memory to ask for. What users set is told in docs/killd.md.
+
+pub mod balloon;
+mod config;
+mod driver;
+mod error;
+mod explain;
+mod gauge;
+mod hooks;
+mod notify;
+mod pace;
+mod reaper;
+mod rules;
+mod sockets;
+mod statistics;
+mod table;
+mod wake;
+
+pub use config::{Config, Unit};
+pub use driver::{Control, Killer, Scope};
+pub use error::Error;
+pub use explain::Output;
+pub use gauge::Gauge;
+pub use reaper::{DEFAULT_GRACE, Reaped, reap};
+pub use rules::Rule;
+pub use statistics::Statistics;

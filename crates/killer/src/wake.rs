@@ -1,0 +1,202 @@
+//! What wakes the killer before its next look is due: pressure triggers of the kernel, and in groups
+//! of version 1 thresholds of their usage and levels of their pressure.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use linux::Root;
+use linux::cgroup::{MemoryGroup, Version};
+use policy::kill::Stall;
+use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+
+use crate::Error;
+
+/// What is waited for.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    epoll: OwnedFd,
+    sources: Vec<Source>,
+}
+
+#[derive(Debug)]
+struct Source {
+    file: OwnedFd,
+    stall: Stall,
+    /// Whether it counts what must be read to be silent again.
+    is_counter: bool,
+    /// What an eventfd is registered for.
+    _watched: Vec<File>,
+}
+
+/// What ended a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// Its time.
+    Time,
+    /// The kernel, for this stall; `None` where it told a level of memory.
+    Kernel(Stall),
+}
+
+/// Stalls after which the kernel is to wake the killer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stalls {
+    /// Of some task, in a second.
+    pub partial: Duration,
+    /// Of all tasks, in a second.
+    pub complete: Duration,
+}
+
+impl Wake {
+    /// Listens to whatever this kernel offers for `group`, or for the machine. `absent` is told what
+    /// it does not.
+    ///
+    /// # Errors
+    /// The machine gives no epoll.
+    pub(crate) fn new(
+        root: &Root,
+        group: Option<&MemoryGroup>,
+        stalls: Stalls,
+        mut absent: impl FnMut(String),
+    ) -> Result<Wake, Error> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| Error::refused("create an epoll", error))?;
+        let mut sources = Vec::new();
+        let path = match group {
+            None => Path::new("/proc/pressure/memory").to_owned(),
+            Some(group) => group.folder.join("memory.pressure"),
+        };
+        let wanted =
+            [("some", stalls.partial, Stall::Partial), ("full", stalls.complete, Stall::Complete)];
+        for (kind, time, stall) in wanted {
+            match trigger(root, &path, kind, time) {
+                Ok(file) => sources.push(Source::pressure(file, stall)),
+                Err(error) => absent(format!("{kind} pressure of {}: {error}", path.display())),
+            }
+        }
+        if let Some(group) = group.filter(|group| group.version == Version::V1) {
+            match thresholds(root, group) {
+                Ok(source) => sources.push(source),
+                Err(error) => absent(format!("thresholds of {}: {error}", group.folder.display())),
+            }
+        }
+        for (place, source) in sources.iter().enumerate() {
+            let flags =
+                if source.is_counter { epoll::EventFlags::IN } else { epoll::EventFlags::PRI };
+            let data = epoll::EventData::new_u64(place as u64);
+            epoll::add(&epoll, &source.file, data, flags)
+                .map_err(|error| Error::refused("listen for pressure", error))?;
+        }
+        Ok(Wake { epoll, sources })
+    }
+
+    /// Waits as long as `time`.
+    pub(crate) fn wait(&mut self, time: Duration) -> Woken {
+        let time =
+            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let none =
+            epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
+        let mut events = [none; 4];
+        // Interrupted by a signal, it is as if the time were over: the caller looks what it was.
+        let count = epoll::wait(&self.epoll, &mut events, Some(&time)).unwrap_or(0);
+        let mut woken = Woken::Time;
+        for event in &events[..count] {
+            // The kernel packs them, so they are copied.
+            let (data, flags) = (event.data, event.flags);
+            let place = data.u64() as usize;
+            if flags.contains(epoll::EventFlags::ERR) {
+                // Its group is gone: it would be ready for ever.
+                let _ = epoll::delete(&self.epoll, &self.sources[place].file);
+                continue;
+            }
+            let source = &self.sources[place];
+            if source.is_counter {
+                let mut count = [0; 8];
+                let _ = rustix::io::read(&source.file, &mut count);
+            }
+            woken = match woken {
+                Woken::Kernel(stall) => Woken::Kernel(stall.max(source.stall)),
+                Woken::Time => Woken::Kernel(source.stall),
+            };
+        }
+        woken
+    }
+}
+
+impl Source {
+    fn pressure(file: File, stall: Stall) -> Source {
+        Source { file: file.into(), stall, is_counter: false, _watched: Vec::new() }
+    }
+}
+
+/// A trigger of pressure: `time` in a second or, where that is refused, as without CAP_SYS_RESOURCE,
+/// twice as long in two (psi_trigger_create in kernel/sched/psi.c).
+fn trigger(root: &Root, path: &Path, kind: &str, time: Duration) -> std::io::Result<File> {
+    let mut last = None;
+    for factor in [1, 2] {
+        let mut file = OpenOptions::new().read(true).write(true).open(root.path(path))?;
+        let microseconds = (time.as_micros() as u64 * factor).clamp(1, 1_000_000 * factor);
+        // The kernel wants the zero at the end.
+        let text = format!("{kind} {microseconds} {}\0", 1_000_000 * factor);
+        match file.write_all(text.as_bytes()) {
+            Ok(()) => return Ok(file),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.expect("two windows were tried"))
+}
+
+/// An eventfd for the usage of a group of version 1 at some shares of its limit, and for its levels
+/// of pressure (Documentation/admin-guide/cgroup-v1/memory.rst, 9 and 11).
+fn thresholds(root: &Root, group: &MemoryGroup) -> std::io::Result<Source> {
+    let counter = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let open = |name: &str| File::open(root.path(group.folder.join(name)));
+    let read = |name: &str| std::fs::read_to_string(root.path(group.folder.join(name)));
+    let register = |watched: &File, argument: String| {
+        let control = root.path(group.folder.join("cgroup.event_control"));
+        let (counter, watched) = (counter.as_fd().as_raw_fd(), watched.as_raw_fd());
+        let text = format!("{counter} {watched} {argument}");
+        OpenOptions::new().write(true).open(control)?.write_all(text.as_bytes())
+    };
+    let usage = open("memory.usage_in_bytes")?;
+    let limit: u64 = read("memory.limit_in_bytes")?.trim().parse().unwrap_or(u64::MAX);
+    for percent in [70, 80, 90, 95] {
+        register(&usage, (limit / 100 * percent).to_string())?;
+    }
+    let mut watched = vec![usage];
+    if let Ok(pressure) = open("memory.pressure_level") {
+        register(&pressure, "low".to_owned())?;
+        watched.push(pressure);
+    }
+    Ok(Source { file: counter, stall: Stall::None, is_counter: true, _watched: watched })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_any_trigger_time_alone_wakes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut absent = Vec::new();
+        let stalls =
+            Stalls { partial: Duration::from_millis(70), complete: Duration::from_millis(700) };
+        let root = Root::at(folder.path());
+        let mut wake = Wake::new(&root, None, stalls, |what| absent.push(what)).unwrap();
+        assert_eq!(absent.len(), 2);
+        assert!(absent[0].starts_with("some pressure of /proc/pressure/memory"), "{absent:?}");
+        assert_eq!(wake.wait(Duration::from_millis(1)), Woken::Time);
+    }
+
+    #[test]
+    fn a_trigger_is_asked_for_as_the_kernel_wants_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        std::fs::write(root.path("/pressure"), "").unwrap();
+        let time = Duration::from_millis(70);
+        trigger(&root, Path::new("/pressure"), "some", time).unwrap();
+        assert_eq!(root.read("/pressure").unwrap().unwrap(), "some 70000 1000000\0");
+    }
+}

@@ -1,0 +1,226 @@
+//! A killer on a memory cgroup of its own: who dies, what comes back, and that nothing is allocated.
+//! Needs root and memory cgroups; says what is missing where it is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use killer::{Config, Killer, Output, Scope};
+use linux::cgroup::{Hierarchy, Version};
+use linux::{Root, groups};
+use testkit::counting;
+
+#[global_allocator]
+static ALLOCATOR: counting::Counting = counting::Counting;
+
+const MIB: u64 = 1 << 20;
+/// Beyond it something hangs.
+const HANGS_AFTER: Duration = Duration::from_secs(120);
+
+/// A memory cgroup, gone with all in it at the end of a test.
+struct Group {
+    folder: PathBuf,
+    children: Vec<Child>,
+}
+
+impl Group {
+    /// One of so many bytes, or why there is none.
+    fn new(bytes: u64) -> Result<Group, String> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let root = Root::system();
+        if !linux::process::is_root() {
+            return Err("needs root".to_owned());
+        }
+        let hierarchy = Hierarchy::required(&root, "memory").map_err(|error| error.to_string())?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("pagewise-killer-test-{}-{number}", std::process::id());
+        let folder = hierarchy.mount.join(name);
+        fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let group = Group { folder, children: Vec::new() };
+        let limit = match hierarchy.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        };
+        let limit = group.folder.join(limit);
+        fs::write(&limit, bytes.to_string())
+            .map_err(|error| format!("{}: {error}", limit.display()))?;
+        Ok(group)
+    }
+
+    /// A process in the group that holds so many MiB until it is killed: `tail` keeps what it cannot
+    /// pass on. `adj` is that of all three of its pipeline.
+    fn hold(&mut self, mebibytes: u64, adj: i16) -> u32 {
+        let script = format!(
+            "echo $$ > {}/cgroup.procs; echo {adj} > /proc/self/oom_score_adj; \
+             head -c {bytes} /dev/zero | tail -c {bytes} | sleep 1000",
+            self.folder.display(),
+            bytes = mebibytes * MIB
+        );
+        let child = Command::new("sh")
+            .args(["-c", &script])
+            .stdin(Stdio::null())
+            .spawn()
+            .expect("there is a shell");
+        let shell = child.id();
+        self.children.push(child);
+        self.wait_for_holder(shell, mebibytes * MIB * 9 / 10)
+    }
+
+    /// The number of the child of `shell` that has so many bytes.
+    fn wait_for_holder(&self, shell: u32, bytes: u64) -> u32 {
+        let late = Instant::now() + HANGS_AFTER;
+        loop {
+            let members = groups::processes(&Root::system(), &self.folder).unwrap_or_default();
+            let holder = members.iter().find(|&&number| {
+                let read = |name: &str| fs::read_to_string(format!("/proc/{number}/{name}"));
+                let pages = read("statm").unwrap_or_default();
+                let pages: u64 =
+                    pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
+                let is_child = read("stat").is_ok_and(|text| text.contains(&format!(" {shell} ")));
+                is_child && pages * 4096 >= bytes
+            });
+            if let Some(holder) = holder {
+                return *holder;
+            }
+            assert!(Instant::now() < late, "nobody came to hold {bytes} bytes");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn has(&self, process: u32) -> bool {
+        groups::processes(&Root::system(), &self.folder).is_ok_and(|all| all.contains(&process))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let root = Root::system();
+        let late = Instant::now() + HANGS_AFTER;
+        while Instant::now() < late {
+            let alive = groups::processes(&root, &self.folder).unwrap_or_default();
+            alive.iter().for_each(|&process| linux::process::kill(process));
+            for child in &mut self.children {
+                let _ = child.kill();
+                let _ = child.try_wait();
+            }
+            if alive.is_empty() && fs::remove_dir(&self.folder).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// A group, or a skip that is counted.
+fn group(bytes: u64) -> Option<Group> {
+    Group::new(bytes).map_err(|why| testkit::skipped(&why)).ok()
+}
+
+/// A killer of `group` and where it writes.
+fn killer(group: &Group, settings: &str) -> (Killer, tempfile::NamedTempFile) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let config = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
+    fs::write(config.path(), settings).unwrap();
+    let root = Root::system();
+    let config = Config::load(&root, &[config.path().to_owned()]).unwrap();
+    let output = Output::to(file.reopen().unwrap());
+    let scope = Scope::Group(group.folder.clone());
+    (Killer::start(&root, &scope, config, output).unwrap(), file)
+}
+
+/// Lets it look until `is_done`.
+fn run_until(killer: &mut Killer, mut is_done: impl FnMut() -> bool) {
+    let late = Instant::now() + HANGS_AFTER;
+    let mut wait = Duration::ZERO;
+    while !is_done() {
+        assert!(Instant::now() < late, "it did not come to that");
+        wait = killer.step(wait).expect("the group is there");
+    }
+}
+
+fn lines(path: &Path, event: &str) -> Vec<String> {
+    let text = fs::read_to_string(path).unwrap();
+    let start = format!("event={event} ");
+    text.lines().filter(|line| line.starts_with(&start)).map(str::to_owned).collect()
+}
+
+const SETTINGS: &str =
+    "policy = \"restart-cost\"\n[options]\nlow_percent = 25\nhigh_percent = 40\n";
+
+#[test]
+fn the_least_important_dies_and_its_memory_is_back_without_an_allocation() {
+    let Some(mut group) = group(200 * MIB) else { return };
+    let (mut killer, file) = killer(&group, SETTINGS);
+    let important = group.hold(60, 0);
+    let least = group.hold(50, 900);
+    // Warm: every path but the kill has been taken, and memory is not short.
+    for _ in 0..20 {
+        killer.step(Duration::from_millis(1)).unwrap();
+    }
+    let late = group.hold(50, 0);
+    let before = counting::allocations();
+    let end = Instant::now() + HANGS_AFTER;
+    let kills = killer.statistics().clone();
+    let mut wait = Duration::ZERO;
+    while kills.memory_back() == 0 && Instant::now() < end {
+        wait = killer.step(wait).unwrap();
+    }
+    assert_eq!(counting::allocations() - before, 0, "the killer allocated");
+    run_until(&mut killer, || !group.has(least));
+    assert!(group.has(important) && group.has(late));
+    let kill = lines(file.path(), "kill");
+    assert_eq!(kill.len(), 1, "{kill:?}");
+    for part in [
+        format!(" process={least} name=tail why=\"little memory is available"),
+        " adj=900 ".to_owned(),
+        format!(" first=\"{least}:tail:"),
+    ] {
+        assert!(kill[0].contains(&part), "{part} is missing: {kill:?}");
+    }
+    let back = lines(file.path(), "back");
+    let freed = back[0].split("freed_bytes=").nth(1).unwrap().split(' ').next().unwrap();
+    assert!(freed.parse::<u64>().unwrap() > 40 * MIB, "{back:?}");
+}
+
+#[test]
+fn a_dry_run_kills_nobody_and_says_whom_it_would() {
+    let Some(mut group) = group(200 * MIB) else { return };
+    let (mut killer, file) = killer(&group, &format!("dry_run = true\n{SETTINGS}"));
+    let one = group.hold(160, 0);
+    run_until(&mut killer, || !lines(file.path(), "would-kill").is_empty());
+    assert!(lines(file.path(), "would-kill")[0].contains(&format!("process={one} ")));
+    assert!(group.has(one) && lines(file.path(), "kill").is_empty());
+}
+
+#[test]
+fn who_is_protected_lives_and_the_reason_is_told() {
+    let Some(mut group) = group(200 * MIB) else { return };
+    let rule = "[[rule]]\nname = \"*\"\nis = \"protected\"\n";
+    let (mut killer, file) = killer(&group, &format!("{SETTINGS}{rule}"));
+    let one = group.hold(160, 900);
+    run_until(&mut killer, || !lines(file.path(), "spared").is_empty());
+    assert!(lines(file.path(), "spared")[0].contains("nobody is left that may be killed"));
+    assert!(group.has(one));
+}
+
+#[test]
+fn a_whole_group_dies_where_that_is_the_unit() {
+    let Some(mut group) = group(200 * MIB) else { return };
+    let (mut killer, _file) = killer(&group, &format!("unit = \"group\"\n{SETTINGS}"));
+    let [one, two] = [group.hold(80, 0), group.hold(80, 0)];
+    run_until(&mut killer, || !group.has(one) && !group.has(two));
+}
+
+#[test]
+fn a_group_that_is_gone_ends_it() {
+    let Some(group) = group(200 * MIB) else { return };
+    let (mut killer, _file) = killer(&group, SETTINGS);
+    assert!(killer.step(Duration::ZERO).is_some());
+    drop(group);
+    let late = Instant::now() + HANGS_AFTER;
+    while killer.step(Duration::from_millis(1)).is_some() {
+        assert!(Instant::now() < late, "it looks at a group that is gone");
+    }
+}

@@ -1,0 +1,248 @@
+//! A process that is held by descriptors, so that it is still the same one when it is killed, and
+//! what is done to it then. Nothing here allocates: it runs when memory is short.
+//!
+//! Contract: a number is used again once its process has ended; the two descriptors are not. A file
+//! of an ended process cannot be read, a signal to it is an error.
+#![allow(unsafe_code, reason = "process_mrelease has no wrapper")]
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::io::{Errno, read};
+use rustix::path::DecInt;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process,
+};
+
+/// A process that is held.
+#[derive(Debug)]
+pub struct HeldProcess {
+    number: u32,
+    folder: OwnedFd,
+    handle: OwnedFd,
+}
+
+/// What the kernel did when it was told to take a dying process's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Release {
+    /// It took it.
+    Taken,
+    /// There was none left: the process gave it back itself.
+    Gone,
+    /// Not yet: somebody holds the process's memory map; ask again.
+    Busy,
+    /// It will not: another process uses the same memory, or the kernel is older than 5.15.
+    Refused,
+}
+
+impl HeldProcess {
+    /// Holds the process `number`, whose folder lies in `processes`, that is `/proc`.
+    ///
+    /// # Errors
+    /// It has ended, is a thread, or descriptors ran out.
+    pub fn open(processes: &OwnedFd, number: u32) -> Result<HeldProcess, Errno> {
+        let name = DecInt::new(number);
+        let folder = open_at(processes, name.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)?;
+        let pid = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+        let handle = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
+        let held = HeldProcess { number, folder, handle };
+        // Alive after both were opened, so that both are of one process.
+        let mut byte = [0; 1];
+        held.read(c"stat", &mut byte)?;
+        Ok(held)
+    }
+
+    /// Holds it once more.
+    ///
+    /// # Errors
+    /// Descriptors ran out.
+    pub fn try_clone(&self) -> std::io::Result<HeldProcess> {
+        let (folder, handle) = (self.folder.try_clone()?, self.handle.try_clone()?);
+        Ok(HeldProcess { number: self.number, folder, handle })
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Whose it is.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn user(&self) -> Result<u32, Errno> {
+        Ok(fstat(&self.folder)?.st_uid)
+    }
+
+    /// The beginning of a file of its folder, as much as `buffer` holds.
+    ///
+    /// # Errors
+    /// It has ended, or the file may not be read.
+    pub fn read<'a>(&self, name: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
+        let file = open_at(&self.folder, name, OFlags::empty())?;
+        let length = read(&file, &mut *buffer)?;
+        Ok(&buffer[..length])
+    }
+
+    /// Calls `each` with the number of each of its threads, of the first `count_max`.
+    pub fn threads(&self, count_max: usize, mut each: impl FnMut(u32)) {
+        let Ok(folder) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return };
+        let mut buffer = [std::mem::MaybeUninit::uninit(); 2048];
+        let mut entries = rustix::fs::RawDir::new(&folder, &mut buffer);
+        let mut left = count_max;
+        while left > 0
+            && let Some(Ok(entry)) = entries.next()
+        {
+            if let Some(number) = number_of(entry.file_name()) {
+                each(number);
+                left -= 1;
+            }
+        }
+    }
+
+    /// Whether one of its threads, of the first `count_max`, waits where no signal reaches it.
+    pub fn has_uninterruptible_thread(&self, count_max: usize) -> bool {
+        let Ok(folder) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return false };
+        let mut is_found = false;
+        self.threads(count_max, |thread| {
+            let name = DecInt::new(thread);
+            let Ok(thread) = open_at(&folder, name.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)
+            else {
+                return;
+            };
+            let mut buffer = [0; 256];
+            let state = open_at(&thread, c"stat", OFlags::empty())
+                .and_then(|file| read(&file, &mut buffer))
+                .ok()
+                .and_then(|length| state(&buffer[..length]));
+            is_found |= state == Some(b'D');
+        });
+        is_found
+    }
+
+    /// Tells it to end at once.
+    ///
+    /// # Errors
+    /// It has ended, or may not be told to.
+    pub fn kill(&self) -> Result<(), Errno> {
+        pidfd_send_signal(&self.handle, Signal::KILL)
+    }
+
+    /// Lets its threads, of the first `count_max`, die at ordinary priority.
+    pub fn make_ordinary(&self, count_max: usize) {
+        self.threads(count_max, |thread| {
+            let thread = i32::try_from(thread).ok().and_then(Pid::from_raw);
+            // One that has ended is no matter.
+            let _ = setpriority_process(thread, 0);
+        });
+    }
+
+    /// Whether it has ended, waiting for that as long as `time`.
+    pub fn has_ended(&self, time: Duration) -> bool {
+        let mut ends = [PollFd::new(&self.handle, PollFlags::IN)];
+        let time =
+            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        poll(&mut ends, Some(&time)).is_ok_and(|count| count > 0)
+    }
+
+    /// Takes the memory of a process that was told to end, before it gets there itself: private
+    /// memory alone, as the kernel's own reaper does (`process_mrelease(2)`).
+    pub fn release_memory(&self) -> Release {
+        // SAFETY: the call takes a descriptor, which is open as long as `self`, and flags.
+        let result =
+            unsafe { libc::syscall(libc::SYS_process_mrelease, self.handle.as_raw_fd(), 0) };
+        match std::io::Error::last_os_error().raw_os_error() {
+            _ if result == 0 => Release::Taken,
+            Some(libc::ESRCH) => Release::Gone,
+            Some(libc::EAGAIN | libc::EINTR) => Release::Busy,
+            _ => Release::Refused,
+        }
+    }
+}
+
+/// Opens `name` below `folder` to be read.
+pub(crate) fn open_at(folder: &OwnedFd, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+    openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())
+}
+
+/// Opens the folder of all processes below a root.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn open_processes(root: &crate::Root) -> Result<OwnedFd, crate::Error> {
+    let path = root.path("/proc");
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+    openat(CWD, &path, flags, Mode::empty())
+        .map_err(|error| crate::Error::refused("open", path, error.into()))
+}
+
+/// Calls `each` with the number of every process in `processes`, that is `/proc`. Allocates nothing.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn each_process(processes: &OwnedFd, mut each: impl FnMut(u32)) -> Result<(), Errno> {
+    let folder = open_at(processes, c".", OFlags::DIRECTORY)?;
+    let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
+    let mut entries = rustix::fs::RawDir::new(&folder, &mut buffer);
+    while let Some(entry) = entries.next() {
+        if let Some(number) = number_of(entry?.file_name()) {
+            each(number);
+        }
+    }
+    Ok(())
+}
+
+fn number_of(name: &CStr) -> Option<u32> {
+    std::str::from_utf8(name.to_bytes()).ok()?.parse().ok()
+}
+
+/// The state letter in a `stat` line: the field after the name, which may hold anything.
+pub fn state(stat: &[u8]) -> Option<u8> {
+    let end = stat.iter().rposition(|&byte| byte == b')')?;
+    stat.get(end + 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_held_process_is_read_killed_and_never_mistaken() {
+        let processes = open_processes(&crate::Root::system()).unwrap();
+        let mut child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
+        let held = HeldProcess::open(&processes, child.id()).unwrap();
+        let mut buffer = [0; 64];
+        assert_eq!(held.user(), Ok(crate::process::user()));
+        let mut threads = Vec::new();
+        held.threads(10, |thread| threads.push(thread));
+        assert_eq!(threads, [child.id()]);
+        assert!(!held.has_ended(Duration::ZERO));
+        // Told to release while it lives, the kernel refuses; this is what keeps it safe.
+        assert_eq!(held.release_memory(), Release::Refused);
+        held.kill().unwrap();
+        assert!(held.has_ended(Duration::from_secs(60)));
+        child.wait().unwrap();
+        assert_eq!(held.read(c"statm", &mut buffer).unwrap_err(), Errno::SRCH);
+        assert_eq!(held.kill(), Err(Errno::SRCH));
+        assert_eq!(held.release_memory(), Release::Gone);
+        assert!(HeldProcess::open(&processes, u32::MAX).is_err());
+    }
+
+    #[test]
+    fn this_process_is_among_all() {
+        let processes = open_processes(&crate::Root::system()).unwrap();
+        let mut is_there = false;
+        each_process(&processes, |number| is_there |= number == std::process::id()).unwrap();
+        assert!(is_there);
+    }
+
+    #[test]
+    fn a_name_may_look_like_a_stat_line() {
+        assert_eq!(state(b"12 () Z () D 1 12"), Some(b'D'));
+        assert_eq!(state(b"12 (x"), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! A file of the kernel that is read again and again, without allocating: when memory is short there
+//! is none to ask for.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use crate::{Error, Root};
+
+/// A file that stays open, and room for its text.
+#[derive(Debug)]
+pub struct KernelFile {
+    file: File,
+    text: Box<[u8]>,
+}
+
+impl KernelFile {
+    /// Opens the absolute `path` with room for `room` bytes; none where there is no such file.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn open(
+        root: &Root,
+        path: impl AsRef<Path>,
+        room: usize,
+    ) -> Result<Option<KernelFile>, Error> {
+        match OpenOptions::new().read(true).open(root.path(&path)) {
+            Ok(file) => Ok(Some(KernelFile { file, text: vec![0; room].into() })),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(Error::refused("open", path, error)),
+        }
+    }
+
+    /// Its text now, as far as there is room; none where the kernel refuses to tell.
+    pub fn text(&mut self) -> Option<&[u8]> {
+        let length = self.file.read_at(&mut self.text, 0).ok()?;
+        Some(&self.text[..length])
+    }
+
+    /// Its first number; none where there is none, such as in `max`.
+    pub fn number(&mut self) -> Option<u64> {
+        number(self.text()?)
+    }
+}
+
+/// The number after `name` at the beginning of a line, past blanks and a colon.
+pub fn field(text: &[u8], name: &[u8]) -> Option<u64> {
+    let line = text.split(|&byte| byte == b'\n').find(|line| {
+        let rest = line.strip_prefix(name);
+        rest.is_some_and(|rest| rest.first().is_some_and(|&byte| byte == b' ' || byte == b':'))
+    })?;
+    let rest = &line[name.len()..];
+    number(rest.strip_prefix(b":").unwrap_or(rest).trim_ascii_start())
+}
+
+/// The number that a text begins with.
+pub fn number(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    std::str::from_utf8(&text[..digits]).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = b"MemTotal:       24592 kB\nMemFree: 7 kB\npgscan_direct 12\npgscan 99\n";
+        assert_eq!(field(text, b"MemFree"), Some(7));
+        assert_eq!(field(text, b"pgscan"), Some(99));
+        assert_eq!(field(text, b"pgscan_direct"), Some(12));
+        assert_eq!(field(text, b"Mem"), None);
+        assert_eq!(number(b"max\n"), None);
+    }
+
+    #[test]
+    fn a_file_is_read_anew_each_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        assert!(KernelFile::open(&root, "/current", 16).unwrap().is_none());
+        std::fs::write(root.path("/current"), "4096\n").unwrap();
+        let mut file = KernelFile::open(&root, "/current", 16).unwrap().unwrap();
+        assert_eq!(file.number(), Some(4096));
+        std::fs::write(root.path("/current"), "max\n").unwrap();
+        assert_eq!((file.number(), file.text().unwrap()), (None, &b"max\n"[..]));
+    }
+}

@@ -1,0 +1,98 @@
+"""Memory cgroups of tests: limited, and gone with all in them at the end."""
+
+import contextlib
+import itertools
+import os
+import subprocess
+import time
+from pathlib import Path
+
+MIB = 1 << 20
+HANGS_AFTER_S = 120
+ROOTS = {1: Path("/sys/fs/cgroup/memory"), 2: Path("/sys/fs/cgroup")}
+NUMBERS = itertools.count()
+
+
+class Group:
+    """A memory cgroup of so many bytes, and processes of ours in it."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        version = 1 if (ROOTS[1] / "cgroup.procs").exists() else 2
+        self.folder = ROOTS[version] / f"pagewise-test-{os.getpid()}-{next(NUMBERS)}"
+        self.limit = "memory.limit_in_bytes" if version == 1 else "memory.max"
+        self.limit_bytes = limit_bytes
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> "Group":
+        self.folder.mkdir()
+        try:
+            (self.folder / self.limit).write_text(str(self.limit_bytes))
+        except OSError:
+            self.folder.rmdir()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self.remove(self.folder)
+
+    def processes(self) -> list[int]:
+        return [int(line) for line in (self.folder / "cgroup.procs").read_text().split()]
+
+    def hold(self, size: int, adj: int) -> int:
+        """Starts a process that holds so many bytes, and waits until it does."""
+        return self.holder(self.start(size, adj), size // 20 * 19)
+
+    def grow(self, size: int, adj: int) -> int:
+        """Starts a process that will hold so many bytes if it lives that long."""
+        return self.holder(self.start(size, adj), 0)
+
+    def start(self, size: int, adj: int) -> int:
+        # `tail` keeps what it cannot pass on.
+        script = (
+            f'echo $$ > "{self.folder}/cgroup.procs"; echo {adj} > /proc/self/oom_score_adj; '
+            f"head -c {size} /dev/zero | tail -c {size} | sleep 1000"
+        )
+        null = subprocess.DEVNULL
+        shell = subprocess.Popen(["sh", "-c", script], stdin=null, stderr=null)
+        self.started.append(shell)
+        return shell.pid
+
+    def holder(self, shell: int, size: int) -> int:
+        """The `tail` of a shell, once it holds so many bytes."""
+        late = time.monotonic() + HANGS_AFTER_S
+        while time.monotonic() < late:
+            for process in self.processes():
+                with contextlib.suppress(OSError, IndexError):
+                    resident = int(Path(f"/proc/{process}/statm").read_text().split()[1]) * 4096
+                    status = Path(f"/proc/{process}/status").read_text()
+                    is_tail = f"PPid:\t{shell}\n" in status and "Name:\ttail\n" in status
+                    if is_tail and resident >= size:
+                        return process
+            time.sleep(0.001)
+        raise TimeoutError(f"nobody came to hold {size} bytes")
+
+    def end(self) -> None:
+        """Kills every process in the group and waits for those that it started."""
+        late = time.monotonic() + HANGS_AFTER_S
+        while self.processes() and time.monotonic() < late:
+            for process in self.processes():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, 9)
+            for shell in self.started:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    shell.wait(timeout=0.01)
+            time.sleep(0.005)
+
+    @staticmethod
+    def remove(folder: Path) -> None:
+        """Removes an empty group, once the kernel lets go of it."""
+        late = time.monotonic() + HANGS_AFTER_S
+        while True:
+            try:
+                folder.rmdir()
+                return
+            except OSError:
+                if time.monotonic() > late:
+                    raise
+            time.sleep(0.005)

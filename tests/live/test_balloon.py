@@ -1,0 +1,125 @@
+"""The balloon as a user runs it: it takes memory, gives way, and leaves nothing behind.
+
+Needs root and memory cgroups; says what is missing where it is.
+"""
+
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agent import AGENT, refusal
+from groups import HANGS_AFTER_S, MIB, Group
+
+pytestmark = pytest.mark.skipif(
+    refusal("memory-cgroup") is not None, reason=str(refusal("memory-cgroup"))
+)
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    with Group(300 * MIB) as group:
+        yield group
+
+
+def started(group: Group, *arguments: str) -> "subprocess.Popen[str]":
+    command = [AGENT, "balloon", *arguments, "--within", group.folder]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def first_line(balloon: "subprocess.Popen[str]") -> str:
+    """What it says first; its own --for ends it should it say nothing."""
+    assert balloon.stdout is not None
+    return balloon.stdout.readline()
+
+
+def used(folder: Path) -> int:
+    names = ("memory.usage_in_bytes", "memory.current")
+    return next(int((folder / name).read_text()) for name in names if (folder / name).exists())
+
+
+def wait_until_gone(folder: Path) -> None:
+    late = time.monotonic() + HANGS_AFTER_S
+    while folder.exists():
+        assert time.monotonic() < late, f"{folder} is left"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("kind", ["anon", "file", "dirty", "shared"])
+def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: str) -> None:
+    balloon = started(group, "64MiB", "--kind", kind, "--threads", "2", "--for", "60s")
+    try:
+        told = re.fullmatch(r'event=filled bytes=(\d+) cgroup="(.*)"\n', first_line(balloon))
+        assert told is not None
+        folder = Path(told[2])
+        assert folder.parent == group.folder
+        assert used(folder) >= 60 * MIB
+        (holder,) = map(int, (folder / "cgroup.procs").read_text().split())
+        assert Path(f"/proc/{holder}/oom_score_adj").read_text() == "1000\n"
+        balloon.send_signal(signal.SIGTERM)
+        rest, _ = balloon.communicate(timeout=HANGS_AFTER_S)
+        assert (rest, balloon.returncode) == ('event=end why="it was asked to"\n', 0)
+        assert not folder.exists()
+    finally:
+        balloon.kill()
+        balloon.wait(timeout=HANGS_AFTER_S)
+
+
+def test_one_that_is_killed_leaves_no_process_and_no_group(group: Group) -> None:
+    balloon = started(group, "32MiB", "--for", "60s")
+    try:
+        told = re.search(r'cgroup="(.*)"', first_line(balloon))
+        assert told is not None
+        holder = int((Path(told[1]) / "cgroup.procs").read_text())
+    finally:
+        balloon.kill()
+        balloon.wait(timeout=HANGS_AFTER_S)
+    wait_until_gone(Path(told[1]))
+    wait_until_gone(Path(f"/proc/{holder}"))
+
+
+def test_it_never_takes_more_than_its_limit(group: Group) -> None:
+    arguments = ["100MiB", "--limit", "32MiB", "--for", "60s"]
+    balloon = started(group, *arguments)
+    try:
+        output, _ = balloon.communicate(timeout=HANGS_AFTER_S)
+    finally:
+        balloon.kill()
+        balloon.wait(timeout=HANGS_AFTER_S)
+    if len(Path("/proc/swaps").read_text().splitlines()) > 1:
+        pytest.skip("needs a machine without swap, which would take the memory")
+    assert output.endswith('event=end why="it was killed by signal 9"\n')
+    assert balloon.returncode == 1
+
+
+def test_it_ends_when_the_machine_has_too_little_left(group: Group) -> None:
+    balloon = started(group, "32MiB", "--floor", "4000GiB", "--for", "60s")
+    try:
+        output, _ = balloon.communicate(timeout=HANGS_AFTER_S)
+    finally:
+        balloon.kill()
+        balloon.wait(timeout=HANGS_AFTER_S)
+    assert output.endswith('event=end why="the machine has too little memory left"\n')
+    assert not any(path.is_dir() for path in group.folder.iterdir())
+
+
+def test_it_leaves_the_available_memory_that_it_is_told_to(group: Group) -> None:
+    balloon = started(group, "available:100MiB", "--for", "60s")
+    try:
+        told = re.search(r"bytes=(\d+)", first_line(balloon))
+        assert told is not None
+        assert 150 * MIB <= int(told[1]) <= 200 * MIB
+    finally:
+        balloon.terminate()
+        balloon.communicate(timeout=HANGS_AFTER_S)
+
+
+@pytest.mark.parametrize("target", ["0%", "300", "pressure:20", "x"])
+def test_targets_that_are_none_are_refused(target: str) -> None:
+    command = [AGENT, "balloon", target]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
+    assert answer.returncode == 2
+    assert "available:200MiB" in answer.stderr

@@ -1,0 +1,205 @@
+"""The low-memory killer as a user runs it, in a memory cgroup of its own: nobody else can die.
+
+Needs root and memory cgroups; says what is missing where it is.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from agent import AGENT, refusal
+from groups import MIB, Group
+
+# Beyond it something hangs.
+HANGS_AFTER_S = 120
+
+pytestmark = pytest.mark.skipif(
+    refusal("memory-cgroup") is not None, reason=str(refusal("memory-cgroup"))
+)
+
+SETTINGS = """\
+policy = "restart-cost"
+[options]
+low_percent = 25
+high_percent = 40
+[sockets]
+statistics = "{folder}/killd.sock"
+metrics = "{folder}/metrics.sock"
+"""
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    with Group(200 * MIB) as group:
+        yield group
+
+
+class Killer:
+    """A killer that runs, and what it has said so far. Left, it is ended."""
+
+    def __init__(self, group: Group, settings: Path) -> None:
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            [AGENT, "killd", "--cgroup", group.folder, "--config", settings],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+
+    def said(self, event: str) -> list[dict[str, str]]:
+        """The lines of an event, each as its first words without blanks."""
+        events = [line for line in self.lines if line.startswith(f"event={event} ")]
+        return [
+            dict(word.split("=", 1) for word in line.split() if "=" in word) | {"line": line}
+            for line in events
+        ]
+
+    def until(self, is_done: Callable[[], object]) -> None:
+        late = time.monotonic() + HANGS_AFTER_S
+        while not is_done():
+            assert self.process.poll() is None, "the killer ended"
+            assert time.monotonic() < late, f"it did not come to that: {self.lines}"
+            time.sleep(0.01)
+
+    def __enter__(self) -> "Killer":
+        self.until(lambda: self.said("start"))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            self.process.wait(timeout=HANGS_AFTER_S)
+        finally:
+            self.process.kill()
+
+
+def settings(folder: Path, text: str = SETTINGS) -> Path:
+    path = folder / "killd.toml"
+    path.write_text(text.format(folder=folder))
+    return path
+
+
+def asked(path: Path, question: bytes = b"") -> str:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(HANGS_AFTER_S)
+        client.connect(str(path))
+        client.sendall(question)
+        return b"".join(iter(lambda: client.recv(65536), b"")).decode()
+
+
+def test_the_least_important_dies_and_everybody_learns_why(group: Group, tmp_path: Path) -> None:
+    with Killer(group, settings(tmp_path)) as killer:
+        important = group.hold(70 * MIB, adj=0)
+        least = group.grow(100 * MIB, adj=900)
+        killer.until(lambda: killer.said("back"))
+        assert [line["process"] for line in killer.said("kill")] == [str(least)], killer.lines
+        assert "little memory is available" in killer.said("kill")[0]["line"]
+        # It may have died while it still grew.
+        assert int(killer.said("back")[0]["freed_bytes"]) > 40 * MIB
+        assert important in group.processes()
+        counted = json.loads(asked(tmp_path / "killd.sock"))
+        assert (counted["schema"], counted["kills"]) == ("pagewise.killd/1", 1)
+        answer = asked(tmp_path / "metrics.sock", b"GET /metrics HTTP/1.1\r\n\r\n")
+        assert "pagewise_killd_kills_total 1\n" in answer
+    assert killer.process.returncode == 0
+    assert not (tmp_path / "killd.sock").exists()
+
+
+def test_a_frozen_victim_dies_and_its_memory_comes_back(group: Group, tmp_path: Path) -> None:
+    freezer = Path("/sys/fs/cgroup/freezer")
+    if not (freezer / "cgroup.procs").exists():
+        pytest.skip("needs the freezer of version 1: in version 2 a frozen process dies")
+    victim = group.hold(90 * MIB, adj=900)
+    frozen = freezer / group.folder.name
+    frozen.mkdir()
+    try:
+        (frozen / "cgroup.procs").write_text(str(victim))
+        (frozen / "freezer.state").write_text("FROZEN")
+        with Killer(group, settings(tmp_path)) as killer:
+            group.grow(80 * MIB, adj=0)
+            killer.until(lambda: killer.said("back"))
+            assert killer.said("kill")[0]["process"] == str(victim)
+            killer.until(lambda: victim not in group.processes())
+            # As it was, for whoever else is in it.
+            killer.until(lambda: (frozen / "freezer.state").read_text() == "FROZEN\n")
+    finally:
+        (frozen / "freezer.state").write_text("THAWED")
+        group.end()
+        group.remove(frozen)
+
+
+def test_settings_that_are_wrong_leave_those_in_force(group: Group, tmp_path: Path) -> None:
+    path = settings(tmp_path)
+    with Killer(group, path) as killer:
+        path.write_text("policy = 'largest'\n\nlow = 3\n")
+        killer.process.send_signal(signal.SIGHUP)
+        killer.until(lambda: killer.said("reload-refused"))
+        assert f"{path}:3: unknown field" in killer.said("reload-refused")[0]["line"]
+        path.write_text("policy = 'largest'\n[options]\nmemory_percent = 30\n")
+        killer.process.send_signal(signal.SIGHUP)
+        killer.until(lambda: killer.said("reload"))
+        assert killer.said("reload")[0]["policy"] == "largest"
+        victim = group.grow(160 * MIB, adj=0)
+        killer.until(lambda: killer.said("kill"))
+        assert killer.said("kill")[0]["process"] == str(victim)
+
+
+def test_a_hook_learns_of_a_kill_before_it(group: Group, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    script = f"kill -0 $PAGEWISE_PROCESS && echo $PAGEWISE_PROCESS $PAGEWISE_NAME > {told}"
+    hook = f'[hooks]\nbefore = ["sh", "-c", "{script}"]\ntime_max_ms = 60000\n'
+    with Killer(group, settings(tmp_path, SETTINGS + hook)) as killer:
+        victim = group.grow(160 * MIB, adj=0)
+        killer.until(lambda: killer.said("back"))
+    assert told.read_text() == f"{victim} tail\n", killer.lines
+
+
+def test_what_it_holds_in_memory_is_little(group: Group, tmp_path: Path) -> None:
+    with Killer(group, settings(tmp_path)) as killer:
+        rollup = Path(f"/proc/{killer.process.pid}/smaps_rollup").read_text()
+        locked = next(line for line in rollup.splitlines() if line.startswith("Locked:"))
+        if locked.split()[1] == "0":
+            pytest.skip("memory may not be locked here")
+        assert int(locked.split()[1]) < 3072, locked
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "expected"),
+    [
+        ("policy = 'lmkd'\n[options]\nswap_util_max = 60\n", 0, "  swap_util_max = 60: "),
+        (
+            "policy = 'lmkd'\n[options]\nswap_util_max = 101\n",
+            2,
+            "killd.toml:3: lmkd: swap_util_max",
+        ),
+        ("policy = 'oom'\n", 2, "killd.toml:1: there is no policy"),
+    ],
+)
+def test_settings_are_checked(tmp_path: Path, text: str, status: int, expected: str) -> None:
+    (tmp_path / "killd.toml").write_text(text)
+    command = [AGENT, "killd", "check", tmp_path]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
+    assert answer.returncode == status
+    assert expected in answer.stdout + answer.stderr
+
+
+def test_the_shipped_example_is_right() -> None:
+    example = Path(__file__).resolve().parents[2] / "packaging" / "killd.toml"
+    command = [AGENT, "killd", "check", example]
+    subprocess.run(command, check=True, timeout=HANGS_AFTER_S, stdout=subprocess.DEVNULL)
+    assert os.path.getsize(example) > 0
