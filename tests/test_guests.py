@@ -4,6 +4,7 @@ import re
 import resource
 import shlex
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -118,6 +119,17 @@ def test_what_the_files_set_up_can_be_taken_back(
         undo = tmp_path / "out" / guest["name"] / "undo"
         subprocess.run(["sh", "-e", undo], check=True, timeout=60)
     assert pool.read_text() == "7\n" and not inside.exists()
+
+
+def test_a_workload_of_another_processor_or_of_half_a_run_is_told(
+    host: Path, tmp_path: Path
+) -> None:
+    known = replace(dense(), architecture="aarch64", cut="the capture was interrupted")
+    x86, arm, _ = apply(host, tmp_path / "out", lambda _: known)["guests"]
+    cut = "the capture was interrupted: the counts are of the run up to there"
+    other = "its workload is a program for arm64, and the guest is x86-64"
+    assert x86["notes"] == [f"dense-x86: {cut}", f"dense-x86: {other}"]
+    assert arm["notes"][0] == f"dense-arm: {cut}" and other not in str(arm["notes"])
 
 
 def test_nothing_is_overwritten_unasked(host: Path, tmp_path: Path) -> None:

@@ -103,7 +103,9 @@ def test_a_program_is_captured_and_its_trace_kept(tmp_path, capfd):
     trace = tmp_path / "xz.pwf"
     words = ["--max-refs", "20000000", "--keep", str(trace), "--", "xz", "-k", "-c", sys.executable]
     assert run(["pagesize", "--memory", "100%", "--json", *words]) == 0
-    found = json.loads(capfd.readouterr().out)
+    printed = capfd.readouterr()
+    found = json.loads(printed.out)
+    assert "\ufffd" not in printed.err and "x86_64" in printed.err
     assert found["trace"] == str(trace) and is_references(trace)
     assert found["program"]["references"] >= 20_000_000
     assert found["advice"]["page_bytes"] >= 4096

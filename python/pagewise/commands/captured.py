@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ def captured(
 ) -> Iterator[str]:
     """The path of a trace of this command, by `pagewise capture`; gone afterwards unless kept.
 
+    What the command prints is thrown away: on a terminal it would stand between the answers, and
+    compressors refuse to write there.
+
     Raises UnreadableInput for a path alone that is no trace and no program either, what a capture
     raises, and Ended after one that a signal ended.
     """
@@ -38,7 +42,9 @@ def captured(
         raise UsageError(f"--keep {keep} exists already", hint="name another file, or remove it")
     with TemporaryDirectory(prefix="pagewise-") as folder:
         trace = str(keep or Path(folder) / f"{name.name}{TRACE_SUFFIX}")
-        result = capture.captured(command, trace, max_references=max_refs, stdout=capture.STDERR)
+        result = capture.captured(
+            command, trace, max_references=max_refs, stdout=subprocess.DEVNULL
+        )
         capture.tell(result, is_kept=keep is not None)
         if result["ended_by"] is not None:
             raise Ended(result["ended_by"])

@@ -18,6 +18,8 @@ from pagewise.recording import Progress
 from pagewise.storage import making
 
 SCHEMA = "pagewise.pagesize-apply/1"
+ARCHITECTURES = {"x86_64": "x86-64", "i386": "x86-64", "aarch64": "arm64", "arm": "arm64"}
+"""Guests that run programs of a trace, by the name that QEMU has for the processor."""
 
 
 def apply(
@@ -80,9 +82,20 @@ def _answer(
         "kernel": None if begun.kernel is None else str(begun.kernel),
         "kernel_arguments": begun.kernel_arguments,
         "settings": [each.to_json() for each in in_the_guest(guest, choice.page_bytes)],
-        "notes": [*(f"{guest.name}: {note}" for note in cut_note(curves)), *_notes(guest, begun)],
+        "notes": [*_notes_of(curves, guest), *_notes(guest, begun)],
     }
     return answer, files(guest.name, begun)
+
+
+def _notes_of(curves: Curves, guest: Guest) -> list[str]:
+    """What the trace of a guest's workload lacks, and whether it is of another processor."""
+    notes = cut_note(curves)
+    made_for = ARCHITECTURES.get(curves.architecture or "", guest.architecture)
+    if made_for != guest.architecture:
+        notes.append(
+            f"its workload is a program for {made_for}, and the guest is {guest.architecture}"
+        )
+    return [f"{guest.name}: {note}" for note in notes]
 
 
 def _notes(guest: Guest, begun: Start) -> list[str]:
