@@ -168,7 +168,10 @@ def test_counters_of_a_running_program_are_read() -> None:
         text = subprocess.check_output([AGENT, "lazy", "--stats", str(child.pid)], text=True)
     assert report["schema"] == "pagewise.lazy/1" and report["allocations"] >= 20
     assert report["hot_pages"] + report["lazy_pages"] >= 20 * MIB // 4096
-    assert [line.split()[0] for line in text.splitlines()] == list(report)[3:]
+    rows = [line.split() for line in text.splitlines()]
+    assert [row[0] for row in rows] == list(report)[3:]
+    assert [int(row[1]) for row in rows] == list(report.values())[3:], "numbers, not sizes"
+    assert f"pages held hot now: {report['hot_pages'] / 256:.1f} MiB" in text
 
 
 def test_idle_memory_is_given_back_without_a_call_of_the_program() -> None:
@@ -230,13 +233,31 @@ def test_knobs_that_make_no_sense_are_said_and_ignored(folder: Path) -> None:
     program = compiled(EMPTY, folder / "empty")
     ended, said = status(program, HOT_MAX="much")
     assert ended == 0
-    assert said == "pagewise-lazy: HOT_MAX=much: expected a size such as 32MiB; ignored\n"
+    expected = "PAGEWISE_LAZY_HOT_MAX=much: expected a size such as 32MiB; ignored"
+    assert said == f"pagewise-lazy: {expected}\n"
     ended, said = status(program, SWITCH="off")
     assert (ended, said) == (0, "pagewise-lazy: stands aside: PAGEWISE_LAZY_SWITCH is off\n")
     settings = folder / "lazy.conf"
     settings.write_text("# comment\nmode = guarded\nspeed = high\n")
     _, said = status(program, FILE=str(settings))
-    assert said.startswith("pagewise-lazy: speed=high: expected a name of docs")
+    assert said.startswith(f"pagewise-lazy: {settings}: speed=high: expected a name of docs")
+
+
+def test_a_smallest_request_above_the_largest_is_said_and_ignored(folder: Path) -> None:
+    program = compiled(FREED, folder / "freed")
+    ended, said = status(program, "free", MODE="guarded", BLOCK_MIN="8MiB", BLOCK_MAX="4MiB")
+    assert ended == -signal.SIGSEGV, "a block of 1 MiB was not served"
+    names = "PAGEWISE_LAZY_BLOCK_MIN is above PAGEWISE_LAZY_BLOCK_MAX"
+    assert said == f"pagewise-lazy: {names}; both ignored\n"
+
+
+def test_a_script_that_names_no_interpreter_is_the_shells(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text('case "$LD_PRELOAD" in *pagewise_lazy*) echo "$1" ;; esac\n')
+    script.chmod(0o755)
+    command = [AGENT, "lazy", "--verbose", "--", script, "an argument"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "an argument\n", "")
 
 
 def test_it_stands_aside_where_address_space_is_limited(folder: Path) -> None:

@@ -81,6 +81,14 @@ impl Knobs {
         }
     }
 
+    /// A smallest request above the largest would leave nothing to serve: neither counts then.
+    fn mend_sizes(&mut self) {
+        if self.block_min > self.block_max {
+            say(&[b"PAGEWISE_LAZY_BLOCK_MIN is above PAGEWISE_LAZY_BLOCK_MAX; both ignored"]);
+            (self.block_min, self.block_max) = (DEFAULTS.block_min, DEFAULTS.block_max);
+        }
+    }
+
     /// Whether freed memory of `bytes` bytes becomes inaccessible.
     pub fn closes(&self, bytes: usize) -> bool {
         self.profile == Profile::Faithful || (self.mode == Mode::Guarded && bytes >= GUARDED_MIN)
@@ -123,7 +131,8 @@ pub fn knobs() -> &'static Knobs {
 pub unsafe fn load() {
     let mut knobs = DEFAULTS;
     read_file(&mut knobs);
-    each_variable(|name, value| set_or_say(&mut knobs, name, value));
+    each_variable(|name, value| set_or_say(&mut knobs, &[PREFIX], name, value));
+    knobs.mend_sizes();
     // SAFETY: the one call, as the caller vouches, and nobody reads yet.
     unsafe { *LOADED.knobs.get() = knobs };
     LOADED.is_loaded.store(true, Release);
@@ -146,13 +155,19 @@ fn read_file(knobs: &mut Knobs) {
         }
         let mut parts = line.splitn(2, |&byte| byte == b'=');
         let name = parts.next().unwrap_or_default().trim_ascii();
-        set_or_say(knobs, name, parts.next().unwrap_or_default().trim_ascii());
+        let value = parts.next().unwrap_or_default().trim_ascii();
+        set_or_say(knobs, &[path.bytes(), b": "], name, value);
     }
 }
 
-fn set_or_say(knobs: &mut Knobs, name: &[u8], value: &[u8]) {
+/// `place` is what users find before the name.
+fn set_or_say(knobs: &mut Knobs, place: &[&[u8]], name: &[u8], value: &[u8]) {
     if let Err(expected) = set(knobs, name, value) {
-        say(&[name, b"=", value, b": expected ", expected.as_bytes(), b"; ignored"]);
+        let mut text = Text::of(place);
+        for part in [name, b"=", value, b": expected ", expected.as_bytes(), b"; ignored"] {
+            text.push(part);
+        }
+        say(&[text.bytes()]);
     }
 }
 

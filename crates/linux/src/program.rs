@@ -28,7 +28,7 @@ pub enum Unreached {
     OwnMalloc,
     /// It was built with a sanitizer, which replaces `malloc` as well.
     Sanitized,
-    /// It is of another processor.
+    /// It is of another processor, or no program.
     Foreign,
 }
 
@@ -43,7 +43,7 @@ impl Unreached {
             }
             Unreached::OwnMalloc => "it brings its own malloc",
             Unreached::Sanitized => "it was built with a sanitizer",
-            Unreached::Foreign => "it is for another processor",
+            Unreached::Foreign => "it is no program for this processor",
         }
     }
 }
@@ -133,10 +133,17 @@ fn beginning(program: &Path) -> Result<Vec<u8>, Error> {
 /// An interpreter may be a script itself, as the kernel has it up to this depth.
 const INTERPRETERS_MAX: usize = 5;
 
+const ELF_MAGIC: &[u8] = b"\x7fELF";
+const SHELL: &str = "/bin/sh";
+
 /// The program that a script names in its first line; with `env`, the first word that is no option
-/// of it and sets no variable.
+/// of it and sets no variable. A text that names none is the shell's, as `execvp` has it.
 fn interpreter(bytes: &[u8]) -> Option<PathBuf> {
-    let line = bytes.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let line = bytes.split(|&byte| byte == b'\n').next()?;
+    let Some(line) = line.strip_prefix(b"#!") else {
+        let is_text = !line.contains(&0) && !bytes.starts_with(ELF_MAGIC);
+        return is_text.then(|| PathBuf::from(SHELL));
+    };
     let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
     let program = PathBuf::from(words.next()?);
     if program.file_name()? != "env" {
@@ -175,6 +182,10 @@ mod tests {
         let script = format!("#!{} -e\n", shell.display());
         let (_folder, path) = file(script.as_bytes(), 0o755);
         assert_eq!(unreached(&path).unwrap(), None);
+        for text in ["echo a script without a first line of its own\n", ""] {
+            let (_folder, path) = file(text.as_bytes(), 0o755);
+            assert_eq!(unreached(&path).unwrap(), None, "{text}");
+        }
         for line in
             ["#!/usr/bin/env sh\n", "#!/usr/bin/env -S sh -e\n", "#!/usr/bin/env -S A=b sh\n"]
         {
@@ -187,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_is_no_program_of_this_machine_is_said() {
-        let (_folder, path) = file(b"MZ", 0o755);
+        let (_folder, path) = file(b"MZ\x90\0\x03", 0o755);
         assert_eq!(unreached(&path).unwrap(), Some(Unreached::Foreign));
         assert!(unreached(Path::new("/nowhere")).is_err());
     }

@@ -127,8 +127,8 @@ fn tell(process: u32, is_json: bool) -> Outcome {
         return Ok(ExitCode::SUCCESS);
     }
     for (row, number) in LAZY_COUNTERS.iter().zip(&counters) {
-        let text = number_text(row.counter, *number);
-        print(format_args!("{:<NAME_WIDTH$} {text:>14}  {}", row.name, row.summary))?;
+        let size = size_text(row.counter, *number);
+        print(format_args!("{:<NAME_WIDTH$} {number:>14}  {}{size}", row.name, row.summary))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -149,8 +149,8 @@ fn counters(process: u32) -> Result<Vec<u64>, Exit> {
     Ok(counters.to_vec())
 }
 
-/// Pages held are told as memory, all else as numbers.
-fn number_text(counter: LazyCounter, number: u64) -> String {
+/// Of pages held, how much memory they are, behind the summary.
+fn size_text(counter: LazyCounter, number: u64) -> String {
     let is_size = matches!(
         counter,
         LazyCounter::HotPages
@@ -160,7 +160,7 @@ fn number_text(counter: LazyCounter, number: u64) -> String {
             | LazyCounter::HotMaxPages
     );
     match is_size {
-        true => format!("{:.1} MiB", (number * PAGE_BYTES) as f64 / f64::from(1 << 20)),
-        false => number.to_string(),
+        true => format!(": {:.1} MiB", (number * PAGE_BYTES) as f64 / f64::from(1 << 20)),
+        false => String::new(),
     }
 }
