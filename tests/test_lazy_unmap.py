@@ -1,6 +1,8 @@
 """The study of lazy unmapping: its model of time by hand, and on the recordings of examples/."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +41,34 @@ def test_the_model_by_hand() -> None:
     assert more.saving("lazy") == pytest.approx((3 - 1) / 20)
 
 
-def test_a_recording_that_misses_time_is_taken_for_all_faults() -> None:
-    info = {"minor_faults": 0, "processor_ns": 0}
-    one = Program("p", info, {"no-pool": replay(100)}, {}, COSTS)
-    assert one.fault_share == 1
+def cut(recording: Path, output: Path, share: float) -> Path:
+    """The first bytes of a recording, as of one whose recorder was killed."""
+    whole = recording.read_bytes()
+    output.write_bytes(whole[: int(share * len(whole))])
+    return output
+
+
+def test_a_cut_recording_is_said_to_be_cut(tmp_path: Path) -> None:
+    empty = cut(RECORDINGS[0], tmp_path / "cut.pgr", 0.7)
+    assert allocations_info(empty)["is_cut"] and not allocations_info(RECORDINGS[0])["is_cut"]
+    with pytest.raises(UnreadableInput, match="was cut before the first block"):
+        study([empty], tmp_path, seed=1)
+
+
+def test_a_recording_is_told_alike_from_a_file_and_from_a_pipe(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "pagewise", "info", "--json"]
+    recording = RECORDINGS[0]
+    file = subprocess.check_output([*command, recording], text=True, timeout=120)
+    with (
+        recording.open("rb") as content,
+        subprocess.Popen(["cat"], stdin=content, stdout=subprocess.PIPE) as cat,
+    ):
+        pipe = subprocess.check_output([*command, "-"], stdin=cat.stdout, text=True, timeout=120)
+    assert json.loads(file) == json.loads(pipe)
+    assert json.loads(pipe)["schema"] == "pagewise.allocations/1"
+    words = [*command[:-1], cut(recording, tmp_path / "cut.pgr", 0.7)]
+    told = subprocess.check_output(words, text=True, timeout=120)
+    assert "stops before its end" in told
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: str(path.stem))

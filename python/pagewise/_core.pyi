@@ -43,6 +43,14 @@ def info(
     *,
     progress: _Progress | None = None,
 ) -> str: ...
+def info_of_any(
+    path: _Path,
+    format: str | None,
+    mapping: str | None,
+    columns: Sequence[tuple[str, str]],
+    *,
+    progress: _Progress | None = None,
+) -> tuple[str, str]: ...
 def slice_trace(
     path: _Path,
     output: _Path,

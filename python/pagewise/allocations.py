@@ -10,6 +10,8 @@ from typing import Any
 from pagewise import _core
 from pagewise.recording import PathLike, Progress
 
+SCHEMA = "pagewise.allocations/1"
+
 
 def is_allocations(path: PathLike) -> bool:
     """Whether a regular file is a recording of allocations; of a pipe nothing is read."""
@@ -18,9 +20,17 @@ def is_allocations(path: PathLike) -> bool:
 
 def allocations_info(path: PathLike, *, progress: Progress | None = None) -> dict[str, Any]:
     """What a recording of allocations holds: blocks from 64 KiB by kind and size, pages touched,
-    sums of smaller ones, time and faults of its processes, losses. Raises UnreadableInput."""
-    result: dict[str, Any] = json.loads(_core.allocations_info(os.fspath(path), progress=progress))
-    return {"schema": "pagewise.allocations/1", **result}
+    sums of smaller ones, time and faults of its processes, losses. ``pages_touched``,
+    ``processor_ns``, ``system_ns`` and ``minor_faults`` are None where they are not known, as of a
+    program that was killed; ``is_cut`` says that the recording stops before its end. Raises
+    UnreadableInput."""
+    return answer(_core.allocations_info(os.fspath(path), progress=progress))
+
+
+def answer(text: str) -> dict[str, Any]:
+    """The core's answer as `allocations_info` gives it."""
+    result: dict[str, Any] = json.loads(text)
+    return {"schema": SCHEMA, **result}
 
 
 def replay_allocations(

@@ -7,14 +7,20 @@ fractions, times in seconds, counts as integers. Fields are added, never renamed
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pagewise import _core
+from pagewise import _core, allocations, references
 from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
 
+ANSWERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
+    "events": json.loads,
+    "allocations": allocations.answer,
+    "references": references.answer,
+}
+"""What the core says of a recording, by what that holds."""
 REPLAY_OPTIONS = ("readahead", "clean_evictions", "ranges")
 """Options of the replay itself, the same for every architecture."""
 
@@ -24,9 +30,12 @@ def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[s
 
     Fields: ``header`` (what the trace says about itself), ``kinds`` [[kind of event, count]],
     ``accesses``, ``writes``, ``duration_s`` (null without a clock), ``processes``, ``absent`` and
-    ``ruled_out`` in words. Reads the recording through once.
+    ``ruled_out`` in words. A recording of allocations or a trace of references has the fields of
+    ``pw.allocations_info`` or ``pw.references_info`` and their ``schema`` instead. Reads the
+    recording through once, so it may be a pipe.
     """
-    return read(trace).info(progress=progress)
+    kind, text = _core.info_of_any(*read(trace).arguments(), progress=progress)
+    return ANSWERS[kind](text)
 
 
 def devices() -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.recording import PathLike, Progress
 
+SCHEMA = "pagewise.references/1"
 MAGIC = b"PWREFS"
 """First bytes of a trace of references."""
 CUT = {
@@ -70,9 +71,14 @@ def references_info(path: PathLike, *, progress: Progress | None = None) -> dict
     whole frame. ``cut`` says why there is less than the whole run, None where there is not. Of a
     captured program ``ending`` has ``exit_status``, or ``signal``, the name of what ended it.
     """
-    result: dict[str, Any] = json.loads(_core.references_info(os.fspath(path), progress=progress))
+    return answer(_core.references_info(os.fspath(path), progress=progress))
+
+
+def answer(text: str) -> dict[str, Any]:
+    """The core's answer as `references_info` gives it."""
+    result: dict[str, Any] = json.loads(text)
     ending = ending_of(result)
-    return {"schema": "pagewise.references/1", **result, "ending": ending, "cut": cut(ending)}
+    return {"schema": SCHEMA, **result, "ending": ending, "cut": cut(ending)}
 
 
 def ending_of(told: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -16,6 +16,10 @@ from typing import Any
 import pytest
 from agent import AGENT
 
+from pagewise.report import report
+from pagewise.studies.lazy_unmap import study
+from pagewise.studies.lazy_unmap_model import POOLS
+
 PAGEWISE = AGENT.with_name("pagewise")
 PREAMBLE = """
 #define _GNU_SOURCE
@@ -198,6 +202,34 @@ def test_what_a_killed_program_did_is_kept(tmp_path: Path) -> None:
     assert info["allocated"] == 1
     # The touched pages of its block, and its time.
     assert [loss["count"] for loss in info["losses"]] == [1, 1]
+    unknown = ("pages_touched", "processor_ns", "system_ns", "minor_faults")
+    assert [info[name] for name in unknown] == [None] * 4
+    command = [PAGEWISE, "info", tmp_path / "killed.pgr"]
+    words = subprocess.check_output(command, text=True, timeout=120)
+    assert "not known of every block" in words and "as one does that is killed" in words
+
+
+def test_what_a_killed_program_took_is_not_judged(tmp_path: Path) -> None:
+    body = "for (int n = 0; n < 9; n++) { char *b = malloc(300 * KIB); touch(b, 0, 70); free(b); }"
+    recordings = [tmp_path / "killed.pgr", tmp_path / "whole.pgr"]
+    for recording, end in zip(recordings, ["raise(SIGKILL); return 0;", "return 0;"], strict=True):
+        record(recording, compiled(tmp_path, f"{body}\n{end}"))
+    for folder in ("alone", "both"):
+        (tmp_path / folder).mkdir()
+    alone = study([recordings[0]], tmp_path / "alone", seed=1)
+    rows = {f"{row['check']} {row['part']}".strip(): row for row in alone["verdicts"]}
+    for name in ("ACC-S3-2 response", "ACC-S3-2 identity"):
+        assert rows[name]["verdict"] == "not measured here" and "killed" in rows[name]["why"]
+    assert rows["ACC-S3-1 never more"]["verdict"] == "holds"
+    [table] = alone["tables"]
+    place = table["columns"].index("time saved (model)")
+    assert {row[place] for row in table["rows"]} == {None}
+    both = study(recordings, tmp_path / "both", seed=1)
+    rows = {f"{row['check']} {row['part']}".strip(): row for row in both["verdicts"]}
+    assert rows["ACC-S3-2 identity"]["readings"] == len(POOLS), "of the whole recording alone"
+    page = tmp_path / "page.html"
+    report([tmp_path / "both" / "lazy-unmap.json"], page)
+    assert "Allocators on killed" in page.read_text()
 
 
 def test_a_killed_recorder_leaves_what_can_be_recovered(tmp_path: Path) -> None:

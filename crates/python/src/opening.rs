@@ -38,6 +38,14 @@ impl Recording {
     pub fn open(&self) -> Result<Box<dyn Source>, Error> {
         trace::open(&self.path, &self.options)
     }
+
+    /// Opens it as what it is.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn open_any(&self) -> Result<trace::Opened, Error> {
+        trace::open_any(&self.path, &self.options)
+    }
 }
 
 /// The JSON object `answer` with what the recording lost as `losses`, known once `source` has been

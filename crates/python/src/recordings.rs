@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::{Value, json};
 
-use trace::Rows;
+use trace::{Opened, Rows};
 use types::{EventKind, PageClass, Progress};
 
 use crate::arrow_stream::ArrowStream;
@@ -54,6 +54,36 @@ pub fn info(
     let info =
         detached(py, progress, |progress| trace::store::info(&mut *recording.open()?, progress))?;
     Ok(json!(info).to_string())
+}
+
+/// What a recording holds, whatever that is: `events`, `allocations` or `references`, and the answer of
+/// the function of that name's `info` as JSON text. The recording is opened once, so a pipe will do.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, *, progress=None))]
+pub fn info_of_any(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(&'static str, String)> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    detached(py, progress, |progress| {
+        Ok::<_, trace::Error>(match recording.open_any()? {
+            Opened::Events(mut source) => {
+                ("events", json!(trace::store::info(&mut *source, progress)?).to_string())
+            }
+            Opened::Allocations(input) => {
+                let history = trace::allocations::read_input(input, progress)?;
+                ("allocations", json!(trace::allocations::info(&history)).to_string())
+            }
+            Opened::References(mut reader) => {
+                let info = trace::references::info(&mut reader, progress)?;
+                ("references", json!(info).to_string())
+            }
+        })
+    })
 }
 
 /// Copies the events of a trace file from `from_ns` to before `to_ns`; returns the new header as

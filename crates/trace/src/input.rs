@@ -163,6 +163,14 @@ impl Input {
         &self.path
     }
 
+    /// Length of the file as it lies on disk; 0 where it is none.
+    pub fn file_bytes(&self) -> u64 {
+        match &self.origin {
+            Origin::File(file) => file.metadata().map_or(0, |metadata| metadata.len()),
+            Origin::Stream | Origin::Memory(_) => 0,
+        }
+    }
+
     /// Its progress and hash, for whoever watches.
     pub fn meter(&self) -> Arc<Meter> {
         Arc::clone(&self.meter)
@@ -293,6 +301,19 @@ impl Input {
             Origin::Stream => unreachable!("a stream was copied to a file above"),
         };
         Input::start(&path, self.origin.clone(), reader, Arc::default())
+    }
+}
+
+/// For readers of a format with buffers of their own.
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.held().is_empty() {
+            self.fill().map_err(std::io::Error::other)?;
+        }
+        let count = self.held().len().min(buffer.len());
+        buffer[..count].copy_from_slice(&self.held()[..count]);
+        self.consume(count);
+        Ok(count)
     }
 }
 

@@ -33,7 +33,7 @@ pub use files::{FILE_PAGE_BITS, File};
 pub use formats::Role;
 pub use header::{Header, Loss, Process, Reject, TraceKind};
 pub use ledger::Ledger;
-pub use open::open;
+pub use open::{Opened, open, open_any};
 pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 

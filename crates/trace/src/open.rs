@@ -7,9 +7,10 @@ use std::path::Path;
 use types::{Events, PageId};
 
 use crate::import::ImportOptions;
+use crate::input::Input;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::store::Reader;
-use crate::{Error, Header, Rows, Source};
+use crate::{Error, Header, Rows, Source, allocations, references};
 
 /// First bytes of a Parquet file.
 const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
@@ -23,10 +24,44 @@ pub fn open(path: &Path, options: &ImportOptions) -> Result<Box<dyn Source>, Err
     if is_parquet(path) {
         return Ok(Box::new(Reader::open(path)?));
     }
-    let options =
-        PipelineOptions { is_hashed: false, numbering_bytes_max: None, ..options.pipeline() };
-    let pipeline = Pipeline::open(&[path.to_owned()], &options)?;
+    let pipeline = Pipeline::open(&[path.to_owned()], &direct(options))?;
     Ok(Box::new(Recording { pipeline }))
+}
+
+/// A recording by what it holds.
+pub enum Opened {
+    /// Events of pages.
+    Events(Box<dyn Source>),
+    /// Allocations of a program, for `allocations::read_input`.
+    Allocations(Input),
+    /// References to memory.
+    References(Box<references::Reader>),
+}
+
+/// Opens `path` (`-` is standard input) by what its first bytes say, once: a pipe cannot be read
+/// again. What `options` name a format, a mapping or columns for is events.
+///
+/// # Errors
+/// As `open`.
+pub fn open_any(path: &Path, options: &ImportOptions) -> Result<Opened, Error> {
+    let is_told =
+        options.format.is_some() || options.mapping.is_some() || !options.columns.is_empty();
+    if is_told || is_parquet(path) {
+        return Ok(Opened::Events(open(path, options)?));
+    }
+    let mut input = Input::open(path, false)?;
+    if allocations::is_head(input.fill()?) {
+        return Ok(Opened::Allocations(input));
+    }
+    if references::is_head(input.held()) {
+        return Ok(Opened::References(Box::new(references::Reader::of_input(input)?)));
+    }
+    let pipeline = Pipeline::of_input(input, &direct(options))?;
+    Ok(Opened::Events(Box::new(Recording { pipeline })))
+}
+
+fn direct(options: &ImportOptions) -> PipelineOptions {
+    PipelineOptions { is_hashed: false, numbering_bytes_max: None, ..options.pipeline() }
 }
 
 /// Whether a regular file begins as our own do. Of a pipe nothing is read: it could not be read

@@ -111,7 +111,7 @@ impl Pipeline {
         Pipeline::start(first, name, recordings, meters, bytes_total.unwrap_or(0), options)
     }
 
-    /// Reads one recording that is already open; for tests and fuzzing.
+    /// Reads one recording that is already open.
     ///
     /// # Errors
     /// As `open`.
@@ -119,9 +119,10 @@ impl Pipeline {
         let format = format_of(&mut input, options)?;
         let path = input.path().to_owned();
         let meters = vec![(path.clone(), input.meter())];
+        let bytes_total = input.file_bytes();
         let readers = vec![(format.open)(input, &options.read)?];
-        let recordings = vec![Recording { name: path.clone(), readers }];
-        Pipeline::start(&path, format.name, recordings, meters, 0, options)
+        let recordings = vec![Recording { name: format.recording_of(&path), readers }];
+        Pipeline::start(&path, format.name, recordings, meters, bytes_total, options)
     }
 
     fn start(

@@ -14,7 +14,6 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a recording of allocations holds, in words."""
     blocks = info["allocated"] + info["mapped"]
     named = [f"{name} ({format_count(count)})" for name, count in info["processes"][:8]]
-    share = info["pages_touched"] / info["pages"] if info["pages"] else None
     rows = [
         ("kind", "allocations from 64 KiB on, and anonymous mappings"),
         ("command", " ".join(info["command"]) or "not recorded"),
@@ -32,24 +31,41 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("  resized", format_count(info["resized"])),
         ("  in the heap", f"{format_count(info['in_heap'])}, where others may have touched before"),
         *sizes(info),
-        (
-            "pages touched",
-            f"{format_count(info['pages_touched'])} ({format_share(share)} of the pages given)",
-        ),
+        ("pages touched", touched(info)),
         ("most held at a time", format_size(info["live_bytes_max"])),
         (
             "smaller allocations",
             f"{format_count(info['small_calls'])} with {format_size(info['small_bytes'])}",
         ),
-        (
-            "time on processors",
-            f"{format_seconds(info['processor_ns'] / NANOSECONDS)}, "
-            f"{format_seconds(info['system_ns'] / NANOSECONDS)} of it in the kernel",
-        ),
-        ("minor faults", f"{format_count(info['minor_faults'])}, of whatever memory"),
+        *used(info),
     ]
+    if info["is_cut"]:
+        rows.append(("cut", "the recording stops before its end; what came later is missing"))
     rows += [(f"lost: {loss['what']}", format_count(loss["count"])) for loss in info["losses"]]
     return rows
+
+
+UNKNOWN = "not known: a process ended unseen, as one does that is killed"
+
+
+def touched(info: Mapping[str, Any]) -> str:
+    """Pages touched."""
+    pages = info["pages_touched"]
+    if pages is None:
+        return "not known of every block"
+    share = pages / info["pages"] if info["pages"] else None
+    return f"{format_count(pages)} ({format_share(share)} of the pages given)"
+
+
+def used(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Time and faults of all processes."""
+    if info["processor_ns"] is None:
+        return [("time on processors", UNKNOWN), ("minor faults", UNKNOWN)]
+    seconds = (format_seconds(info[name] / NANOSECONDS) for name in ("processor_ns", "system_ns"))
+    return [
+        ("time on processors", "{}, {} of it in the kernel".format(*seconds)),
+        ("minor faults", f"{format_count(info['minor_faults'])}, of whatever memory"),
+    ]
 
 
 def sizes(info: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,12 +6,12 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise.allocations import allocations_info, is_allocations
-from pagewise.commands import allocations
+from pagewise.allocations import SCHEMA as ALLOCATIONS
+from pagewise.commands import allocations, references
 from pagewise.commands.import_ import check_losses, disorder, pairs, reject_lines
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
-from pagewise.commands.references import info_summary
-from pagewise.references import is_references, references_info
+from pagewise.questions import info
+from pagewise.references import SCHEMA as REFERENCES
 from pagewise.terminal import facts, say, show, show_json, watched
 from pagewise.units import format_count, format_seconds, parse_share
 
@@ -33,32 +33,17 @@ def run(
 ) -> None:
     """Say what a recording holds, what is absent or lost, and which analyses that rules out."""
     limit = None if loss_limit is None else parse_share(loss_limit)
-    if is_references(trace):
-        with watched("reading") as progress:
-            told = references_info(trace, progress=progress)
-        if json:
-            show_json(told)
-        else:
-            show(facts(info_summary(told)))
-        return
-    if is_allocations(trace):
-        with watched("reading") as progress:
-            told = allocations_info(trace, progress=progress)
-        if json:
-            show_json(told)
-        else:
-            show(facts(allocations.info_summary(told)))
-        check_losses(told, limit, trace)
-        return
     with watched("reading") as progress:
-        result = opened(trace, format, as_, map_).info(progress=progress)
-    for line in reject_lines(result["header"]):
+        result = info(opened(trace, format, as_, map_), progress=progress)
+    told = result.get("schema")
+    for line in reject_lines(result["header"]) if told is None else ():
         say(line)
     if json:
         show_json(result)
     else:
-        show(facts(summary(result)))
-    check_losses(result["header"], limit, trace)
+        show(facts(SUMMARIES[told](result)))
+    if told != REFERENCES:
+        check_losses(result.get("header", result), limit, trace)
 
 
 def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
@@ -88,3 +73,11 @@ def shortened(names: list[str], limit: int = 8) -> str:
     """The first names in a line, and how many more there are."""
     more = f", and {format_count(len(names) - limit)} more" if len(names) > limit else ""
     return ", ".join(names[:limit]) + more
+
+
+SUMMARIES = {
+    None: summary,
+    ALLOCATIONS: allocations.info_summary,
+    REFERENCES: references.info_summary,
+}
+"""The words for what a recording holds, by its schema."""

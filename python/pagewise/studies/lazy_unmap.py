@@ -64,10 +64,13 @@ def program(path: Path, progress: Progress | None) -> Program:
             hint="make one: pagewise-agent record --allocations -o FILE.pgr -- COMMAND",
         )
     info = allocations_info(path, progress=progress)
-    if not info["pages_touched"]:
-        raise UnreadableInput(
-            f"{path}: its program allocated nothing of 64 KiB or more", path=str(path)
+    if not info["pages"]:
+        why = (
+            "the recording was cut before the first block of 64 KiB or more"
+            if info["is_cut"]
+            else "its program allocated nothing of 64 KiB or more"
         )
+        raise UnreadableInput(f"{path}: {why}", path=str(path))
     names = [row["name"] for row in json.loads(_core.allocators())]
     free = replay_allocations(path, [{"allocator": name} for name in names], progress=progress)
     replays = {name: Replay(one) for name, one in zip(names, free, strict=True)}
@@ -163,7 +166,7 @@ def table(one: Program) -> Table:
             "premapped, MiB": mib(replay.counts["pages_populated"]),
             "lazily freed and touched, MiB": mib(replay.counts["lazy_touches"]),
             "calls": replay.counts["calls"],
-            "time saved (model)": one.saving(name),
+            "time saved (model)": one.saving(name) if one.is_timed else None,
             "peak, MiB": mib(replay.one["pages_resident_max"]),
             "idle, MiB": mib(replay.one["pages_resident_idle"]),
             **{
@@ -173,14 +176,18 @@ def table(one: Program) -> Table:
         }
         for name, replay in one.replays.items()
     ]
-    seconds = one.info["processor_ns"] / NANOSECONDS
+    used = (
+        f"{one.info['processor_ns'] / NANOSECONDS:.2f} s on processors, "
+        f"{one.info['minor_faults']} faults in all"
+        if one.is_timed
+        else "time and faults in all not known"
+    )
     return Table(
         f"{NAME}-{one.name}",
         f"Allocators on {one.name}",
-        f"{' '.join(one.info['command']) or one.name}: {seconds:.2f} s on processors, "
-        f"{one.info['minor_faults']} faults in all, {one.baseline.faults} of them on blocks from "
-        f"64 KiB. Idle: five seconds behind the last step. Memory of blocks from 64 KiB alone. "
-        f"Costs: {COSTS.words()}.",
+        f"{' '.join(one.info['command']) or one.name}: {used}, {one.baseline.faults} faults on "
+        "blocks from 64 KiB. Idle: five seconds behind the last step. Memory of blocks from 64 KiB "
+        f"alone. Costs: {COSTS.words()}.",
         rows,
         shares=("of no-pool's", "time saved (model)"),
     )

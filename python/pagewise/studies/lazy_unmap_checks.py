@@ -15,24 +15,31 @@ LOOP = 0.90
 TIME_LEAST, TIME_MOST = 0.02, 0.10
 MORE_MOST = 0.05
 """Our reading of "baseline + epsilon": a share of the baseline's peak."""
+UNTIMED = (
+    "no recording here says how long its program took and how often it faulted: all were killed"
+)
 LIBRARY = "a property of running programs: the tests of the preload library (tests/live) answer it"
 
 
 def verdicts(programs: Sequence[Program]) -> list[Verdict]:
     """Every check on the programs together."""
     data = ", ".join(one.name for one in programs)
+    timed = [one for one in programs if one.is_timed]
     found = {
-        "mix": _each(programs, _mix),
+        "mix": _each(timed, _mix),
         "loop": _each(programs, _loop),
         "never_more": _each(programs, _never_more),
-        "response": _each(programs, _response),
-        "identity": _each(programs, _identity),
+        "response": _each(timed, _response),
+        "identity": _each(timed, _identity),
         "pool_first": list(_pool_first(programs)),
         "kills": list(_kills(programs)),
         "idle": _each(programs, _idle),
         "peak": _each(programs, _peak),
     }
-    judged = [judge(CHECKS[name], data, readings) for name, readings in found.items()]
+    judged = [
+        judge(CHECKS[name], data, readings) if readings else unmeasured(CHECKS[name], data, UNTIMED)
+        for name, readings in found.items()
+    ]
     return [
         *judged,
         *(unmeasured(CHECKS[name], data, LIBRARY) for name in ("traps", "unmodified")),

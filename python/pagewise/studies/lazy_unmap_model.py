@@ -86,6 +86,12 @@ class Program:
         return self.replays[BASELINE]
 
     @property
+    def is_timed(self) -> bool:
+        """Whether its time and its faults are known: not of one that was killed. What is said of
+        shares of them is not asked of the others."""
+        return self.info["processor_ns"] is not None
+
+    @property
     def faults_all(self) -> int:
         """All faults of the program, whatever the memory: at least those on large blocks."""
         return max(int(self.info["minor_faults"]), self.baseline.faults)

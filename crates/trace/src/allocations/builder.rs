@@ -19,7 +19,6 @@ pub(super) struct Builder {
     processes: BTreeMap<u32, Process>,
     first_ns: Option<u64>,
     last_ns: u64,
-    unknown_blocks: u64,
     twice: u64,
     senseless: u64,
 }
@@ -106,9 +105,11 @@ impl Builder {
     pub fn finish(mut self, mut losses: Vec<Loss>) -> History {
         let processes: Vec<u32> = self.processes.keys().copied().collect();
         processes.into_iter().for_each(|pid| self.end(pid));
+        self.history.ends_unseen = self.ends_unseen();
+        let History { blocks_unknown, ends_unseen, .. } = self.history;
         for (what, count) in [
-            ("blocks whose touched pages are not known, taken as touched", self.unknown_blocks),
-            ("processes that ended unseen, with their time and faults", self.ends_unseen()),
+            ("blocks whose touched pages are not known, taken as touched", blocks_unknown),
+            ("processes that ended unseen, with their time and faults", ends_unseen),
             ("blocks given out twice, their end unseen", self.twice),
             ("records of nothing, or of 1 TiB and more", self.senseless),
         ] {
@@ -180,7 +181,7 @@ impl Builder {
     fn end(&mut self, pid: u32) {
         let Some(mut process) = self.processes.remove(&pid) else { return };
         for live in process.lives.take() {
-            self.unknown_blocks += 1;
+            self.history.blocks_unknown += 1;
             self.report(&live, live.whole());
         }
         self.push(process.index, 0, Action::Exit);
@@ -298,7 +299,7 @@ impl Builder {
         let process = self.process(record.process);
         let mut runs = process.pending.remove(&record.auxiliary).unwrap_or_default();
         if record.flags & flag::UNKNOWN != 0 {
-            self.unknown_blocks += 1;
+            self.history.blocks_unknown += 1;
             return vec![(range.first, range.pages)];
         }
         let told: u64 = runs.iter().map(|(_, pages)| pages).sum();

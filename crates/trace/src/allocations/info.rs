@@ -3,7 +3,7 @@
 use serde::Serialize;
 use types::PAGE_BYTES;
 
-use super::{Action, Block, History};
+use super::{Action, Block, History, Usage};
 use crate::Loss;
 
 /// What a history holds.
@@ -29,8 +29,9 @@ pub struct Info {
     pub in_heap: u64,
     /// Bytes of all blocks.
     pub bytes: u64,
-    /// Pages that were touched after a block was given or discarded.
-    pub pages_touched: u64,
+    /// Pages that were touched after a block was given or discarded; none where that is not known of
+    /// some block.
+    pub pages_touched: Option<u64>,
     /// Pages of all blocks.
     pub pages: u64,
     /// Most bytes that were held at a time, over all processes.
@@ -41,12 +42,15 @@ pub struct Info {
     pub small_calls: u64,
     /// Their bytes.
     pub small_bytes: u64,
-    /// Time on processors of all processes that came to their end.
-    pub processor_ns: u64,
+    /// Time on processors of all processes; none where a process with blocks ended unseen, as one
+    /// does that is killed.
+    pub processor_ns: Option<u64>,
     /// What of it was in the kernel.
-    pub system_ns: u64,
-    /// Minor faults of those processes, of whatever memory.
-    pub minor_faults: u64,
+    pub system_ns: Option<u64>,
+    /// Minor faults of the processes, of whatever memory.
+    pub minor_faults: Option<u64>,
+    /// Whether the recording stops before its end.
+    pub is_cut: bool,
     /// What was lost, or is not known.
     pub losses: Vec<Loss>,
 }
@@ -75,18 +79,20 @@ pub fn info(history: &History) -> Info {
         small_calls: history.small.calls,
         small_bytes: history.small.bytes,
         in_heap: history.in_heap,
+        is_cut: history.is_cut,
         losses: history.losses.clone(),
         ..Info::default()
     };
-    for usage in history.processes.iter().filter_map(|process| process.usage) {
-        info.processor_ns = info.processor_ns.saturating_add(usage.user_ns);
-        info.processor_ns = info.processor_ns.saturating_add(usage.system_ns);
-        info.system_ns = info.system_ns.saturating_add(usage.system_ns);
-        info.minor_faults += u64::from(usage.minor_faults);
-    }
+    let used: Vec<Usage> = history.processes.iter().filter_map(|process| process.usage).collect();
+    let is_known = history.ends_unseen == 0 && !used.is_empty();
+    let sum =
+        |of: fn(&Usage) -> u64| is_known.then(|| used.iter().map(of).fold(0, u64::saturating_add));
+    info.processor_ns = sum(|one| one.user_ns.saturating_add(one.system_ns));
+    info.system_ns = sum(|one| one.system_ns);
+    info.minor_faults = sum(|one| one.minor_faults.into());
     let mut blocks_of = vec![0u64; history.processes.len()];
     let mut live = vec![0u64; history.processes.len()];
-    let mut live_all = 0u64;
+    let (mut live_all, mut pages_touched) = (0u64, 0u64);
     for step in &history.steps {
         let process = step.process as usize;
         let bytes = |block: u32| u64::from(history.blocks[block as usize].pages) * PAGE_BYTES;
@@ -108,9 +114,9 @@ pub fn info(history: &History) -> Info {
         live[process] = live[process].saturating_add(given_bytes).saturating_sub(taken);
         live_all = live_all.saturating_add(given_bytes).saturating_sub(taken);
         info.live_bytes_max = info.live_bytes_max.max(live_all);
-        info.pages_touched +=
-            history.touched(step).iter().map(|run| u64::from(run.pages)).sum::<u64>();
+        pages_touched += history.touched(step).iter().map(|run| u64::from(run.pages)).sum::<u64>();
     }
+    info.pages_touched = (history.blocks_unknown == 0).then_some(pages_touched);
     info.processes = busiest(history, &blocks_of);
     info
 }

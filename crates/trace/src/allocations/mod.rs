@@ -11,7 +11,7 @@ mod read;
 mod tests;
 
 pub use info::{Info, SizeClass, info};
-pub use read::{is_allocations, read};
+pub use read::{is_allocations, is_head, read, read_input};
 
 use crate::Loss;
 use crate::recording::About;
@@ -145,6 +145,12 @@ pub struct History {
     pub in_heap: u64,
     /// What was lost, or is not known.
     pub losses: Vec<Loss>,
+    /// Blocks of which it is not known which pages were touched, taken as touched whole.
+    pub blocks_unknown: u64,
+    /// Processes with blocks that ended without saying what they used, as one does that is killed.
+    pub ends_unseen: u64,
+    /// Whether the recording stops before its end.
+    pub is_cut: bool,
     runs: Vec<PageRun>,
 }
 

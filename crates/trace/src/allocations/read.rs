@@ -16,6 +16,12 @@ pub fn is_allocations(path: &Path) -> bool {
     matches!(about, Ok(Some(about)) if has_allocations(&about))
 }
 
+/// Whether a file that begins with `head` is a recording of allocations.
+pub fn is_head(head: &[u8]) -> bool {
+    let about = Input::from_bytes("", head).and_then(|mut input| about(&mut input));
+    matches!(about, Ok(Some(about)) if has_allocations(&about))
+}
+
 fn has_allocations(about: &About) -> bool {
     about.sources.iter().any(|source| source == SOURCE)
 }
@@ -37,12 +43,19 @@ fn about(input: &mut Input) -> Result<Option<About>, Error> {
 /// # Errors
 /// What cannot be read, or is no recording of allocations; `Cancelled` if `progress` asks to stop.
 pub fn read(path: &Path, progress: &dyn Progress) -> Result<History, Error> {
-    let mut input = Input::open(path, false)?;
-    let total = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    read_input(Input::open(path, false)?, progress)
+}
+
+/// Reads a recording of allocations that is open already, nothing of it read.
+///
+/// # Errors
+/// As `read`.
+pub fn read_input(mut input: Input, progress: &dyn Progress) -> Result<History, Error> {
+    let (path, total) = (input.path().to_owned(), input.file_bytes());
     let about = about(&mut input)?.filter(has_allocations).ok_or_else(|| {
         let expected = "expected a recording of allocations, as `pagewise-agent record \
                         --allocations` writes";
-        Error::new(ErrorKind::UnknownFormat, path, expected)
+        Error::new(ErrorKind::UnknownFormat, &path, expected)
     })?;
     let (mut builder, mut losses, mut has_ended) = (Builder::default(), Vec::new(), false);
     let mut lose = |what: &str, count: u64| {
@@ -66,10 +79,10 @@ pub fn read(path: &Path, progress: &dyn Progress) -> Result<History, Error> {
         }
         progress
             .advance(input.meter().bytes(), total)
-            .map_err(|_| Error::new(ErrorKind::Cancelled, path, "cancelled"))?;
+            .map_err(|_| Error::new(ErrorKind::Cancelled, &path, "cancelled"))?;
     }
     if !has_ended {
         lose("the end of the recording: the recorder was stopped before it", 1);
     }
-    Ok(History { about, ..builder.finish(losses) })
+    Ok(History { about, is_cut: !has_ended, ..builder.finish(losses) })
 }

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use types::NoProgress;
 
 use super::*;
+use crate::input::Input;
 use crate::recording::{Ending, Record, Writer, flag, kind};
 
 const PID: u32 = 7;
@@ -153,9 +154,9 @@ fn processes_are_told_apart_and_what_they_hold_at_the_end_is_known() {
     assert_eq!(history.touched(&history.steps[0]), [run(0, 200)]);
     assert_eq!(history.steps.iter().filter(|step| step.action == Action::Exit).count(), 3);
     let info = info(&history);
-    assert_eq!((info.allocated, info.mapped, info.pages_touched), (1, 0, 200));
-    assert_eq!((info.small_calls, info.small_bytes, info.minor_faults), (100, 4000, 321));
-    assert_eq!((info.processor_ns, info.system_ns), (6_000_000, 1_000_000));
+    assert_eq!((info.allocated, info.mapped, info.pages_touched), (1, 0, Some(200)));
+    assert_eq!((info.small_calls, info.small_bytes, info.minor_faults), (100, 4000, Some(321)));
+    assert_eq!((info.processor_ns, info.system_ns), (Some(6_000_000), Some(1_000_000)));
     assert_eq!(info.processes, [("sh".to_owned(), 1)]);
     assert_eq!(info.live_bytes_max, 257 * 4096);
     assert_eq!(info.sizes[2].blocks, 1, "of at least 1 MiB and less than 4");
@@ -216,6 +217,36 @@ proptest! {
         }
         let _ = info(&history);
     }
+}
+
+#[test]
+fn what_a_killed_process_used_is_absent() {
+    let ended = [record(kind::USAGE, 5, 1, 321, 0), record(kind::EXIT, 0, 0, 0, 0)];
+    let killed = record(kind::ALLOCATE, 0x10000, MIB, 0, 0);
+    let whole = info(&history(&ended));
+    assert_eq!(
+        (whole.processor_ns, whole.minor_faults, whole.pages_touched),
+        (Some(6), Some(321), Some(0))
+    );
+    let other = Record { process: 9, ..killed };
+    let info = info(&history(&[ended.as_slice(), &[other]].concat()));
+    assert_eq!((info.processor_ns, info.system_ns, info.minor_faults), (None, None, None));
+    assert_eq!((info.pages_touched, info.allocated, info.is_cut), (None, 1, false));
+}
+
+#[test]
+fn a_recording_that_was_cut_says_so() {
+    let about = About { sources: vec![SOURCE.to_owned()], ..About::default() };
+    let mut writer = Writer::new(Vec::new(), &about).unwrap();
+    writer.push(record(kind::ALLOCATE, 0x10000, MIB, 0, 0)).unwrap();
+    let bytes = writer.finish(Ending::default()).unwrap();
+    let read = |bytes: &[u8]| {
+        assert!(is_head(bytes));
+        read_input(Input::from_bytes("a.pgr", bytes).unwrap(), &NoProgress).unwrap()
+    };
+    assert_eq!((read(&bytes).is_cut, read(&bytes).blocks.len()), (false, 1));
+    let cut = read(&bytes[..bytes.len() - 60]);
+    assert_eq!((cut.is_cut, info(&cut).is_cut), (true, true));
 }
 
 #[test]

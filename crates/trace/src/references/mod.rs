@@ -26,3 +26,8 @@ pub use reader::Reader;
 pub use replay::replay;
 pub use slots::{SlotStep, Slots};
 pub use writer::Writer;
+
+/// Whether a file that begins with `head` is a trace of references.
+pub fn is_head(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}

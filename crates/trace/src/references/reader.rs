@@ -10,6 +10,7 @@ use zstd::bulk::Decompressor;
 use super::file::{END, Ending, MAGIC, ORIGIN_BYTES_MAX, Origin, STEPS, VERSION};
 use super::frame::{self, FRAME_BYTES_MAX, Streams};
 use super::slots::{SlotStep, Slots};
+use crate::input::Input;
 use crate::{Error, ErrorKind, Position};
 
 /// Most bytes of a packed frame: what zstd makes of bytes that it cannot compress is little more.
@@ -56,6 +57,15 @@ impl Reader {
             return Err(Error::new(ErrorKind::Io, path, "is a folder, not a trace"));
         }
         Reader::new(path, Box::new(file), metadata.len())
+    }
+
+    /// A trace that is open already, nothing of it read.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn of_input(input: Input) -> Result<Reader, Error> {
+        let (path, file_bytes) = (input.path().to_owned(), input.file_bytes());
+        Reader::new(&path, Box::new(input), file_bytes)
     }
 
     /// A trace that lies in memory; `name` stands for its path.
