@@ -1,9 +1,9 @@
 """Runs every measurement and writes docs/bench.md. `make bench` calls this.
 
 python bench/run.py [--rounds N] [NAME...]      NAME: policies, sweeps, two_tier, import_speed, and
-five that are not run unless they are named: adaptive takes minutes and compares no speed, capture
+six that are not run unless they are named: adaptive takes minutes and compares no speed, capture
 and curves take minutes and need valgrind, page_size_choices takes minutes and needs `make traces`,
-pagesize_verify changes switches of the machine while it runs
+pagesize_verify changes switches of the machine while it runs, killers_vm boots guests
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ import traces
 from measure import Claim
 
 SCRIPTS = ("policies", "sweeps", "two_tier", "import_speed")
-NAMED_ONLY = ("adaptive", "capture", "curves", "page_size_choices", "pagesize_verify")
+NAMED_ONLY = (
+    "adaptive",
+    "capture",
+    "curves",
+    "page_size_choices",
+    "pagesize_verify",
+    "killers_vm",
+)
 INTRODUCTION = """# Measured beside libcachesim 0.3.5
 
 Command: `make bench`, which runs bench/run.py. One call in a process of its own, peer and ours in

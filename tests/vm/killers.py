@@ -1,0 +1,221 @@
+"""One guest in which low-memory killers meet the same programs: ours, and earlyoom beside it.
+
+Each case is a few lines of shell that leave their findings in ``/result``; ``run`` boots the guest
+once for all of them. The guest is emulated, so only orderings and ratios within it mean anything.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import guest
+
+AGENT = Path(sys.executable).with_name("pagewise-agent")
+SOURCE = Path(__file__).with_name("pressure.c")
+MACHINE = guest.Machine(modules=("zram", "lzo_rle"), kernel_arguments="psi=1")
+
+# Available memory in per cent: below the first a killer acts, above the second all is well again.
+LOW, RECOVERED = 20, 40
+ROUNDS = 3
+# How long a recovery is waited for.
+SECONDS = 12
+ZRAM_MIB = 256
+PROCESSES = 500
+# Names of the guest's programs: what a killer's log calls them.
+PROGRAMS = ("hog", "keeper", "victim", "filler", "spinner", "bomb", "watcher", "launch")
+# They and the shell that runs the cases must stay.
+PROTECTED = ("keeper", "watcher", "sh")
+# What each needs, in KiB (S2, table 1).
+LAUNCHES_KIB = {"Play Store": 57_756, "Camera": 74_932, "Chrome": 103_900, "MX Player": 119_464}
+
+KILLD = f"""\
+policy = "largest"
+[options]
+memory_percent = {LOW}
+""" + "".join(f'[[rule]]\nname = "{name}"\nis = "protected"\n' for name in PROTECTED)
+EARLYOOM = f"earlyoom -m {LOW} -r 0 --avoid '^({'|'.join(PROTECTED)})$'"
+COMMANDS = {"killd": "pagewise-agent killd --config /killd.toml", "earlyoom": EARLYOOM}
+# Its default rule wants half of the swap used as well, and waits as long as there is more.
+ZRAM_COMMANDS = {**COMMANDS, "earlyoom": f"{EARLYOOM} -s 50"}
+
+HEAD = """
+mount -t cgroup2 none /sys/fs/cgroup
+mkdir /freezer
+mount -t cgroup -o freezer none /freezer
+mkdir /freezer/cold
+keeper hold 4 0 0 >/dev/null &
+keeper=$!
+
+# Starts a killer; its log is that of the case.
+begin() {
+    name=$1
+    shift
+    "$@" >/result/$name.log 2>&1 &
+    killer=$!
+    sleep 0.5
+}
+
+# Ends the killer and what the case began, and waits until memory is back.
+end() {
+    kill $killer
+    killall -9 hog victim filler bomb 2>/dev/null
+    wait $killer
+    [ -e /proc/$keeper ] || echo the keeper died in $name >>/result/broken
+    sleep 0.3
+}
+
+# From the fall of memory to its return, while a program takes it.
+cross() {
+    watcher watch LOW RECOVERED SECONDS >/result/$name.json &
+    watch=$!
+    "$@" >/dev/null 2>&1 &
+    wait $watch
+}
+"""
+
+
+def case(name: str, commands: dict[str, str], rounds: int, body: str) -> str:
+    """The case with each killer in turn."""
+    return "".join(
+        f"begin {name}.{killer}.{number} {command}\n{body}\nend\n"
+        for number in range(rounds)
+        for killer, command in commands.items()
+    )
+
+
+OURS = {"killd": COMMANDS["killd"]}
+FAST = "cross hog hog 200 13"
+# 150 MiB that must come back, and 205 that make memory short and must stay.
+FILL = "cross filler hold 205 0 0"
+
+CASES = {
+    "fast": case("fast", COMMANDS, ROUNDS, FAST),
+    "lru-gen": "echo y >/sys/kernel/mm/lru_gen/enabled\n"
+    + case("lru-gen", COMMANDS, 1, FAST)
+    + "echo n >/sys/kernel/mm/lru_gen/enabled\n",
+    "stuck": "fsfreeze --freeze /disk\n"
+    + case("stuck", COMMANDS, 1, f"victim stuck 150 900 /disk/stuck >/dev/null &\nsleep 1\n{FILL}")
+    + "fsfreeze --unfreeze /disk\n",
+    "frozen": case(
+        "frozen",
+        COMMANDS,
+        1,
+        "victim hold 150 900 0 >/dev/null &\nsleep 1\necho $! >/freezer/cold/cgroup.procs\n"
+        f"echo FROZEN >/freezer/cold/freezer.state\n{FILL}\n"
+        "echo THAWED >/freezer/cold/freezer.state",
+    ),
+    "slow": "spinner spin 1 -500 0 4 >/dev/null &\n"
+    + case("slow", COMMANDS, 1, f"victim spin 150 900 19 4 >/dev/null &\nsleep 3\n{FILL}")
+    + "killall spinner\n",
+    "bomb": case("bomb", OURS, 1, "cross bomb bomb 80 6\nsleep 1"),
+    "many": f"for number in $(seq {PROCESSES}); do keeper hold 0 0 0 >/dev/null & done\nsleep 3\n"
+    + case("many", OURS, 1, f"{FAST}\npidof keeper | wc -w >/result/many.alive"),
+    "reuse": "killall keeper\nkeeper hold 4 0 0 >/dev/null &\nkeeper=$!\n"
+    "echo 400 >/proc/sys/kernel/pid_max\n"
+    "(while :; do busybox true & wait; done) &\nforks=$!\n"
+    + case("reuse", OURS, 1, FAST)
+    + "kill $forks\nwait $forks\necho 32768 >/proc/sys/kernel/pid_max\n",
+    "restart": case(
+        "restart",
+        OURS,
+        1,
+        "kill -9 $killer\nwatcher watch LOW RECOVERED SECONDS >/result/$name.json &\nwatch=$!\n"
+        "hog hold 390 0 0 >/dev/null &\nsleep 2\n"
+        f"{OURS['killd']} >>/result/$name.log 2>&1 &\nkiller=$!\nwait $watch",
+    ),
+    "locked": case(
+        "locked",
+        OURS,
+        1,
+        f"{FAST}\ncat /proc/$killer/smaps >/result/locked.smaps\n"
+        "cat /proc/$killer/stat >/result/locked.stat",
+    ),
+    "launch": "for round in 0 1 2; do\n"
+    + "".join(
+        f"echo {kib} $(launch launch {kib}) >>/result/plenty\n" for kib in LAUNCHES_KIB.values()
+    )
+    + "done\n"
+    + "".join(
+        f"begin launch.killd.{number} {COMMANDS['killd']}\n"
+        "for app in 1 2 3 4 5 6 7 8 9; do victim hold 40 900 0 >/dev/null & sleep 0.3; done\n"
+        f"sleep 1\necho {kib} $(launch launch {kib}) >>/result/short\nend\n"
+        for number, kib in enumerate(list(LAUNCHES_KIB.values()) * ROUNDS)
+    ),
+    "zram": f"echo {ZRAM_MIB}M >/sys/block/zram0/disksize\nmkswap /dev/zram0 >/dev/null\n"
+    "swapon /dev/zram0\n"
+    + case("zram", ZRAM_COMMANDS, 2, "cross hog hog 100 4")
+    + "swapoff /dev/zram0\n",
+}
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the guest left."""
+
+    folder: Path
+
+    def watched(self, name: str, killer: str) -> list[dict[str, Any]]:
+        """What the watcher of a case saw, round by round."""
+        paths = sorted(self.folder.glob(f"{name}.{killer}.*.json"))
+        return [json.loads(path.read_text()) for path in paths]
+
+    def killed(self, name: str) -> list[str]:
+        """Names of those that our killer killed in a case, in order."""
+        logs = sorted(self.folder.glob(f"{name}.killd.*.log"))
+        lines = [line for log in logs for line in log.read_text().splitlines()]
+        words = [line.split() for line in lines if line.startswith("event=kill ")]
+        return [
+            word.removeprefix("name=") for line in words for word in line if "name=" in word[:5]
+        ]
+
+    def text(self, name: str) -> str:
+        """A file of the guest's; empty where it left none."""
+        path = self.folder / name
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def launches(self, name: str) -> dict[int, list[float]]:
+        """Milliseconds of launches by KiB: of ``plenty`` or ``short``."""
+        times: dict[int, list[float]] = {}
+        for line in self.text(name).splitlines():
+            kib, ms = line.split()
+            times.setdefault(int(kib), []).append(float(ms))
+        return times
+
+
+def refusal() -> str | None:
+    """Why the guest cannot be booted here; None where it can."""
+    if not AGENT.exists():
+        return "no pagewise-agent beside this Python: make build"
+    if missing := guest.refusal(MACHINE):
+        return missing
+    try:
+        guest.package("earlyoom", MACHINE.architecture)
+    except (subprocess.CalledProcessError, LookupError) as error:
+        return f"earlyoom cannot be fetched: {error}"
+    return None
+
+
+def run(folder: Path) -> Findings:
+    """Boots the guest and runs every case. Raises RuntimeError where it does not get to the end."""
+    pressure = folder / "pressure"
+    options = ["-std=gnu17", "-O2", "-static", "-pthread"]
+    subprocess.run(["cc", *options, "-o", pressure, SOURCE], check=True, timeout=120)
+    earlyoom = guest.package("earlyoom", MACHINE.architecture) / "usr" / "bin" / "earlyoom"
+    files: dict[str, Path | str] = {
+        **guest.with_libraries(AGENT),
+        **guest.with_libraries(earlyoom),
+        **{f"bin/{name}": pressure for name in PROGRAMS},
+        "killd.toml": KILLD,
+    }
+    script = HEAD + "".join(CASES.values())
+    for word, number in {"LOW": LOW, "RECOVERED": RECOVERED, "SECONDS": SECONDS}.items():
+        script = script.replace(word, str(number))
+    answer = guest.boot(MACHINE, script, files, folder, timeout_s=600)
+    if answer.status != 0:
+        raise RuntimeError(answer.output[-2000:])
+    return Findings(answer.results)
