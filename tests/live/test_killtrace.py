@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,17 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 @pytest.fixture(autouse=True)
 def no_instance_stays() -> Iterator[None]:
-    instances = in_namespace("ls", "/sys/kernel/tracing/instances")
-    before = subprocess.run(instances, capture_output=True, text=True, timeout=DEADLINE_S).stdout
+    before = instances()
     yield
-    after = subprocess.run(instances, capture_output=True, text=True, timeout=DEADLINE_S).stdout
     # Others may trace as well, and end meanwhile.
-    assert set(after.split()) <= set(before.split())
+    assert instances() <= before
+
+
+def instances() -> set[str]:
+    """Names of the trace instances of this machine."""
+    command = in_namespace("ls", "/sys/kernel/tracing/instances")
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    return set(answer.stdout.split())
 
 
 @pytest.fixture(scope="module")
@@ -164,12 +170,53 @@ def test_kills_at_once_are_told_apart_until_ctrl_c(victim: Path) -> None:
         check(kills[one.pid], 3, 10 + number)
 
 
+def test_both_backends_tell_the_same_of_one_kill(victim: Path) -> None:
+    refused = bpf_refusal()
+    if refused:
+        pytest.skip(refused)
+    with (
+        living(victim, 13, 40) as one,
+        tracing("--pid", one.pid) as pages,
+        tracing("--pid", one.pid, "--backend", "btf") as programs,
+    ):
+        one.kill()
+        (by_pages,), (by_programs,) = told(pages)["kills"], told(programs)["kills"]
+    for name in ("pid", "comm", "threads", "trigger", "killer"):
+        assert by_programs[name] == by_pages[name], name
+    # One event, two clocks: some microseconds lie between them, in an interrupt some more.
+    for name in ("signal_us", "threads_us", "unmap_us", "pagetables_us", "total_us"):
+        assert by_programs[name] == pytest.approx(by_pages[name], rel=0.1, abs=500), name
+    # Each processor has up to 31 pages of a kind that only the other way counts.
+    assert by_programs["rss_bytes"] == pytest.approx(by_pages["rss_bytes"], abs=2 * MIB)
+
+
+def bpf_refusal() -> str | None:
+    """Why BPF programs cannot be had; None where they can."""
+    command = [AGENT, "killtrace", "--all", "--backend", "btf", "--for", "100ms"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    refused = answer.returncode == 3 and "BPF" in answer.stderr
+    assert refused or answer.returncode == 0, answer.stderr
+    return answer.stderr.strip() if refused else None
+
+
 def test_a_process_that_ends_by_itself_was_not_killed() -> None:
     sleeping = ["sh", "-c", "echo ready; exec sleep 600"]
     with running(sleeping, "ready", "stdout") as one, tracing("--pid", one.pid) as tracer:
         one.terminate()
         one.wait(timeout=DEADLINE_S)
         assert told(tracer)["kills"] == []
+
+
+def test_a_killed_recorder_leaves_no_instance() -> None:
+    with tracing("--all") as tracer:
+        name = f"pagewise-{tracer.pid}"
+        assert name in instances()
+        tracer.kill()
+        tracer.wait(timeout=DEADLINE_S)
+        until = time.monotonic() + DEADLINE_S
+        while name in instances():
+            assert time.monotonic() < until, "the trace instance is still there"
+            time.sleep(0.1)
 
 
 def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:

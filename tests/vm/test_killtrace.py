@@ -79,6 +79,11 @@ victim 2 600
 sleep 0.5
 end
 
+listen programs --backend btf
+live 7 20
+die
+end
+
 listen functions --backend function && live 5 20 && die && end
 true
 """
@@ -157,6 +162,15 @@ def test_the_kernels_killer_is_named(left: Left) -> None:
     assert kill["signal_us"] is None and kill["reclaim_us"] > 0
 
 
+def test_programs_tell_every_phase(left: Left) -> None:
+    (kill,) = left.kills("programs")
+    assert (kill["threads"], kill["trigger"]) == (7, "user")
+    phases = kill["signal_us"] + kill["threads_us"] + kill["reclaim_us"]
+    assert phases == pytest.approx(kill["total_us"], rel=0.01)
+    assert min(kill["signal_us"], kill["unmap_us"], kill["pagetables_us"]) > 0
+    assert 20 * MIB <= kill["rss_bytes"] + 2 * MIB <= 26 * MIB
+
+
 def test_functions_are_named_as_the_kernel_names_them(left: Left) -> None:
     (kill,) = left.kills("functions")
     steps = [step["name"] for step in kill["steps"]]
@@ -166,7 +180,7 @@ def test_functions_are_named_as_the_kernel_names_them(left: Left) -> None:
 
 
 def test_a_saved_recording_says_the_same(left: Left) -> None:
-    for name in ("kills", "overrun", "functions"):
+    for name in ("kills", "overrun", "programs", "functions"):
         command = [AGENT, "killtrace", "--read", left.results / f"{name}.pgk", "--json"]
         again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
         live = json.loads((left.results / f"{name}.json").read_text())

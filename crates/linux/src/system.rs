@@ -76,6 +76,20 @@ pub fn counts_pages_by_task(root: &Root) -> Result<bool, Error> {
     Ok(symbols.lines().any(|line| line.split(' ').nth(2) == Some("sync_mm_rss")))
 }
 
+/// The numbers of the calls that send a signal to a process or thread, and of the one that takes a dying
+/// process's memory: kill, tkill, tgkill, rt_sigqueueinfo, pidfd_send_signal, process_mrelease.
+pub fn kill_calls() -> [u64; 6] {
+    [
+        libc::SYS_kill,
+        libc::SYS_tkill,
+        libc::SYS_tgkill,
+        libc::SYS_rt_sigqueueinfo,
+        libc::SYS_pidfd_send_signal,
+        libc::SYS_process_mrelease,
+    ]
+    .map(|number| number as u64)
+}
+
 fn clock_ns(clock: rustix::time::ClockId) -> i64 {
     let time = rustix::time::clock_gettime(clock);
     time.tv_sec * 1_000_000_000 + time.tv_nsec

@@ -19,7 +19,9 @@ typedef __u32 __wsum;
 typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;
+typedef __s32 s32;
 typedef __u64 u64;
+typedef __s64 s64;
 typedef _Bool bool;
 enum { false = 0, true = 1 };
 
@@ -92,16 +94,33 @@ enum cgroup_subsys_id { memory_cgrp_id = 4 };
 
 struct task_struct;
 
+struct percpu_counter {
+	long long count;
+} __kernel_type;
+
 struct mm_struct {
 	struct task_struct *owner;
+	struct percpu_counter rss_stat[4]; /* since Linux 6.2 */
+} __kernel_type;
+
+/* Before Linux 6.2. */
+struct mm_rss_stat {
+	long count[4];
+} __kernel_type;
+
+struct kernel_siginfo {
+	int si_code;
 } __kernel_type;
 
 struct pt_regs {
-	unsigned long ip; /* x86 */
+	unsigned long dx; /* x86 */
+	unsigned long si;
+	unsigned long ip;
 } __kernel_type;
 
 struct user_pt_regs {
-	u64 pc; /* arm64 */
+	u64 regs[31]; /* arm64 */
+	u64 pc;
 } __kernel_type;
 
 struct task_struct {
@@ -124,6 +143,11 @@ struct task_struct___counting {
 /* Since Linux 6.9 this event is given the task, before only its number. */
 struct trace_event_raw_mark_victim {
 	unsigned long total_vm;
+} __kernel_type;
+
+/* Since Linux 6.13 it has the number of the memory cgroup, before its path. */
+struct trace_event_raw_mmap_lock_acquire_returned {
+	u64 memcg_id;
 } __kernel_type;
 
 struct vm_area_struct {

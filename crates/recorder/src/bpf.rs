@@ -64,8 +64,7 @@ impl<'object> Programs<'object> {
         filter: &Filter,
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
-        // What libbpf has to say arrives in errors; its own printing would disturb a user.
-        libbpf_rs::set_print(Some((PrintLevel::Warn, |_, _| {})));
+        quiet();
         let mut open = RecorderSkelBuilder::default().open(object).map_err(refused)?;
         let root = linux::Root::system();
         let is_by_task = linux::system::counts_pages_by_task(&root)?;
@@ -149,7 +148,13 @@ fn tells_swap_ins(program: &str) -> Option<bool> {
     }
 }
 
-fn refused(error: libbpf_rs::Error) -> Error {
+/// What libbpf has to say arrives in errors; its own printing would disturb a user.
+pub fn quiet() {
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, _| {})));
+}
+
+/// What libbpf or the kernel refused, with what helps.
+pub fn refused(error: libbpf_rs::Error) -> Error {
     if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
         let what = "the kernel refuses it; run as root, or with CAP_BPF and CAP_PERFMON";
         return Error::Bpf(format!("{what} ({error:#})"));

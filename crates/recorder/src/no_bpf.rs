@@ -7,6 +7,10 @@ use crate::batch::Batch;
 use crate::sources::Source;
 use crate::{Error, Filter};
 
+/// Why there are none.
+pub const BUILT_WITHOUT: &str = "this pagewise-agent was built without it, since clang or libelf was missing; \
+                                 install clang, libelf-dev and zlib1g-dev and build again";
+
 /// Never attached.
 pub struct Programs<'object> {
     never: Infallible,
@@ -30,9 +34,7 @@ impl<'object> Programs<'object> {
         _filter: &Filter,
         _buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
-        let what = "this pagewise-agent was built without it, since clang or libelf was missing; \
-                    install clang, libelf-dev and zlib1g-dev and build again";
-        Err(Error::Bpf(what.to_owned()))
+        Err(Error::Bpf(BUILT_WITHOUT.to_owned()))
     }
 
     /// Is never called, since nothing is attached.

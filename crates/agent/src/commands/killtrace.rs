@@ -72,6 +72,8 @@ struct Whose {
 enum BackendName {
     /// Tracepoints, which every kernel grants to root.
     Tracepoints,
+    /// BPF programs on the same tracepoints, which need no tracefs.
+    Btf,
     /// With the functions of the kill path as well; many kernels refuse it.
     Function,
 }
@@ -123,6 +125,7 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
     };
     let backend = match arguments.backend {
         BackendName::Tracepoints => Choice::Tracepoints,
+        BackendName::Btf => Choice::Btf,
         BackendName::Function => Choice::Function,
     };
     let output = arguments.output.clone();

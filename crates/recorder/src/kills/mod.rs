@@ -1,6 +1,9 @@
 //! Kills from a live kernel, taken apart while they happen and, if wanted, kept in a file. What the
 //! events mean is decided in trace::kills, the same for a live kernel and for a file.
 
+mod backend;
+#[cfg_attr(not(feature = "bpf"), path = "no_btf.rs")]
+mod btf;
 mod tasks;
 mod tracepoints;
 
@@ -14,8 +17,8 @@ use linux::{Root, process};
 use trace::kills::{About, Analysis, Block, Ending, Outcome, Writer};
 
 use crate::Error;
+use backend::Backend;
 use tasks::Tasks;
-use tracepoints::Tracepoints;
 
 /// How often the buffer is emptied.
 const DRAIN_EVERY: Duration = Duration::from_millis(20);
@@ -31,7 +34,9 @@ const GRACE: Duration = Duration::from_secs(1);
 pub enum Choice {
     /// Tracepoints in a trace instance of our own.
     Tracepoints,
-    /// The same, with the functions of the kill path by the kernel's names.
+    /// BPF programs on the same tracepoints, which need no tracefs.
+    Btf,
+    /// Tracepoints, with the functions of the kill path by the kernel's names.
     Function,
 }
 
@@ -39,6 +44,7 @@ impl Choice {
     fn name(self) -> &'static str {
         match self {
             Choice::Tracepoints => "tracepoints",
+            Choice::Btf => "btf",
             Choice::Function => "function",
         }
     }
@@ -88,7 +94,8 @@ pub fn record(
     watch: &mut dyn Watch,
 ) -> Result<(Outcome, Option<String>), Error> {
     let mut tasks = Tasks::new(root, &options.scope)?;
-    let mut backend = Tracepoints::attach(root, options.backend, options.buffer_bytes)?;
+    let mut object = btf::object();
+    let mut backend = Backend::attach(root, options.backend, &mut object, options.buffer_bytes)?;
     let about = about(root, options, &backend)?;
     let file = options.output.as_ref().map(|path| {
         let file = File::options().append(true).create_new(true).open(path);
@@ -105,7 +112,7 @@ pub fn record(
     Ok((session.analysis.finish(), failure))
 }
 
-fn about(root: &Root, options: &Options, backend: &Tracepoints) -> Result<About, Error> {
+fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Error> {
     let machine = Machine::this(root)?;
     let forms = backend.forms();
     Ok(About {
@@ -161,7 +168,7 @@ fn run(
     root: &Root,
     mut named: Named,
     tasks: &mut Tasks,
-    backend: &mut Tracepoints,
+    backend: &mut Backend,
     session: &mut Session,
     watch: &mut dyn Watch,
 ) -> Result<(), Error> {
@@ -171,7 +178,7 @@ fn run(
         // Asked first: what happened until then is in the buffer.
         let is_over = watch.is_over() || named.is_over(root, &session.analysis);
         let now_ns = system::monotonic_ns();
-        backend.drain(|page| session.feed(Block::Page(page.to_vec())))?;
+        backend.drain(|block| session.feed(block))?;
         let found = tasks.look(root, &session.analysis.strangers(), |thread| backend.name(thread));
         if !found.is_empty() {
             session.feed(Block::Tasks(found))?;
@@ -223,6 +230,7 @@ impl Named {
 /// # Errors
 /// Why not at all.
 pub fn probe() -> Result<Vec<trace::recording::Missing>, Error> {
-    let backend = Tracepoints::attach(&Root::system(), Choice::Tracepoints, 1 << 16)?;
+    let mut object = btf::object();
+    let backend = Backend::attach(&Root::system(), Choice::Tracepoints, &mut object, 1 << 16)?;
     Ok(backend.forms().absent)
 }

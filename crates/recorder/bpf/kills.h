@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What kills.bpf.c tells; trace::kills::typed is its other side. */
+#ifndef PAGEWISE_KILLS_H
+#define PAGEWISE_KILLS_H
+
+/* One event, 48 bytes. */
+struct event {
+	u64 time_ns; /* CLOCK_MONOTONIC */
+	u32 thread;  /* who ran when it happened */
+	u32 kind;
+	u64 first;
+	u64 second;
+	char name[16];
+};
+
+#define UNSAID (~0ULL)
+
+enum kind {
+	KILL_CALL = 1,         /* the thread calls the kernel to send SIGKILL */
+	KILL_CALL_ENDS = 2,
+	WAKES = 3,             /* first = thread */
+	SIGNAL_GENERATED = 4,  /* first = thread, second = si_code, its name */
+	SIGNAL_DELIVERED = 5,
+	THREAD_ENDS = 6,       /* second = UNSAID */
+	LOCK_WANTED = 7,       /* first = memory, second = to write */
+	LOCK_TAKEN = 8,        /* the same */
+	MEMORY_GONE = 9,       /* first = memory */
+	RESIDENT = 10,         /* first = kind of pages, second = bytes */
+	RELEASE_CALL = 11,     /* process_mrelease */
+	RELEASE_CALL_ENDS = 12,
+	CHOSEN = 13,           /* first = thread, second = UNSAID */
+	REAPER_BEGINS = 14,    /* first = thread */
+	REAPER_ENDS = 15,      /* the same */
+	RECLAIM_BEGINS = 16,   /* first = for a memory cgroup */
+	RECLAIM_ENDS = 17,     /* the same */
+	KSWAPD_WAKES = 18,
+	KSWAPD_SLEEPS = 19,
+	NEW_TASK = 20,         /* first = thread, second = of the same process */
+};
+
+#endif

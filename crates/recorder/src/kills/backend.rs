@@ -1,0 +1,83 @@
+//! The ways to hear of kills.
+
+use linux::Root;
+use trace::kills::{About, Block};
+
+use super::Choice;
+use super::btf::{Object, Programs};
+use super::tracepoints::Tracepoints;
+use crate::Error;
+
+/// The way that is taken.
+pub enum Backend<'object> {
+    /// Pages of a trace instance.
+    Tracepoints(Box<Tracepoints>),
+    /// Events of BPF programs.
+    Btf(Box<Programs<'object>>),
+}
+
+impl<'object> Backend<'object> {
+    /// Switches on what this kernel has. `object` is where BPF programs live.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn attach(
+        root: &Root,
+        choice: Choice,
+        object: &'object mut Object,
+        buffer_bytes: u32,
+    ) -> Result<Backend<'object>, Error> {
+        Ok(match choice {
+            Choice::Btf => Backend::Btf(Box::new(Programs::attach(root, object, buffer_bytes)?)),
+            Choice::Tracepoints | Choice::Function => {
+                let tracepoints = Tracepoints::attach(root, choice, buffer_bytes)?;
+                Backend::Tracepoints(Box::new(tracepoints))
+            }
+        })
+    }
+
+    /// The forms of events and pages, where there are any, and what is absent.
+    pub fn forms(&self) -> About {
+        match self {
+            Backend::Tracepoints(tracepoints) => tracepoints.forms(),
+            Backend::Btf(programs) => About { absent: programs.absent.clone(), ..About::default() },
+        }
+    }
+
+    /// Hands what came since the last time to `take`.
+    ///
+    /// # Errors
+    /// What the kernel refuses, or `take`.
+    pub fn drain(&mut self, mut take: impl FnMut(Block) -> Result<(), Error>) -> Result<(), Error> {
+        match self {
+            Backend::Tracepoints(tracepoints) => {
+                tracepoints.drain(|page| take(Block::Page(page.to_vec())))
+            }
+            Backend::Btf(programs) => take(Block::Events(programs.drain()?)),
+        }
+    }
+
+    /// The name of a thread that has ended, if the kernel remembers it.
+    pub fn name(&self, thread: u32) -> Option<String> {
+        match self {
+            Backend::Tracepoints(tracepoints) => tracepoints.name(thread),
+            Backend::Btf(_) => None,
+        }
+    }
+
+    /// Lets events go by that are wanted only while a process dies.
+    pub fn disarm(&mut self) {
+        match self {
+            Backend::Tracepoints(tracepoints) => tracepoints.disarm(),
+            Backend::Btf(programs) => programs.disarm(),
+        }
+    }
+
+    /// Events that found the buffer full so far.
+    pub fn lost(&self) -> u64 {
+        match self {
+            Backend::Tracepoints(tracepoints) => tracepoints.lost(),
+            Backend::Btf(programs) => programs.lost(),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Kills heard through BPF programs on typed tracepoints, without tracefs (bpf/kills.bpf.c).
+
+use std::cell::RefCell;
+use std::mem::MaybeUninit;
+use std::rc::Rc;
+
+use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
+use linux::Root;
+use trace::kills::{CATALOG, EVENT_BYTES, Event, typed_event};
+use trace::recording::Missing;
+
+use crate::Error;
+use crate::bpf::{quiet, refused};
+use skeleton::{KillsSkel, KillsSkelBuilder};
+
+#[allow(
+    missing_docs,
+    unsafe_code,
+    clippy::all,
+    clippy::unwrap_used,
+    clippy::allow_attributes_without_reason,
+    reason = "generated from kills.bpf.c"
+)]
+mod skeleton {
+    include!(concat!(env!("OUT_DIR"), "/kills.skel.rs"));
+}
+
+/// Programs that are loaded and attached. Dropped, they leave the kernel.
+pub struct Programs<'object> {
+    skeleton: KillsSkel<'object>,
+    ring: RingBuffer<'static>,
+    heard: Rc<RefCell<Vec<Event>>>,
+    /// What this kernel does not tell.
+    pub absent: Vec<Missing>,
+}
+
+/// Where the programs live; made before them and dropped after them.
+pub type Object = MaybeUninit<libbpf_rs::OpenObject>;
+
+/// Room for programs.
+pub fn object() -> Object {
+    MaybeUninit::uninit()
+}
+
+impl<'object> Programs<'object> {
+    /// Loads the programs for the tracepoints that this kernel has, and attaches them.
+    ///
+    /// # Errors
+    /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+    pub fn attach(
+        root: &Root,
+        object: &'object mut Object,
+        buffer_bytes: u32,
+    ) -> Result<Programs<'object>, Error> {
+        quiet();
+        let mut open = KillsSkelBuilder::default().open(object).map_err(refused)?;
+        let symbols = root.read("/proc/kallsyms")?.unwrap_or_default();
+        let mut absent = Vec::new();
+        for mut program in open.open_object_mut().progs_mut() {
+            let section = program.section().to_string_lossy().into_owned();
+            let name = section.rsplit('/').next().unwrap_or_default();
+            let tracepoint = format!("__traceiter_{name}");
+            if !symbols.lines().any(|line| line.split(' ').nth(2) == Some(&tracepoint)) {
+                program.set_autoload(false);
+                absent.push(missing(name));
+            }
+        }
+        let constants = open
+            .maps
+            .rodata_data
+            .as_deref_mut()
+            .ok_or_else(|| Error::Bpf("the programs have no constants to set".to_owned()))?;
+        constants.system_calls = linux::system::kill_calls();
+        open.maps.events.set_max_entries(buffer_bytes).map_err(refused)?;
+        let mut skeleton = open.load().map_err(refused)?;
+        let heard = Rc::default();
+        let ring = ring(&skeleton, Rc::clone(&heard)).map_err(refused)?;
+        skeleton.attach().map_err(refused)?;
+        Ok(Programs { skeleton, ring, heard, absent })
+    }
+
+    /// The events that came since the last time.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn drain(&mut self) -> Result<Vec<Event>, Error> {
+        self.ring.consume().map_err(refused)?;
+        Ok(std::mem::take(&mut self.heard.borrow_mut()))
+    }
+
+    /// Lets events go by that are wanted only while a process dies.
+    pub fn disarm(&mut self) {
+        if let Some(data) = self.skeleton.maps.bss_data.as_deref_mut() {
+            data.is_armed = 0;
+        }
+    }
+
+    /// Events that found the buffer full so far.
+    pub fn lost(&self) -> u64 {
+        self.skeleton.maps.bss_data.as_deref().map_or(0, |data| data.lost)
+    }
+}
+
+/// What goes without the tracepoint `name`.
+fn missing(name: &str) -> Missing {
+    let is_it = |event: &str| event.rsplit('/').next() == Some(name);
+    let row = CATALOG.iter().find(|row| is_it(row.event));
+    let what = row.map_or("when a signal's delivery began", |row| row.without_it);
+    let why = format!("this kernel has no tracepoint {name}");
+    Missing { what: what.to_owned(), why }
+}
+
+/// The buffer, which puts what it holds into `heard` when it is consumed.
+fn ring(
+    skeleton: &KillsSkel,
+    heard: Rc<RefCell<Vec<Event>>>,
+) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&skeleton.maps.events, move |bytes| {
+        let event: Option<&[u8; EVENT_BYTES]> = bytes.try_into().ok();
+        heard.borrow_mut().extend(event.and_then(typed_event));
+        0
+    })?;
+    builder.build()
+}
