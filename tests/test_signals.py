@@ -148,6 +148,33 @@ def test_a_command_lets_go_and_ends_with_the_signals_status(number: signal.Signa
     assert (run.returncode, run.stdout) == (status_of(number), b"let go\n"), run.stderr
 
 
+DEAF = """
+import ctypes, os, signal, sys, threading
+from pagewise import signals
+signals.PATIENCE_S = 0.05
+reading, writing = os.pipe()
+signals.watch()
+signals.heed(signals.end)
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # the thread that watches gets it
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
+threading.Timer(1.5, os.write, (writing, b"x")).start()
+try:
+    with signals.obeyed_after():
+        try:
+            ctypes.CDLL(None).read(reading, ctypes.create_string_buffer(1), 1)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+            print("let go", flush=True)
+except signals.Ended as ended:
+    sys.exit(signals.status_of(ended.number))
+"""
+
+
+def test_what_lets_go_is_not_ended_for_being_slow() -> None:
+    run = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, timeout=60)
+    assert (run.returncode, run.stdout) == (status_of(signal.SIGTERM), b"let go\n"), run.stderr
+
+
 def test_nohup_is_heeded() -> None:
     ignoring = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh", sys.executable, "-c"]
     both = LATE.replace("        while", "        os.kill(os.getpid(), 15)\n        while")

@@ -7,7 +7,8 @@ signals in its main thread alone; elsewhere nothing here does anything. Loaded b
 else, so it loads little.
 
 The core asks for signals as it counts, but not while it waits for a pipe that nobody writes to. So
-a thread of the command watches that each signal is heard, and else ends the process.
+a thread of the command watches that each signal is heard, and else ends the process; not inside of
+a block that lets something go, however slow the machine.
 """
 
 from __future__ import annotations
@@ -63,13 +64,15 @@ def watch() -> None:
 def _watch(reading: int) -> None:
     """Reads the number of each signal as it comes."""
     while number := os.read(reading, 1):
-        if number[0] in ENDING and not _heard.wait(PATIENCE_S):
+        if number[0] in ENDING and not _heard.wait(PATIENCE_S) and not _blocks:
             os._exit(status_of(number[0]))
         _heard.clear()
 
 
 _heard = threading.Event()
 """A handler has been called."""
+_blocks: list[Handler] = []
+"""Handlers of the blocks that the main thread is in."""
 
 
 def _hearing(handler: Handler) -> Handler:
@@ -107,6 +110,8 @@ def handled(handler: Handler) -> Iterator[None]:
     """Has the handler called inside the block for every ending signal that is not ignored."""
     is_main = threading.current_thread() is threading.main_thread()
     before = {number: signal.getsignal(number) for number in _heeded()} if is_main else {}
+    if before:
+        _blocks.append(handler)
     try:
         for number in before:
             signal.signal(number, _hearing(handler))
@@ -114,6 +119,8 @@ def handled(handler: Handler) -> Iterator[None]:
     finally:
         for number, former in before.items():
             signal.signal(number, former)
+        if before:
+            _blocks.pop()
 
 
 class Ending:
