@@ -26,6 +26,6 @@ pub use driver::{Control, Killer, Scope};
 pub use error::Error;
 pub use explain::Output;
 pub use gauge::Gauge;
-pub use reaper::{DEFAULT_GRACE, Reaped, reap};
+pub use reaper::{DEFAULT_GRACE, Reaped, Reaper};
 pub use rules::Rule;
 pub use statistics::Statistics;

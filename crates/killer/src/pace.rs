@@ -5,6 +5,12 @@ use std::time::Duration;
 
 use types::{Bytes, Nanos};
 
+/// No machine fills its memory faster, in bytes a second: earlyoom's assumption (MEM_FILL_RATE in its
+/// main.c). What takes longer than a wait even so may be looked at less often.
+const FILL_MAX: f64 = 6000.0 * 1024.0 * 1024.0;
+/// By how much the longest wait is exceeded at most while there is so much memory.
+const AMPLE: u32 = 5;
+
 /// The rate at which memory falls, and the bounds of a wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
@@ -39,6 +45,12 @@ impl Pace {
 
     /// How long to wait with `margin` left.
     pub(crate) fn wait(&self, margin: Bytes) -> Duration {
+        let seconds = margin.0 as f64 / FILL_MAX / 2.0;
+        if seconds > self.longest.as_secs_f64() {
+            let ample = self.longest * AMPLE;
+            // Bounded first: a duration cannot hold every number.
+            return Duration::from_secs_f64(seconds.min(ample.as_secs_f64()));
+        }
         if self.rate < 1.0 {
             return self.longest;
         }
@@ -47,7 +59,6 @@ impl Pace {
             return (self.shortest * 5).min(self.longest);
         }
         let seconds = margin.0 as f64 / self.rate / 2.0;
-        // The bounds come first: a duration cannot hold every number.
         let longest = self.longest.as_secs_f64();
         Duration::from_secs_f64(seconds.min(longest)).max(self.shortest)
     }
@@ -66,7 +77,10 @@ mod tests {
         pace.note(Nanos(1_000_000_000), Bytes(9000));
         assert_eq!(pace.wait(Bytes(100)), Duration::from_millis(50));
         assert_eq!(pace.wait(Bytes(1)), shortest);
-        assert_eq!(pace.wait(Bytes(u64::MAX)), longest);
+        assert_eq!(pace.wait(Bytes(100 << 20)), longest);
+        // At 6000 MiB a second half of it is gone in 200 ms, and nothing goes faster.
+        assert_eq!(pace.wait(Bytes(2400 << 20)), Duration::from_millis(200));
+        assert_eq!(pace.wait(Bytes(u64::MAX)), longest * 5);
         assert_eq!(pace.wait(Bytes(0)), Duration::from_millis(10));
         // It grows: slowly forgotten.
         pace.note(Nanos(2_000_000_000), Bytes(9000));

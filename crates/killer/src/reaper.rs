@@ -134,14 +134,24 @@ pub(crate) fn recover(
     reaped
 }
 
-/// Kills `victim` and gets its memory back, as the killer does.
-///
-/// # Errors
-/// It has ended, or may not be killed.
-pub fn reap(root: &Root, victim: &HeldProcess, grace: Duration) -> Result<Reaped, Error> {
-    let hierarchies = Hierarchies::find(root);
-    victim.kill().map_err(|error| Error::refused("kill", error))?;
-    Ok(recover(victim, false, grace, &hierarchies))
+/// Kills one process as the killer does.
+#[derive(Debug)]
+pub struct Reaper(Hierarchies);
+
+impl Reaper {
+    /// One for this machine.
+    pub fn new(root: &Root) -> Reaper {
+        Reaper(Hierarchies::find(root))
+    }
+
+    /// Kills `victim` and gets its memory back.
+    ///
+    /// # Errors
+    /// It has ended, or may not be killed.
+    pub fn reap(&self, victim: &HeldProcess, grace: Duration) -> Result<Reaped, Error> {
+        victim.kill().map_err(|error| Error::refused("kill", error))?;
+        Ok(recover(victim, false, grace, &self.0))
+    }
 }
 
 fn take(victim: &HeldProcess) -> Reaped {
@@ -298,11 +308,12 @@ mod tests {
 
     #[test]
     fn a_victim_that_dies_in_time_needs_no_help() {
+        let reaper = Reaper::new(&Root::system());
         let (mut sleeper, victim) = sleeper();
-        let reaped = reap(&Root::system(), &victim, Duration::from_secs(60)).unwrap();
+        let reaped = reaper.reap(&victim, Duration::from_secs(60)).unwrap();
         assert_eq!(reaped, Reaped::ByItself);
         sleeper.0.wait().unwrap();
-        let again = reap(&Root::system(), &victim, Duration::ZERO).unwrap_err().to_string();
+        let again = reaper.reap(&victim, Duration::ZERO).unwrap_err().to_string();
         assert!(again.contains("cannot kill"), "{again}");
     }
 
