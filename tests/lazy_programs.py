@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import waiting
 
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 LIBRARY = AGENT.parents[1] / "lib" / "libpagewise_lazy.so"
@@ -60,12 +61,13 @@ def running(
 ) -> Iterator[subprocess.Popen[str]]:
     """A program that writes lines, and ends when it reads one."""
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, env=environment, stdin=pipe, stdout=pipe, text=True) as child:
-        try:
-            yield child
-            child.communicate("\n", timeout=HUNG_S)
-        finally:
-            child.kill()
+    options: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "text": True}
+    with (
+        waiting.running(command, env=environment, **options) as child,
+        waiting.killed_after(HUNG_S, child),
+    ):
+        yield child
+        child.communicate("\n", timeout=HUNG_S)
 
 
 HOLDER = """

@@ -108,7 +108,9 @@ def test_every_setting_has_an_undo_and_is_valid_shell(fast: str, size: int | Non
     for setting in stock_linux.settings(boards(fast), size):
         for text in (setting.apply, setting.undo):
             assert text.strip()
-            checked = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True)
+            checked = subprocess.run(
+                ["sh", "-n"], input=text, text=True, capture_output=True, timeout=300
+            )
             assert checked.returncode == 0, checked.stderr
 
 

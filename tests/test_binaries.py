@@ -28,7 +28,7 @@ def built(path: Path, alignment: int, message: str = "") -> Path:
     source = path.with_suffix(".c")
     source.write_text(LIBRARY % message)
     pages = [f"-Wl,-z,max-page-size={alignment}", f"-Wl,-z,common-page-size={min(alignment, 4096)}"]
-    subprocess.run(["cc", "-shared", "-fPIC", *pages, "-o", path, source], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", *pages, "-o", path, source], check=True, timeout=300)
     source.unlink()
     return path
 
@@ -59,8 +59,8 @@ def test_a_program_that_runs_here_is_told_apart(tmp_path: Path) -> None:
         for alignment in (4096, 16384):
             program = tmp_path / f"main-{alignment}"
             page = f"-Wl,-z,max-page-size={alignment}"
-            subprocess.run(["cc", *static, page, "-o", program, source], check=True)
-            assert subprocess.run([program]).returncode == 0
+            subprocess.run(["cc", *static, page, "-o", program, source], check=True, timeout=300)
+            assert subprocess.run([program], timeout=300).returncode == 0
             assert bool(words(program)) == (alignment == 4096)
 
 
@@ -202,7 +202,7 @@ def test_a_problem_of_many_files_is_said_once(tmp_path: Path) -> None:
         shutil.copy(narrow, tmp_path / f"lib{number}.so")
     wide = built(tmp_path / "libwide.so", 65536)
     command = [*PAGEWISE, "pagesize", "check", tmp_path]
-    said = subprocess.run(command, capture_output=True, text=True).stdout
+    said = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
     assert said.count("fails: ") == said.count("fix: ") == 1
     assert said.count(f"  {tmp_path}/lib") == 20 and "and 5 more, all with --json" in said
     assert str(wide) not in said and "26 checked" in said and "25 would fail" in said
@@ -211,13 +211,17 @@ def test_a_problem_of_many_files_is_said_once(tmp_path: Path) -> None:
 def test_the_command_names_file_and_fix(tmp_path: Path) -> None:
     narrow = built(tmp_path / "libnarrow.so", 4096)
     command = [*PAGEWISE, "pagesize", "check"]
-    run = subprocess.run([*command, narrow], capture_output=True, text=True)
+    run = subprocess.run([*command, narrow], capture_output=True, text=True, timeout=300)
     assert run.returncode == 1
     assert "fails: LOAD segments aligned to 4 KiB" in run.stdout
     assert f"\n  {narrow}\n" in run.stdout and "max-page-size=16384" in run.stdout
-    run = subprocess.run([*command, "--page-size", "4KiB", narrow], capture_output=True, text=True)
+    run = subprocess.run(
+        [*command, "--page-size", "4KiB", narrow], capture_output=True, text=True, timeout=300
+    )
     assert (run.returncode, run.stderr) == (0, "")
-    run = subprocess.run([*command, "--json", narrow], capture_output=True, text=True)
+    run = subprocess.run([*command, "--json", narrow], capture_output=True, text=True, timeout=300)
     assert (run.returncode, json.loads(run.stdout)["fails"]) == (1, 1)
-    run = subprocess.run([*command, tmp_path / "absent"], capture_output=True, text=True)
+    run = subprocess.run(
+        [*command, tmp_path / "absent"], capture_output=True, text=True, timeout=300
+    )
     assert run.returncode == 3 and "absent" in run.stderr

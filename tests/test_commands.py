@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ACCESSES, EVENTS, PAGES, WRITES
+from waiting import running
 
 import pagewise
 import pagewise.commands
@@ -179,6 +180,7 @@ def test_a_closed_pipe_is_quiet(trace: Path) -> None:
         stdout=writer,
         stderr=subprocess.PIPE,
         check=False,
+        timeout=300,
     )
     os.close(writer)
     assert (run.returncode, run.stderr) == (0, b"")
@@ -189,7 +191,7 @@ def test_interruption(tmp_path: Path) -> None:
     fifo = tmp_path / "endless"
     os.mkfifo(fifo)
     command = [*PAGEWISE, "import", str(fifo), "-o", str(output), "--format", "ids"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         with open(fifo, "wb", buffering=0) as pipe:
             try:
                 for _ in range(200):
@@ -199,7 +201,7 @@ def test_interruption(tmp_path: Path) -> None:
             except BrokenPipeError:
                 pass
         assert process.wait(timeout=60) == 130
-        assert process.stderr and b"Traceback" not in process.stderr.read()
+        assert b"Traceback" not in process.stderr.read()
     assert [path.name for path in tmp_path.iterdir()] == ["endless"]
 
 
@@ -214,7 +216,9 @@ def test_nothing_heavy_is_imported_for_a_question(trace: Path, command: str) -> 
         "sys.exit(status or ', '.join(heavy) or 0)"
     )
     arguments = command.replace("TRACE", str(trace)).split()
-    subprocess.run([sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-c", code, *arguments], check=True, stdout=subprocess.DEVNULL, timeout=300
+    )
 
 
 def test_report_and_demo(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

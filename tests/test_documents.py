@@ -71,7 +71,11 @@ def test_the_tour_of_the_readme_runs(tmp_path: Path) -> None:
             continue
         given = [word for word in words if word not in made]
         run = subprocess.run(
-            [sys.executable, "-m", "pagewise", *given], cwd=tmp_path, capture_output=True, text=True
+            [sys.executable, "-m", "pagewise", *given],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
         assert run.returncode == 0, (words, run.stderr)
         assert run.stdout

@@ -20,6 +20,7 @@ def test_example_runs(name: str, trace: Path, tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
+        timeout=300,
     )
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()

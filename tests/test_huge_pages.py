@@ -92,9 +92,12 @@ def test_a_signal_ends_the_block_first(switches: Path, log: Path, number: signal
 def test_what_a_killed_run_left_is_put_back(switches: Path, log: Path) -> None:
     child = os.fork()
     if child == 0:
-        with changed(CHOSEN, switches, log):
-            os.kill(os.getpid(), signal.SIGKILL)
-    os.waitpid(child, 0)
+        try:
+            with changed(CHOSEN, switches, log):
+                os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)  # not the tests after this one, a second time
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert present(switches) == CHOSEN
     set_back = {name: word for name, word in WORDS.items() if CHOSEN[name] != word}
     assert put_back(switches, log) == set_back

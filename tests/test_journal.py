@@ -59,8 +59,11 @@ def test_a_second_run_of_the_same_results_is_kept_out(tmp_path: Path):
     with open_journal(results):
         other = context.Process(target=_open, args=(results, answers))
         other.start()
-        assert "another run" in answers.get(timeout=60)
-        other.join()
+        try:
+            assert "another run" in answers.get(timeout=60)
+        finally:
+            other.kill()
+            other.join(60)
 
 
 def test_two_runs_into_one_object_store_keep_each_others_cells():

@@ -83,7 +83,7 @@ def test_the_option_goes_before_the_environment_and_that_before_the_file(
 
     def ended(variables: dict[str, str], *options: str) -> int:
         command = [AGENT, "lazy", *options, "--", program, "free"]
-        return subprocess.run(command, env={**os.environ, **variables}).returncode
+        return subprocess.run(command, env={**os.environ, **variables}, timeout=300).returncode
 
     asked = ended(file), ended(guarded), ended({**file, **fast}), ended(guarded, "--mode", "fast")
     assert asked == (-signal.SIGSEGV, -signal.SIGSEGV, 0, 0)
@@ -141,7 +141,7 @@ def test_freed_memory_is_used_again_without_faults_also_after_a_fork(folder: Pat
     pages = 16 * MIB // 4096
     # Without the helper, since it gives all back when other programs press the machine.
     environment = loaded(LAZY_AFTER="1000s", HELPER="off")
-    answer = subprocess.check_output([program], env=environment, text=True)
+    answer = subprocess.check_output([program], env=environment, text=True, timeout=300)
     first, again, forked = map(int, answer.split())
     assert pages <= first < 1.1 * pages
     assert again < 0.1 * pages
@@ -152,12 +152,12 @@ def test_freed_memory_is_used_again_without_faults_also_after_a_fork(folder: Pat
 def test_the_command_passes_everything_through(tmp_path: Path) -> None:
     script = 'import sys; print(sys.argv[1:], sys.stdin.read()); print("e", file=sys.stderr)'
     command = [AGENT, "lazy", "--", sys.executable, "-c", script + "; sys.exit(7)", "a b", "--c"]
-    done = subprocess.run(command, input="in", capture_output=True, text=True)
+    done = subprocess.run(command, input="in", capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout, done.stderr) == (7, "['a b', '--c'] in\n", "e\n")
-    killed = subprocess.run([AGENT, "lazy", "--", "sh", "-c", "kill -TERM $$"])
+    killed = subprocess.run([AGENT, "lazy", "--", "sh", "-c", "kill -TERM $$"], timeout=300)
     assert killed.returncode == -signal.SIGTERM
     absent = subprocess.run(
-        [AGENT, "lazy", "--", "no-such-program"], capture_output=True, text=True
+        [AGENT, "lazy", "--", "no-such-program"], capture_output=True, text=True, timeout=300
     )
     assert absent.returncode == 2 and "no-such-program" in absent.stderr
 
@@ -165,7 +165,9 @@ def test_the_command_passes_everything_through(tmp_path: Path) -> None:
 def test_counters_of_a_running_program_are_read() -> None:
     with holder(LAZY_AFTER="1000s", DISCARD_AFTER="1000s", HELPER="off") as child:
         report = counters(child.pid)
-        text = subprocess.check_output([AGENT, "lazy", "--stats", str(child.pid)], text=True)
+        text = subprocess.check_output(
+            [AGENT, "lazy", "--stats", str(child.pid)], text=True, timeout=300
+        )
     assert report["schema"] == "pagewise.lazy/1" and report["allocations"] >= 20
     assert report["hot_pages"] + report["lazy_pages"] >= 20 * MIB // 4096
     rows = [line.split() for line in text.splitlines()]
@@ -187,7 +189,7 @@ def test_idle_memory_is_given_back_without_a_call_of_the_program() -> None:
 
 def test_a_program_without_the_library_has_no_counters() -> None:
     done = subprocess.run(
-        [AGENT, "lazy", "--stats", str(os.getpid())], capture_output=True, text=True
+        [AGENT, "lazy", "--stats", str(os.getpid())], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 3
     assert "not loaded" in done.stderr or "denied" in done.stderr
@@ -224,7 +226,7 @@ def test_it_stands_aside_and_says_why(
 ) -> None:
     program = compiled(source, folder / name, *options)
     command = [AGENT, "lazy", "--verbose", "--", program]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert any(word in done.stderr for word in reason.split("|")), done.stderr
 
@@ -272,6 +274,7 @@ def test_it_stands_aside_where_address_space_is_limited(folder: Path) -> None:
         ],
         capture_output=True,
         text=True,
+        timeout=300,
     )
     assert done.returncode == 0 and "RLIMIT_AS" in done.stderr
 
@@ -315,7 +318,7 @@ assert size < 1 << 30, size
 assert resident < 1 << 29, resident
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], env=loaded(), capture_output=True, text=True
+        [sys.executable, "-c", script], env=loaded(), capture_output=True, text=True, timeout=300
     )
     if done.returncode == 9:
         pytest.skip("mlockall is not granted")
@@ -337,7 +340,7 @@ place = ctypes.c_void_p()
 assert libc.posix_memalign(ctypes.byref(place), 24, ctypes.c_size_t(1 << 20)) == 22
 """
     done = subprocess.run(
-        [sys.executable, "-c", script], env=loaded(), capture_output=True, text=True
+        [sys.executable, "-c", script], env=loaded(), capture_output=True, text=True, timeout=300
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -345,11 +348,18 @@ assert libc.posix_memalign(ctypes.byref(place), 24, ctypes.c_size_t(1 << 20)) ==
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["test_mmap", "test_threading", "test_subprocess"])
 def test_pythons_own_tests_pass(module: str, tmp_path: Path) -> None:
-    known = subprocess.run([sys.executable, "-c", f"import test.{module}"], capture_output=True)
+    known = subprocess.run(
+        [sys.executable, "-c", f"import test.{module}"], capture_output=True, timeout=300
+    )
     if known.returncode != 0:
         pytest.skip("this Python comes without its tests")
     command = [sys.executable, "-m", "test", module]
-    options: dict[str, Any] = {"cwd": tmp_path, "capture_output": True, "text": True}
+    options: dict[str, Any] = {
+        "cwd": tmp_path,
+        "capture_output": True,
+        "text": True,
+        "timeout": 600,
+    }
     done = subprocess.run(command, env=loaded(), **options)
     if done.returncode != 0 and subprocess.run(command, **options).returncode != 0:
         pytest.skip(f"{module} fails here without the library, too")
@@ -378,8 +388,8 @@ def test_programs_write_the_same_bytes(name: str, setting: str) -> None:
         pytest.skip(f"needs {name}")
     root = {"ROOT": str(CALLS.parents[1])}
     command = ["sh", "-c", PROGRAMS[name]]
-    plain = subprocess.run(command, env={**os.environ, **root}, capture_output=True)
+    plain = subprocess.run(command, env={**os.environ, **root}, capture_output=True, timeout=300)
     served = subprocess.run(
-        command, env={**loaded(**SETTINGS[setting]), **root}, capture_output=True
+        command, env={**loaded(**SETTINGS[setting]), **root}, capture_output=True, timeout=300
     )
     assert (served.returncode, served.stdout) == (plain.returncode, plain.stdout), served.stderr

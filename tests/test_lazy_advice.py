@@ -55,6 +55,7 @@ def test_memory_advised_to_be_huge_is_kept_and_zeroed() -> None:
         check=True,
         capture_output=True,
         text=True,
+        timeout=300,
     )
     uses = json.loads(told.stdout)
     assert all(is_zero for _, is_zero in uses), told.stdout

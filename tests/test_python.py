@@ -155,10 +155,10 @@ def test_other_threads_run_meanwhile(long: Path) -> None:
         pw.misses(long, policy="lirs,arc,two-queue", frames=[1000, 5000])
         is_done.set()
 
-    thread = threading.Thread(target=ask)
+    thread = threading.Thread(target=ask, daemon=True)
     thread.start()
     while not is_done.wait(timeout=0):
         time.sleep(0)
         ticks += 1
-    thread.join()
+    thread.join(60)
     assert ticks > 10

@@ -76,7 +76,7 @@ def test_same_bytes_as_local_though_a_worker_dies(cluster, tmp_path: Path):
     )
     killer.start()
     report = sweep(spec, f"file://{remote}", engine="ray")
-    killer.join()
+    killer.join(150)
     assert killed, "no worker was at work when the killer looked"
     assert report["failed"] == []
     assert remote.read_bytes() == local.read_bytes()

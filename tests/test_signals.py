@@ -8,29 +8,15 @@ import subprocess
 import sys
 import termios
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
-from waiting import within
+from waiting import running, within
 
 from pagewise import signals
 from pagewise.signals import ENDING, Ended, obeyed_after, status_of
 
 PAGEWISE = [sys.executable, "-m", "pagewise"]
 every_signal = pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-
-
-@contextmanager
-def running(command: list[str], **options: object) -> Iterator[subprocess.Popen[bytes]]:
-    """A command in a process group of its own, gone after the block however that ends."""
-    process = subprocess.Popen(command, process_group=0, **options)  # type: ignore[call-overload]
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait(60)
 
 
 @every_signal

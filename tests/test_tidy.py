@@ -1,5 +1,6 @@
 """The rules of the house that a machine can check; docs/architecture.md gives the reasons."""
 
+import ast
 import itertools
 import json
 import re
@@ -53,6 +54,7 @@ def tracked_files() -> list[Path]:
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
     ).stdout
     paths = (ROOT / line for line in listing.splitlines())
     return [path for path in paths if path.is_file() and "vendor" not in path.parts]
@@ -83,6 +85,7 @@ def test_dependencies_point_one_way() -> None:
             capture_output=True,
             text=True,
             check=True,
+            timeout=300,
         ).stdout
     )
     crates = {package["name"]: package for package in metadata["packages"]}
@@ -141,6 +144,22 @@ def test_only_trace_knows_foreign_formats() -> None:
         if not relative(path).startswith(("crates/trace/", "fuzz/")):
             used = re.findall(r"formats::(\w+)", without_comments(path.read_text()))
             assert set(used) <= {"CATALOG"}, f"{relative(path)} uses formats::{used}"
+
+
+def waits_without_limit(call: ast.Call) -> bool:
+    """Whether it starts a command and waits for its end, however long that takes."""
+    function = ast.unparse(call.func)
+    waits = re.fullmatch(r"subprocess\.(run|call|check_\w+)|.*\.communicate", function)
+    named = {keyword.arg for keyword in call.keywords}
+    # What a dictionary of options holds is not known here.
+    return bool(waits) and not named & {"timeout", None}
+
+
+def test_no_test_waits_for_a_command_without_a_limit() -> None:
+    for path in (path for path in files(".py") if relative(path).startswith("tests/")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and waits_without_limit(node):
+                pytest.fail(f"{relative(path)}:{node.lineno}: timeout= is missing")
 
 
 def test_paths_named_in_documents_exist() -> None:

@@ -1,11 +1,30 @@
 """Waiting in tests, always with an end to it: the time only says that something hangs."""
 
+import os
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def running(command: Sequence[str | Path], **options: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A command in a process group of its own; after the block the whole group is gone."""
+    process = subprocess.Popen(command, process_group=0, **options)
+    try:
+        yield process
+    finally:
+        # Even if it has ended: what it started may live on.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                stream.close()
 
 
 def within(seconds: float, holds: Callable[[], bool]) -> bool:

@@ -25,5 +25,5 @@ if __name__ == "__main__":
             time.sleep(0.15)
     finally:
         child.kill()
-        child.wait()
+        child.wait(60)
     time.sleep(0.5)

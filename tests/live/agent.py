@@ -17,7 +17,9 @@ def refusal(*checks: str) -> str | None:
         return "needs root"
     if not AGENT.exists():
         return "no pagewise-agent beside this Python: make build"
-    answer = subprocess.run([AGENT, "doctor", "--json"], capture_output=True, text=True, check=True)
+    answer = subprocess.run(
+        [AGENT, "doctor", "--json"], capture_output=True, text=True, check=True, timeout=300
+    )
     findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
     refused = (name for name in checks if not findings[name]["is_granted"])
     return next((f"{name}: {findings[name]['detail']}" for name in refused), None)

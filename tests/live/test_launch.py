@@ -18,6 +18,7 @@ from pathlib import Path
 import polars
 import pytest
 from agent import AGENT, is_free, refusal
+from waiting import running
 
 UNDO_LOG = Path("/run/pagewise/launch.undo")
 MARK = f"pagewise-test-{os.getpid()}"
@@ -286,12 +287,13 @@ def test_a_signal_keeps_the_visits_and_undoes_the_changes(
             pytest.skip(missing)
     plan = swapping(tmp_path, mode, rounds=1000)
     folder = plan.with_suffix("")
-    run = subprocess.Popen([AGENT, "launch", plan, "-o", folder], stderr=subprocess.PIPE, text=True)
-    wait_for((folder / "visits.parquet").exists)
-    assert len(marked_processes()) > 0 and str(folder) in Path("/proc/swaps").read_text()
-    run.send_signal(number)
-    # Ends when the guard does as well: it has the same standard error.
-    _, errors = run.communicate(timeout=60)
+    command = [AGENT, "launch", plan, "-o", folder]
+    with running(command, stderr=subprocess.PIPE, text=True) as run:
+        wait_for((folder / "visits.parquet").exists)
+        assert len(marked_processes()) > 0 and str(folder) in Path("/proc/swaps").read_text()
+        run.send_signal(number)
+        # Ends when the guard does as well: it has the same standard error.
+        _, errors = run.communicate(timeout=60)
     assert run.returncode == (-number if number == signal.SIGKILL else 130), errors
     assert 1 <= visits(plan).height < 2000
     about = tomllib.loads((folder / "run.toml").read_text())["run"]
@@ -317,11 +319,10 @@ def guard_of(run: int) -> int:
 def test_a_run_killed_with_its_guard_is_undone_by_hand(tmp_path: Path) -> None:
     plan = swapping(tmp_path, rounds=1000)
     folder = plan.with_suffix("")
-    run = subprocess.Popen([AGENT, "launch", plan, "-o", folder], stderr=subprocess.DEVNULL)
-    wait_for((folder / "visits.parquet").exists)
-    os.kill(guard_of(run.pid), signal.SIGKILL)
-    run.kill()
-    run.wait()
+    with running([AGENT, "launch", plan, "-o", folder], stderr=subprocess.DEVNULL) as run:
+        wait_for((folder / "visits.parquet").exists)
+        os.kill(guard_of(run.pid), signal.SIGKILL)
+        run.kill()
     # The guard, which shares the lock, dies in its own time.
     wait_for(is_free)
     other = swapping(tmp_path).rename(tmp_path / "other.toml")

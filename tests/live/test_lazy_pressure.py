@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from waiting import killed_after, running
 
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 LIBRARY = AGENT.parents[1] / "lib" / "libpagewise_lazy.so"
@@ -123,17 +124,14 @@ def freeing(*before: str) -> Iterator[subprocess.Popen[str]]:
     knobs |= {f"PAGEWISE_LAZY_{name}_AFTER": "1000s" for name in ("LAZY", "DISCARD")}
     command = [*before, "env", *(f"{name}={value}" for name, value in knobs.items())]
     pipe = subprocess.PIPE
-    child = subprocess.Popen(
-        [*command, sys.executable, "-c", FREEING], stdin=pipe, stdout=pipe, text=True
-    )
-    with child:
-        try:
-            assert child.stdout
-            child.stdout.readline()
-            yield child
-            child.communicate("\n", timeout=HUNG_S)
-        finally:
-            child.kill()
+    words = [*command, sys.executable, "-c", FREEING]
+    with (
+        running(words, stdin=pipe, stdout=pipe, text=True) as child,
+        killed_after(HUNG_S, child),
+    ):
+        child.stdout.readline()
+        yield child
+        child.communicate("\n", timeout=HUNG_S)
 
 
 def held(process: int) -> tuple[int, int]:

@@ -149,7 +149,7 @@ def test_killed_in_the_middle() -> None:
 
 def test_nothing_starts_for_who_has_ended(tmp_path: Path) -> None:
     ended = subprocess.Popen(["true"])
-    ended.wait()
+    ended.wait(60)
     words = [str(LAUNCHER), str(ended.pid), "1", "base", "touch", str(tmp_path / "started")]
     run = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60)
     assert run.returncode == 1 and run.stderr == "who started this has ended\n"

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from agent import AGENT, refusal
 from touches import TOUCH, counters, swap_file, without_readahead
+from waiting import running, within
 
 import pagewise as pw
 from pagewise import _core
@@ -69,9 +70,12 @@ def record(
 
 def wait_until_begun(recorder: subprocess.Popen[Any], recording: Path) -> None:
     """Waits until something is recorded; a recorder that records nothing ends by itself."""
-    while not (recording.exists() and recording.stat().st_size > 0):
+
+    def has_begun() -> bool:
         assert recorder.poll() is None
-        time.sleep(0.01)
+        return recording.exists() and recording.stat().st_size > 0
+
+    assert within(60, has_begun)
 
 
 def test_totals_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
@@ -83,7 +87,11 @@ def test_totals_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
     assert ", 0 lost" in finished.stderr
 
     answer = subprocess.run(
-        [PAGEWISE, "info", recording, "--json"], capture_output=True, text=True, check=True
+        [PAGEWISE, "info", recording, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     events = dict(json.loads(answer.stdout)["kinds"])
     swapped_out = after["pswpout"] - before["pswpout"]
@@ -98,7 +106,11 @@ def test_reads_in_faults_are_of_pages_that_their_process_owns(budget: Path, tmp_
         finished = record(recording, budget, TOUCH.format(mib=80, touches=20_000))
     assert finished.returncode == 0, finished.stderr
     answer = subprocess.run(
-        [PAGEWISE, "info", recording, "--json"], capture_output=True, text=True, check=True
+        [PAGEWISE, "info", recording, "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     result = json.loads(answer.stdout)
     reads = dict(result["header"]["seen"])["swap_read"]
@@ -120,16 +132,15 @@ def test_a_time_beyond_what_the_clock_counts_never_ends(budget: Path, tmp_path: 
 
 def test_a_killed_recorder_leaves_a_readable_recording(tmp_path: Path) -> None:
     recording = tmp_path / "killed.pgr"
-    recorder = subprocess.Popen([AGENT, "record", "-o", recording, "--for", "60s"])
-    try:
+    with running([AGENT, "record", "-o", recording, "--for", "60s"]) as recorder:
         wait_until_begun(recorder, recording)
         # Samples are written every second.
         time.sleep(1.5)
-    finally:
         recorder.kill()
-        recorder.wait()
     copy = shutil.copy(recording, tmp_path / "copy.pgr")
-    answer = subprocess.run([PAGEWISE, "info", copy, "--json"], capture_output=True, text=True)
+    answer = subprocess.run(
+        [PAGEWISE, "info", copy, "--json"], capture_output=True, text=True, timeout=300
+    )
     assert answer.returncode == 0, answer.stderr
 
 
@@ -139,10 +150,11 @@ def test_a_signal_to_the_recorder_alone_ends_it(
     tmp_path: Path, number: signal.Signals, command: list[str]
 ) -> None:
     output = tmp_path / "ended.pgr"
-    recorder = subprocess.Popen([AGENT, "record", "-o", output, *command], stderr=subprocess.PIPE)
-    wait_until_begun(recorder, output)
-    recorder.send_signal(number)
-    recorder.communicate(timeout=60)
+    words = [AGENT, "record", "-o", output, *command]
+    with running(words, stderr=subprocess.PIPE) as recorder:
+        wait_until_begun(recorder, output)
+        recorder.send_signal(number)
+        recorder.communicate(timeout=60)
     # 130 of its own, or what the command ended with.
     assert recorder.returncode == (128 + signal.SIGTERM if command else 130)
     assert pw.info(output)["header"]["losses"] == []
@@ -155,7 +167,7 @@ def test_a_full_disk_behind_standard_output_is_told(tmp_path: Path) -> None:
     ):
         with open("/dev/full", "w") as full:
             done = subprocess.run(
-                [AGENT, *arguments], stdout=full, stderr=subprocess.PIPE, text=True
+                [AGENT, *arguments], stdout=full, stderr=subprocess.PIPE, text=True, timeout=300
             )
         assert done.returncode == 3
         assert done.stderr.endswith("No space left on device (os error 28)\n")
@@ -248,11 +260,11 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "small"
     folder.mkdir()
     options = ["-t", "tmpfs", "-o", "size=64k", "tmpfs"]
-    subprocess.run(["mount", *options, folder], check=True)
+    subprocess.run(["mount", *options, folder], check=True, timeout=300)
     try:
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True)
+        subprocess.run(["umount", folder], check=True, timeout=300)
 
 
 def test_a_full_disk_leaves_whole_blocks(budget: Path, small_disk: Path) -> None:
@@ -272,14 +284,14 @@ def test_a_disk_that_is_full_from_the_start_leaves_nothing(small_disk: Path) -> 
     filler = small_disk / "filler"
     filler.write_bytes(bytes(64 << 10))
     command = [AGENT, "record", "--for", "10ms", "-o", small_disk / "full.pgr"]
-    finished = subprocess.run(command, capture_output=True, text=True)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert finished.returncode == 3 and "a disk with more room" in finished.stderr
     assert list(small_disk.iterdir()) == [filler]
 
 
 def test_what_the_command_prints_is_kept_from_the_json(tmp_path: Path) -> None:
     command = [AGENT, "record", "--json", "-o", tmp_path / "told.pgr", "--", "echo", "hello"]
-    finished = subprocess.run(command, capture_output=True, text=True)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert json.loads(finished.stdout)["exit_status"] == 0
     assert finished.stderr.startswith("hello\n")
 
@@ -287,23 +299,22 @@ def test_what_the_command_prints_is_kept_from_the_json(tmp_path: Path) -> None:
 def test_a_group_that_vanishes_ends_nothing(budget: Path, tmp_path: Path) -> None:
     recording = tmp_path / "vanished.pgr"
     command = [AGENT, "record", "-o", recording, "--cgroup", budget.name, "--for", "2s"]
-    recorder = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    wait_until_begun(recorder, recording)
-    budget.rmdir()
-    _, errors = recorder.communicate(timeout=60)
+    with running(command, stderr=subprocess.PIPE, text=True) as recorder:
+        wait_until_begun(recorder, recording)
+        budget.rmdir()
+        _, errors = recorder.communicate(timeout=60)
     assert recorder.returncode == 0, errors
     assert info_of(recording)["lost"] == 0
 
 
 def test_what_a_killed_recorder_loaded_leaves_the_kernel(tmp_path: Path) -> None:
     recording = tmp_path / "killed.pgr"
-    recorder = subprocess.Popen([AGENT, "record", "-o", recording, "--for", "60s"])
-    wait_until_begun(recorder, recording)
-    descriptions = Path(f"/proc/{recorder.pid}/fdinfo").glob("*")
-    lines = [line for one in descriptions for line in one.read_text().splitlines()]
-    programs = {int(line.split()[1]) for line in lines if line.startswith("prog_id:")}
-    recorder.kill()
-    recorder.wait()
+    with running([AGENT, "record", "-o", recording, "--for", "60s"]) as recorder:
+        wait_until_begun(recorder, recording)
+        descriptions = Path(f"/proc/{recorder.pid}/fdinfo").glob("*")
+        lines = [line for one in descriptions for line in one.read_text().splitlines()]
+        programs = {int(line.split()[1]) for line in lines if line.startswith("prog_id:")}
+        recorder.kill()
     assert programs
     for _ in range(100):
         if not any(is_loaded(program) for program in programs):

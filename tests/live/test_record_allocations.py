@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from agent import AGENT
+from waiting import killed_after, running
 
 from pagewise.report import report
 from pagewise.studies.lazy_unmap import study
@@ -69,7 +70,11 @@ def record(output: Path, *command: str | Path) -> subprocess.CompletedProcess[st
 
 def told(recording: Path) -> dict[str, Any]:
     answer = subprocess.run(
-        [PAGEWISE, "info", "--json", recording], capture_output=True, text=True, check=True
+        [PAGEWISE, "info", "--json", recording],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
     )
     result: dict[str, Any] = json.loads(answer.stdout)
     return result
@@ -236,11 +241,10 @@ def test_a_killed_recorder_leaves_what_can_be_recovered(tmp_path: Path) -> None:
     body = 'free(malloc(100 * KIB)); printf("%d\\n", getpid()); fflush(stdout); pause(); return 0;'
     program, recording = compiled(tmp_path, body), tmp_path / "left.pgr"
     command = [AGENT, "record", "--allocations", "-o", recording, "--", program]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as recorder:
-        assert recorder.stdout is not None
+    with running(command, stdout=subprocess.PIPE) as recorder, killed_after(120, recorder):
         process = int(recorder.stdout.readline())
         recorder.kill()
-        recorder.wait()
+        recorder.wait(60)
         os.kill(process, signal.SIGKILL)
     refused = record(recording, "true")
     assert refused.returncode == 2 and "--recover" in refused.stderr
@@ -257,11 +261,13 @@ def tight_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("needs root to mount a small file system")
     folder = tmp_path / "tight"
     folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], check=True)
+    subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", folder], check=True, timeout=300
+    )
     try:
         yield folder
     finally:
-        subprocess.run(["umount", folder], check=True)
+        subprocess.run(["umount", folder], check=True, timeout=300)
 
 
 def test_a_full_disk_keeps_what_a_recording_can_be_made_of(
@@ -299,7 +305,7 @@ def test_info_and_import_take_the_recording(tmp_path: Path) -> None:
     recording = tmp_path / "python.pgr"
     assert record(recording, sys.executable, "-c", "bytearray(10_000_000)").returncode == 0
     words = subprocess.run(
-        [PAGEWISE, "info", recording], capture_output=True, text=True, check=True
+        [PAGEWISE, "info", recording], capture_output=True, text=True, check=True, timeout=300
     )
     assert "must read as zero" in words.stdout
     imported = subprocess.run(
@@ -307,5 +313,6 @@ def test_info_and_import_take_the_recording(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
+        timeout=300,
     )
     assert "allocate" in imported.stdout

@@ -64,7 +64,7 @@ def test_transfers_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
     after = counters()
     assert finished.returncode == 0, finished.stderr
     assert "owners of swapped pages" in finished.stderr
-    info = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"]))
+    info = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"], timeout=300))
     assert info["lost"] == 0
     for event, counter in (("swap_write", "pswpout"), ("swap_read", "pswpin")):
         moved = after[counter] - before[counter]

@@ -123,7 +123,7 @@ def boot(
     for path, mib in ((results, 64), (disk, machine.disk_mib)):
         path.touch()
         os.truncate(path, mib << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", disk], check=True)
+    subprocess.run(["mkfs.ext4", "-q", "-F", disk], check=True, timeout=300)
     emulator = EMULATORS[machine.architecture]
     drives = (f"file={path},format=raw,if=virtio,cache=unsafe" for path in (results, disk))
     command = [
@@ -165,7 +165,9 @@ def basic_arguments(machine: Machine) -> str:
 
 def with_libraries(program: Path) -> dict[str, Path | str]:
     """A program of this machine with the shared libraries it loads, as ``files`` of a guest."""
-    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    listed = subprocess.run(
+        ["ldd", program], capture_output=True, text=True, check=True, timeout=300
+    ).stdout
     libraries = re.findall(r"(/\S+) \(0x", listed)
     return {f"bin/{program.name}": program} | {path.lstrip("/"): Path(path) for path in libraries}
 
@@ -197,6 +199,7 @@ def pack(machine: Machine, kernel: Path, files: Mapping[str, Path | str], folder
             stdout=output,
             cwd=root,
             check=True,
+            timeout=300,
         )
     return archive
 
@@ -241,7 +244,9 @@ def package(name: str, architecture: str, suite: str | None = None) -> Path:
         aside = folder.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
         archive = apt.fetch(apt.newest(name), fetched)
-        subprocess.run(["dpkg-deb", "-x", archive, aside], check=True, capture_output=True)
+        subprocess.run(
+            ["dpkg-deb", "-x", archive, aside], check=True, capture_output=True, timeout=300
+        )
         aside.rename(folder)
     return folder
 
@@ -292,14 +297,18 @@ class Apt:
             sources.write_text(f"deb [signed-by={KEYRING}] {mirror()} {self.suite} main\n")
             options += [f"Dir::Etc::SourceList={sources}", "Dir::Etc::SourceParts=/dev/null"]
         words = [command, *(word for option in options for word in ("-o", option)), *arguments]
-        ran = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
+        ran = subprocess.run(
+            words, cwd=folder, capture_output=True, text=True, check=True, timeout=300
+        )
         return ran.stdout
 
 
 def mirror() -> str:
     """Where this machine has Debian from. Raises LookupError where it has none."""
     listed = ["apt-get", "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]
-    found = subprocess.run(listed, capture_output=True, text=True, check=True).stdout.split()
+    found = subprocess.run(
+        listed, capture_output=True, text=True, check=True, timeout=300
+    ).stdout.split()
     debian = [address for address in found if address.rstrip("/").endswith("/debian")]
     if not debian:
         raise LookupError("apt knows no mirror of Debian")

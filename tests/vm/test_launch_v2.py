@@ -98,7 +98,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("guest")
     hold = folder / "hold"
     source = Path(__file__).with_name("hold.c")
-    subprocess.run(["cc", "-static", "-O2", "-o", hold, source], check=True)
+    subprocess.run(["cc", "-static", "-O2", "-o", hold, source], check=True, timeout=300)
     endless = plan("swap-file", ["first", "second"], more="rounds = 1000\n")
     plans = {f"plans/{name}.toml": text for name, text in (PLANS | {"endless": endless}).items()}
     files = {**guest.with_libraries(AGENT), "bin/hold": hold, **plans}
@@ -143,7 +143,7 @@ def test_applications_swap_and_answer(results: Path, mode: str) -> None:
     assert (visits["memory_bytes"] <= 48 * MIB).all()
 
     recording = results / mode / "recording.pgr"
-    told = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"]))
+    told = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"], timeout=300))
     seen = dict(told["header"]["seen"])
     pages_out = visits["swap_out_bytes"].sum() // 4096
     assert told["lost"] == 0 and seen["page_out"] == pytest.approx(pages_out, rel=0.01)
@@ -171,7 +171,7 @@ def test_what_the_kernel_kills_is_counted_and_starts_again(results: Path) -> Non
     assert "not ready in time" not in (results / "starved.errors").read_text()
 
     recording = results / "starved" / "recording.pgr"
-    told = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"]))
+    told = json.loads(subprocess.check_output([PAGEWISE, "info", recording, "--json"], timeout=300))
     assert dict(told["header"]["seen"])["oom_kill"] == visits["oom_kills"].sum()
 
 

@@ -98,7 +98,7 @@ def booted(machine: guest.Machine, arguments: Path, folder: Path) -> tuple[dict[
     program = folder / "touch_memory"
     source = Path(__file__).with_name("touch_memory.c")
     compiler = COMPILERS[machine.architecture]
-    subprocess.run([compiler, "-O1", "-static", "-o", program, source], check=True)
+    subprocess.run([compiler, "-O1", "-static", "-o", program, source], check=True, timeout=300)
     started = replace(machine, start=tuple(shlex.split(arguments.read_text())))
     (folder / "guest").mkdir()
     answer = guest.boot(started, SCRIPT, {"bin/touch_memory": program}, folder / "guest")
