@@ -175,7 +175,7 @@ def test_what_it_holds_in_memory_is_little(group: Group, tmp_path: Path) -> None
         locked = next(line for line in rollup.splitlines() if line.startswith("Locked:"))
         if locked.split()[1] == "0":
             pytest.skip("memory may not be locked here")
-        assert int(locked.split()[1]) < 3072, locked
+        assert int(locked.split()[1]) < 2048, locked
 
 
 @pytest.mark.parametrize(

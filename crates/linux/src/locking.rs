@@ -5,6 +5,10 @@ use rustix::mm::{Advice, MlockAllFlags, madvise, mlockall};
 
 use crate::{Error, Root};
 
+/// The kernel maps up to 16 pages of a file around one that is touched (`do_fault_around` in
+/// mm/memory.c), and locks them all, but none beyond a mapping. Advice makes mappings of pieces so long.
+const PIECE_BYTES: usize = 16 << 10;
+
 /// Locks what this process has touched and will touch, page by page: not what it maps and never
 /// touches. Pages of its program that only its start needed are dropped before.
 ///
@@ -16,6 +20,12 @@ pub fn lock_touched(root: &Root) -> Result<(), Error> {
         // SAFETY: a private mapping of a file without a page of its own reads the same from the file
         // again; nothing is lost. The range is mapped: the loader unmaps nothing meanwhile.
         let _ = unsafe { madvise(start as *mut _, length, Advice::LinuxDontNeed) };
+        // Every other piece differs in its advice from its neighbours, so that it is none with them.
+        for piece in (start..start + length).step_by(2 * PIECE_BYTES) {
+            let length = PIECE_BYTES.min(start + length - piece);
+            // SAFETY: advice about how a mapping is read changes nothing in it.
+            let _ = unsafe { madvise(piece as *mut _, length, Advice::Random) };
+        }
     }
     let flags = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
     mlockall(flags).map_err(|error| Error::call("mlockall", error))
