@@ -13,6 +13,7 @@ import contextlib
 import json
 import os
 import platform
+import select
 import subprocess
 import tempfile
 import time
@@ -116,9 +117,7 @@ def stall(stage: Stage) -> list[str]:
     stage.undo.append(
         lambda: subprocess.run(["umount", "-l", folder], timeout=HANGS_AFTER_S, check=False)
     )
-    assert server.stdout is not None
-    if server.stdout.readline() != "ready\n":
-        raise OSError("FUSE cannot be mounted here")
+    wait_until_ready(server, "FUSE cannot be mounted here")
     return [str(folder / "x")]
 
 
@@ -224,14 +223,20 @@ def staged(scenario: Scenario, victim: Victim) -> Iterator[Stage]:
         )
         stage.victim = process.pid
         stage.undo.append(lambda: ended(process))
-        assert process.stdout is not None
-        if process.stdout.readline() != "ready\n":
-            raise OSError("the victim did not start")
+        wait_until_ready(process, "the victim did not start")
         scenario.after(stage)
         yield stage
     finally:
         for undo in reversed(stage.undo):
             undo()
+
+
+def wait_until_ready(process: subprocess.Popen[str], otherwise: str) -> None:
+    """Waits until a program says that it is ready."""
+    assert process.stdout is not None
+    is_heard = select.select([process.stdout], [], [], HANGS_AFTER_S)[0]
+    if not is_heard or process.stdout.readline() != "ready\n":
+        raise OSError(otherwise)
 
 
 def ended(process: subprocess.Popen[str] | subprocess.Popen[bytes]) -> None:

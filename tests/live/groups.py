@@ -7,6 +7,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 MIB = 1 << 20
 HANGS_AFTER_S = 120
 ROOTS = {1: Path("/sys/fs/cgroup/memory"), 2: Path("/sys/fs/cgroup")}
@@ -24,12 +26,14 @@ class Group:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> "Group":
-        self.folder.mkdir()
         try:
+            self.folder.mkdir()
             (self.folder / self.limit).write_text(str(self.limit_bytes))
-        except OSError:
-            self.folder.rmdir()
-            raise
+        except OSError as error:
+            # A container's, or one whose parent does not hand the memory controller down.
+            if self.folder.exists():
+                self.remove(self.folder)
+            pytest.skip(f"memory cgroups cannot be made here: {error}")
         return self
 
     def __exit__(self, *_: object) -> None:

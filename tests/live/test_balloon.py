@@ -4,6 +4,7 @@ Needs root and memory cgroups; says what is missing where it is.
 """
 
 import re
+import select
 import signal
 import subprocess
 import time
@@ -31,8 +32,9 @@ def started(group: Group, *arguments: str) -> "subprocess.Popen[str]":
 
 
 def first_line(balloon: "subprocess.Popen[str]") -> str:
-    """What it says first; its own --for ends it should it say nothing."""
+    """What it says first."""
     assert balloon.stdout is not None
+    assert select.select([balloon.stdout], [], [], HANGS_AFTER_S)[0], "it says nothing"
     return balloon.stdout.readline()
 
 

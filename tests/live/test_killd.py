@@ -76,7 +76,11 @@ class Killer:
             time.sleep(0.01)
 
     def __enter__(self) -> "Killer":
-        self.until(lambda: self.said("start"))
+        try:
+            self.until(lambda: self.said("start"))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:
