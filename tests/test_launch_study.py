@@ -1,5 +1,7 @@
 """The study of launches in short memory, on runs that can be counted by hand."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from pagewise.studies import launch
 from pagewise.studies.text import markdown
 from pagewise.studies.verdict import FAILS, HOLDS, UNMEASURED
 
+NEED = Path(__file__).resolve().parents[1] / "lab" / "python" / "need.py"
 NEEDS = {"small": 60, "middle": 100, "large": 500}
 KILLS = {"small": 2, "middle": 4, "large": 17}
 
@@ -75,3 +78,22 @@ def test_ample_and_short_memory_are_both_needed(tmp_path: Path) -> None:
     for folder in folders:
         with pytest.raises(UsageError, match="ample memory"):
             launch.study([folder], tmp_path, seed=1, progress=None)
+
+
+def asked(*arguments: str | Path, visits: int) -> list[str]:
+    """What need.py says when it is visited so often."""
+    command = [sys.executable, NEED, *arguments]
+    text = "visit\n" * visits
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("\n")[:-1]
+
+
+def test_an_application_of_a_need_reads_its_file_and_answers(tmp_path: Path) -> None:
+    assert asked(tmp_path, "--make", "app=10", visits=1) == ["ready", "done 00000000"]
+    assert (tmp_path / "app").stat().st_size == 3 * MIB
+    with_file = asked(tmp_path, "app", "10", visits=2)
+    without = asked(tmp_path, "other", "10", visits=2)
+    assert [line.split()[0] for line in with_file] == ["ready", "done", "done"]
+    assert with_file[1:] != without[1:], "the file is part of what a visit reads"
+    assert with_file == asked(tmp_path, "app", "10", visits=2)

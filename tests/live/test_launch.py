@@ -176,6 +176,28 @@ def test_the_killer_kills_what_was_used_longest_ago(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("machine")
+def test_the_table_of_minfree_spares_what_was_used_last(tmp_path: Path) -> None:
+    applications = {name: line(HOLD, mib=70) for name in ("a", "b", "c")}
+    plan = write(
+        tmp_path / "plan.toml",
+        applications,
+        order=["a", "b", "c", "b"],
+        mode="minfree",
+        budget="300MiB",
+        # Below 100 MiB of free memory whoever is neither visited nor was visited just before. Two
+        # leave about 150, three about 70.
+        minfree={"levels": "25600:900"},
+    )
+    finished = launch(plan)
+    assert finished.returncode == 0, finished.stderr
+    table = visits(plan)
+    assert table["killed"].to_list() == ["", "", "a", ""]
+    assert table["cold"].to_list() == [True, True, True, False]
+    assert (table["kill_s"] > 0).to_list() == [False, False, True, False]
+    assert table["processor_s"][0] > 0 and (table["ready_s"] >= 0).all()
+
+
+@pytest.mark.usefixtures("machine")
 def test_what_the_kernel_kills_is_counted_and_starts_again(tmp_path: Path) -> None:
     applications = {"large": line(HOLD, mib=32), "small": line(HOLD, mib=16)}
     plan = write(

@@ -10,6 +10,7 @@ pub mod changes;
 mod error;
 pub mod guard;
 mod interface;
+mod killer;
 pub mod plan;
 mod preparation;
 mod recording;
@@ -19,6 +20,7 @@ pub mod schedule;
 pub mod size;
 pub mod steps;
 mod text;
+mod waits;
 mod watch;
 
 pub use error::Error;

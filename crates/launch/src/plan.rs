@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::killer::Killer;
 use crate::size::Size;
 use crate::{Error, text};
 
@@ -50,6 +51,9 @@ pub struct Plan {
     /// The killer of mode kill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kill: Option<Kill>,
+    /// The table of mode minfree.
+    #[serde(default, skip_serializing_if = "Minfree::is_default")]
+    pub minfree: Minfree,
     /// How long an application is waited for.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -78,6 +82,8 @@ pub enum Mode {
     Zswap,
     /// A budget and no swap: the application used longest ago is killed.
     Kill,
+    /// A budget and no swap: Android's table of free memory and importance says who is killed.
+    Minfree,
 }
 
 /// Who is visited when.
@@ -105,6 +111,29 @@ pub enum Schedule {
 pub struct Kill {
     /// Share of the budget that anonymous memory may take.
     pub threshold: f64,
+}
+
+/// When the killer of mode minfree acts; what is not said is as in the policy of that name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Minfree {
+    /// `PAGES:ADJ,...`: below so many free pages, whoever has at least this adj.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub levels: Option<String>,
+    /// Whether files in memory must be below the level, too.
+    pub file_cache_counts: bool,
+}
+
+impl Default for Minfree {
+    fn default() -> Minfree {
+        Minfree { levels: None, file_cache_counts: true }
+    }
+}
+
+impl Minfree {
+    fn is_default(&self) -> bool {
+        *self == Minfree::default()
+    }
 }
 
 /// How long an application is waited for before it is killed.
@@ -214,6 +243,7 @@ impl std::fmt::Display for Mode {
             Mode::ZramFile => "zram+file",
             Mode::Zswap => "zswap",
             Mode::Kill => "kill",
+            Mode::Minfree => "minfree",
         })
     }
 }
@@ -322,6 +352,7 @@ impl Plan {
             (Mode::Kill, None) => {
                 Err("mode kill needs [kill] with a threshold, such as 0.4".to_owned())
             }
+            (Mode::Minfree, _) => Killer::of(self).map(|_| ()).map_err(|error| error.to_string()),
             // A table for mode kill does no harm to the others: plans are often made by copying.
             _ => Ok(()),
         }

@@ -14,6 +14,7 @@ use trace::table::{self, Column, Table, Values};
 use crate::Error;
 use crate::plan::Plan;
 use crate::steps::Situation;
+use crate::waits::Waits;
 use crate::watch::Process;
 
 /// One visit that was made.
@@ -40,6 +41,8 @@ pub struct Visited {
     pub io: Io,
     /// What the group used at the end.
     pub usage: Usage,
+    /// Where the launch spent its time.
+    pub waits: Waits,
 }
 
 /// Counts of the kernel, of the whole machine: at one time, or between two.
@@ -139,6 +142,13 @@ fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
         ("file_refaults", integers(&|visit| visit.io.file_refaults)),
         ("memory_bytes", integers(&|visit| visit.usage.memory_bytes)),
         ("anonymous_bytes", integers(&|visit| visit.usage.anonymous_bytes)),
+        ("processor_s", seconds(&|visit| Some(visit.waits.processor))),
+        ("ready_s", seconds(&|visit| Some(visit.waits.ready))),
+        ("kill_s", seconds(&|visit| Some(visit.waits.kills))),
+        ("kswapd_s", seconds(&|visit| Some(visit.waits.kswapd))),
+        ("memory_stall_s", seconds(&|visit| visit.waits.memory_stall)),
+        ("io_stall_s", seconds(&|visit| visit.waits.io_stall)),
+        ("cpu_stall_s", seconds(&|visit| visit.waits.cpu_stall)),
     ]
     .map(column)
     .into()

@@ -11,10 +11,11 @@ use linux::{Root, groups, system};
 
 use crate::application::{Application, Place};
 use crate::changes::{Changes, Lock};
-use crate::plan::Mode;
+use crate::killer::{self, Killer};
 use crate::recording::Recording;
 use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};
 use crate::schedule::Visit;
+use crate::waits::Waits;
 use crate::watch::{Ended, Rules, Watch};
 use crate::{Error, Preparation};
 
@@ -78,7 +79,7 @@ pub fn run(
             return Err(error);
         }
     };
-    let mut tour = Tour::new(preparation, &place, is_interrupted);
+    let mut tour = Tour::new(preparation, &place, is_interrupted)?;
     let toured = tour.make(observer);
     let visits = std::mem::take(&mut tour.visits);
     let duration = tour.began.elapsed();
@@ -137,7 +138,7 @@ impl<'run> Tour<'run> {
         preparation: &'run Preparation,
         place: &'run Place<'run>,
         is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
-    ) -> Tour<'run> {
+    ) -> Result<Tour<'run>, Error> {
         let plan = &preparation.plan;
         let began = Instant::now();
         let about = AboutRun {
@@ -150,23 +151,20 @@ impl<'run> Tour<'run> {
             reason: "running".to_owned(),
             steps: preparation.steps.iter().map(ToString::to_string).collect(),
         };
-        let kill = plan.kill.as_ref().filter(|_| plan.mode == Mode::Kill);
-        let anonymous_bytes_max = kill.zip(plan.budget).map(|(kill, budget)| {
-            // A share of a size: exact to the byte is not asked for.
-            (kill.threshold * budget.0 as f64) as u64
-        });
-        let watch = Watch::start(Rules {
+        let rules = Rules {
             root: place.root.clone(),
             layout: Arc::clone(&preparation.layout),
-            anonymous_bytes_max,
+            look_every: killer::look_every(plan),
+            page_bytes: preparation.situation.machine.page_bytes,
             is_interrupted: Arc::clone(&is_interrupted),
             began,
-        });
+        };
+        let watch = Watch::start(rules, Killer::of(plan)?);
         let application = |(name, application)| {
             let name: &'run String = name;
             (name.as_str(), Application::new(name, application, place))
         };
-        Tour {
+        Ok(Tour {
             preparation,
             place,
             is_asked_to_end: is_interrupted,
@@ -176,7 +174,7 @@ impl<'run> Tour<'run> {
             oom_kills: Some(0),
             began,
             about,
-        }
+        })
     }
 
     /// Makes every visit, unless the user interrupts.
@@ -207,11 +205,15 @@ impl<'run> Tour<'run> {
         let application =
             self.applications.get_mut(name.as_str()).expect("the plan was checked for it");
         let before = Io::now(root, page_bytes)?;
+        let folder = layout.programs().join(name);
+        let waits_before = Waits::now(root, &folder)?;
         let is_running = self.watch.begin(name);
         let start = self.began.elapsed();
         let is_cold = !(is_running && application.is_alive());
         let asked = launch(application, is_cold, *round, &plan.timeouts, &self.watch);
         let launched = self.began.elapsed() - start;
+        let mut waits = Waits::now(root, &folder)?.since(waits_before, is_cold);
+        waits.kills = self.watch.killing();
         let ended = self.watch.settle();
         let mut result = match ended {
             Some(Ended::Interrupted) => return Ok(None),
@@ -239,6 +241,7 @@ impl<'run> Tour<'run> {
             oom_kills: oom_kills.zip(oom_kills_before).map(|(now, before)| now - before),
             io: Io::now(root, page_bytes)?.since(before),
             usage: groups::usage(root, *layout)?,
+            waits,
         };
         Ok(Some((visited, result.err())))
     }

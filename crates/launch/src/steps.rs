@@ -130,7 +130,7 @@ pub fn steps(
     let budget = plan.budget.filter(|_| plan.mode != Mode::NoLimit);
     let limit_bytes = budget.map_or(situation.spare_bytes(), |budget| budget.0);
     let mut settings = layout.limit(limit_bytes);
-    if matches!(plan.mode, Mode::Kill | Mode::NoLimit) {
+    if matches!(plan.mode, Mode::Kill | Mode::Minfree | Mode::NoLimit) {
         settings.extend(layout.without_swap(root, limit_bytes));
     } else {
         let swappiness = layout.swappiness(plan.swappiness);

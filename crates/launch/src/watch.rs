@@ -1,5 +1,5 @@
-//! Looks at a run twenty times a second, beside it: ends the visited application when its time is
-//! over or the user interrupts, and is the killer of mode kill.
+//! Looks at a run many times a second, beside it: ends the visited application when its time is
+//! over or the user interrupts, and kills whom the killer of the plan names.
 //!
 //! Whoever waits for an application is woken by its end, so nothing else needs a time limit.
 
@@ -11,14 +11,19 @@ use std::time::{Duration, Instant};
 use linux::Root;
 use linux::groups::{self, Layout};
 
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+use crate::killer::{self, Killer};
+
+/// How long a pause is slept through at a time.
+const DOZE: Duration = Duration::from_millis(50);
 
 /// What is watched, and by which rules.
 pub(crate) struct Rules {
     pub(crate) root: Root,
     pub(crate) layout: Arc<dyn Layout>,
-    /// The killer kills above this; none without a killer.
-    pub(crate) anonymous_bytes_max: Option<u64>,
+    /// How often the watch looks.
+    pub(crate) look_every: Duration,
+    /// Bytes of a page.
+    pub(crate) page_bytes: u64,
     /// Whether the user wants to end.
     pub(crate) is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The start of the run.
@@ -54,8 +59,11 @@ struct State {
     deadline: Option<Instant>,
     /// Why the visited application was ended.
     ended: Option<Ended>,
-    /// Those that the killer ended during this visit.
+    /// Who names victims; none in modes without one.
+    killer: Option<Killer>,
+    /// Those that the killer ended during this visit, and how long that took.
     killed: Vec<String>,
+    killing: Duration,
     processes: BTreeMap<(String, u32), Duration>,
     is_over: bool,
 }
@@ -68,12 +76,13 @@ pub(crate) enum Ended {
 }
 
 impl Watch {
-    pub(crate) fn start(rules: Rules) -> Watch {
-        let shared = Arc::new(Shared { rules, state: Mutex::default() });
+    pub(crate) fn start(rules: Rules, killer: Option<Killer>) -> Watch {
+        let state = Mutex::new(State { killer, ..State::default() });
+        let shared = Arc::new(Shared { rules, state });
         let looking = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
             while looking.look() {
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(looking.rules.look_every);
             }
         });
         Watch { shared, thread: Some(thread) }
@@ -86,6 +95,7 @@ impl Watch {
         state.visited = Some(application.to_owned());
         state.ended = None;
         state.killed.clear();
+        state.killing = Duration::ZERO;
         let visits = state.visits;
         state.running.insert(application.to_owned(), visits).is_some()
     }
@@ -102,7 +112,7 @@ impl Watch {
         while let Some(left) = time.checked_sub(began.elapsed())
             && !self.is_over()
         {
-            std::thread::sleep(left.min(LOOK_EVERY));
+            std::thread::sleep(left.min(DOZE));
         }
     }
 
@@ -116,6 +126,11 @@ impl Watch {
         let mut state = self.shared.state();
         state.deadline = None;
         state.ended
+    }
+
+    /// How long the killer took over its victims of this visit so far.
+    pub(crate) fn killing(&self) -> Duration {
+        self.shared.state().killing
     }
 
     /// Ends a visit; `is_running` says whether the application lives on. Those that were killed.
@@ -183,24 +198,23 @@ impl Shared {
         }
     }
 
-    /// Kills the application used longest ago while there is too much anonymous memory.
+    /// Kills whom the killer names, one after the other, each when the memory of the last is back.
     fn relieve(&self, state: &mut State) {
-        let Some(bytes_max) = self.rules.anonymous_bytes_max else { return };
+        let Rules { root, layout, page_bytes, .. } = &self.rules;
+        let Some(mut killer) = state.killer.take() else { return };
         loop {
-            let usage = groups::usage(&self.rules.root, self.rules.layout.as_ref());
-            if usage.map_or(0, |usage| usage.anonymous_bytes) <= bytes_max {
-                return;
-            }
-            let others =
-                state.running.iter().filter(|(name, _)| state.visited.as_ref() != Some(name));
-            let Some(oldest) = others.min_by_key(|(_, last)| **last).map(|(name, _)| name.clone())
-            else {
-                return;
-            };
-            self.end(&oldest);
-            state.running.remove(&oldest);
-            state.killed.push(oldest);
+            let usage = groups::usage(root, layout.as_ref()).unwrap_or_default();
+            let visited = state.visited.as_deref();
+            let running =
+                || killer::running(root, layout.as_ref(), *page_bytes, &state.running, visited);
+            let Some(victim) = killer.choose(usage, running) else { break };
+            let began = Instant::now();
+            self.end(&victim);
+            state.killing += began.elapsed();
+            state.running.remove(&victim);
+            state.killed.push(victim);
         }
+        state.killer = Some(killer);
     }
 
     fn end(&self, application: &str) {

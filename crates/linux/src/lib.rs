@@ -23,6 +23,7 @@ mod root;
 mod shared_words;
 pub mod swap;
 pub mod system;
+pub mod times;
 pub mod zones;
 pub mod zram;
 

@@ -37,6 +37,8 @@ WAITS = {
     "processor_s": "the app's processor time",
 }
 """What visits tell of a launch, and what it is."""
+NEED_MIB_MIN = 32
+"""What needs less is an interpreter without an application."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +97,8 @@ def pairs(unlimited: Sequence[LaunchRun], run: LaunchRun) -> list[Pair]:
     for app in run.applications:
         ample = [visit for one in unlimited for visit in _cold(one, app)]
         short = list(_cold(run, app))
-        if ample and short and app in need:
-            mib = need[app].anonymous_mib + need[app].file_mib
+        mib = need[app].anonymous_mib + need[app].file_mib if app in need else 0
+        if ample and short and mib >= NEED_MIB_MIN:
             found.append(Pair(app, mib, run, ample, short))
     return sorted(found, key=lambda pair: pair.need_mib)
 

@@ -4,6 +4,7 @@
 //! process that could be killed. A policy ranks it and says how many of the ranking die now. The
 //! killer on a device, the simulator and the replay of a recording drive this same object.
 
+mod importance;
 mod largest;
 mod lmkd;
 mod minfree;
@@ -12,6 +13,7 @@ mod pressure;
 mod ranking;
 mod restart_cost;
 
+pub use importance::adj_by_use;
 pub use options::{OptionRow, Values};
 pub use ranking::{Ranked, Ranking, Score};
 

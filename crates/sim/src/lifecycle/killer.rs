@@ -8,12 +8,6 @@ use types::{Bytes, Nanos, PAGE_BYTES};
 /// The first process that may be killed has this number: policies spare those of the system's start.
 const FIRST_PROCESS: u32 = 100;
 
-/// Importance by Android's scale of `oom_score_adj` (findings, low-memory-kill 4): the app before the
-/// visited one, and the first of the cached ones.
-const PREVIOUS: i16 = 700;
-const CACHED: i16 = 900;
-const CACHED_MAX: i16 = 999;
-
 /// What is known of one app that runs when somebody looks for a victim; those that die run no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Running {
@@ -119,15 +113,10 @@ fn candidates<'a>(
     used.sort_unstable();
     running.iter().map(move |app| {
         let later = used.len() - used.partition_point(|&used| used <= app.used);
-        let adj = match later {
-            0 => 0,
-            1 => PREVIOUS,
-            _ => CACHED.saturating_add(later as i16 - 2).min(CACHED_MAX),
-        };
         Candidate {
             process: FIRST_PROCESS + app.app,
             group: u64::from(app.app),
-            adj,
+            adj: kill::adj_by_use(later),
             resident: Bytes(app.resident * PAGE_BYTES),
             swapped: Bytes(app.slots * PAGE_BYTES),
             idle: Nanos(now_ns.saturating_sub(app.used_ns) as i64),
@@ -164,6 +153,6 @@ mod tests {
         .expect("a phone");
         let apps = [running(0, 3), running(1, 9), running(2, 7), running(3, 1)];
         let found: Vec<i16> = candidates(&phone, 10, &apps).map(|one| one.adj).collect();
-        assert_eq!(found, [900, 0, 700, 901]);
+        assert_eq!(found, [900, 0, 700, 910]);
     }
 }

@@ -420,14 +420,14 @@ impl<'a> Machine<'a> {
         let bytes = |pages: u64| Bytes(pages * PAGE_BYTES);
         let (free, files) = (self.memory.free() as u64 + dying, self.memory.files() as u64);
         let Watermarks { min, low, high } = self.marks;
-        // si_mem_available of mm/show_mem.c.
+        // si_mem_available of mm/show_mem.c, never below what is free.
         let cache = files - (files / 2).min(low as u64);
-        let available = (free + cache).saturating_sub(high as u64).max(free.min(1));
+        let available = (free + cache).saturating_sub(high as u64).max(free);
         let (slots, slots_free) = self.memory.swap();
         policy::kill::Memory {
             total: bytes(self.frames as u64),
             free: bytes(free),
-            available: bytes(available.max(free)),
+            available: bytes(available),
             reserved: bytes(high as u64),
             files: bytes(files),
             swap_total: bytes(slots as u64),

@@ -1,0 +1,116 @@
+//! Processor time: what processes used, and how long they waited for a processor.
+
+use std::time::Duration;
+
+use crate::{Error, Root, process};
+
+/// `/proc/PID/stat` counts in ticks of USER_HZ, which is 100 on every processor we run on.
+const TICK: Duration = Duration::from_millis(10);
+/// Fields of `/proc/PID/stat` behind the name: utime, stime, cutime and cstime follow one another.
+const UTIME: usize = 11;
+const TIMES: usize = 4;
+
+/// Processor time of some processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// They ran, and their children that ended, at 10 ms.
+    pub ran: Duration,
+    /// Their threads that live were ready to run and did not.
+    pub waited: Duration,
+}
+
+/// Those of `processes` that live.
+pub fn of(root: &Root, processes: &[u32]) -> Times {
+    let mut times = Times::default();
+    for &process in processes {
+        times.ran += ran(root, process).unwrap_or_default();
+        let tasks = format!("/proc/{process}/task");
+        // A process may end between being listed and being read.
+        for task in root.list(&tasks).unwrap_or_default() {
+            let task = schedule(root, &format!("{tasks}/{task}/schedstat"));
+            times.waited += task.unwrap_or_default().waited;
+        }
+    }
+    times
+}
+
+/// What the kernel's reclaiming threads ran so far, on all nodes.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn kswapd(root: &Root) -> Result<Duration, Error> {
+    let mut ran = Duration::ZERO;
+    for process in process::all(root)? {
+        if process::name(root, process).is_some_and(|name| name.starts_with("kswapd")) {
+            ran += schedule(root, &format!("/proc/{process}/schedstat")).unwrap_or_default().ran;
+        }
+    }
+    Ok(ran)
+}
+
+/// Resident memory of `processes`, in bytes; what they share is counted at each.
+pub fn resident_bytes(root: &Root, processes: &[u32], page_bytes: u64) -> u64 {
+    let resident = |process: &u32| {
+        let text = root.read(format!("/proc/{process}/statm")).ok()??;
+        text.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    processes.iter().filter_map(resident).sum::<u64>() * page_bytes
+}
+
+fn ran(root: &Root, process: u32) -> Option<Duration> {
+    let text = root.read(format!("/proc/{process}/stat")).ok()??;
+    // The name is in brackets and may hold any sign, a bracket too.
+    let (_, fields) = text.rsplit_once(')')?;
+    let ticks: u32 = fields
+        .split_whitespace()
+        .skip(UTIME)
+        .take(TIMES)
+        .filter_map(|field| field.parse::<u32>().ok())
+        .sum();
+    Some(TICK * ticks)
+}
+
+/// A file `schedstat`: nanoseconds on a processor and waiting for one, and how often it ran.
+fn schedule(root: &Root, path: &str) -> Option<Times> {
+    let text = root.read(path).ok()??;
+    let mut fields = text.split_whitespace().map(|field| field.parse().ok());
+    let (ran, waited) = (fields.next()??, fields.next()??);
+    Some(Times { ran: Duration::from_nanos(ran), waited: Duration::from_nanos(waited) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_process_with_a_hostile_name_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let tasks = folder.path().join("proc/7/task");
+        fs::create_dir_all(tasks.join("7")).expect("made");
+        fs::create_dir_all(tasks.join("8")).expect("made");
+        let stat = "7 () R 1 (x) S 1 7 7 0 -1 4194304 5 6 7 8 30 12 5 3 20 0 2 0 100 1 1";
+        fs::write(folder.path().join("proc/7/stat"), stat).expect("written");
+        fs::write(folder.path().join("proc/7/statm"), "900 25 10 1 0 9 0").expect("written");
+        fs::write(tasks.join("7/schedstat"), "1000 2000 3").expect("written");
+        fs::write(tasks.join("8/schedstat"), "10 20 3").expect("written");
+        let root = Root::at(folder.path());
+        let times = of(&root, &[7, 99]);
+        assert_eq!(times.ran, Duration::from_millis(500));
+        assert_eq!(times.waited, Duration::from_nanos(2020));
+        assert_eq!(resident_bytes(&root, &[7, 99], 4096), 25 * 4096);
+    }
+
+    #[test]
+    fn the_reclaiming_threads_are_found_by_name() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for (process, name, ran) in [(40, "kswapd0", 5), (41, "kswapd1", 7), (42, "cat", 9)] {
+            let entry = folder.path().join(format!("proc/{process}"));
+            fs::create_dir_all(&entry).expect("made");
+            fs::write(entry.join("comm"), format!("{name}\n")).expect("written");
+            fs::write(entry.join("schedstat"), format!("{ran} 1 1")).expect("written");
+        }
+        let root = Root::at(folder.path());
+        assert_eq!(kswapd(&root).expect("listed"), Duration::from_nanos(12));
+    }
+}
