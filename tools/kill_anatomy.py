@@ -36,6 +36,8 @@ NICE = -15
 """Of victims and recorder, so that what else runs disturbs less."""
 DEADLINE_S = 120
 """A victim or recorder that has not done its part by then hangs."""
+LONGEST = "2h"
+"""The recorder ends by then, also where this program was killed."""
 SETTLE_S = 0.1
 """Longer than the recorder takes to notice a process of the group."""
 # In a mount namespace of its own, so that a machine without tracefs stays without.
@@ -164,17 +166,8 @@ def remove(group: Path) -> None:
 def recorder(recording: Path, group: Path) -> Iterator[list[dict[str, Any]]]:
     """Runs the recorder; its answer is in what this yields, afterwards."""
     answers: list[dict[str, Any]] = []
-    command = [
-        AGENT,
-        "killtrace",
-        "--cgroup",
-        group,
-        "--json",
-        "-o",
-        recording,
-        "--buffer",
-        "32MiB",
-    ]
+    options = ("--json", "--buffer", "32MiB", "--for", LONGEST)
+    command = [AGENT, "killtrace", "--cgroup", group, "-o", recording, *options]
     process = subprocess.Popen(
         ["unshare", "-m", "sh", "-c", WITH_TRACEFS, "sh", *map(str, command)],
         stdout=subprocess.PIPE,

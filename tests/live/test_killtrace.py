@@ -111,7 +111,8 @@ def living(victim: Path, threads: int, mib: int) -> Iterator[subprocess.Popen[st
 
 @contextlib.contextmanager
 def tracing(*options: object) -> Iterator[subprocess.Popen[str]]:
-    command = in_namespace(AGENT, "killtrace", "--json", *options)
+    # Ends by itself even where these tests were killed.
+    command = in_namespace(AGENT, "killtrace", "--json", "--for", "10m", *options)
     with running(command, "waiting for kills", "stderr") as process:
         yield process
 

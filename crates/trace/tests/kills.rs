@@ -14,7 +14,7 @@ fn golden(name: &str) -> PathBuf {
 }
 
 fn outcome(kernel: &str) -> Outcome {
-    read(&golden(&format!("kills-{kernel}.pgk"))).unwrap()
+    read(&golden(&format!("kills-{kernel}.pgk"))).expect("the recording is whole")
 }
 
 fn victims(outcome: &Outcome) -> Vec<&Kill> {

@@ -347,7 +347,7 @@ def timeline(runs: KillRuns) -> Table:
     ]
     return Table(
         f"{NAME}-timeline",
-        f"One kill, step by step ({shown.victim})",
+        f"One kill, step by step ({shown.victim}, trigger: {shown.trigger})",
         "The kill whose total is nearest to the median of its kind. What takes no time is an "
         "instant. trace.json, beside the measurement, has every kill for ui.perfetto.dev.",
         rows,

@@ -13,11 +13,18 @@ use super::senders::Senders;
 use super::victim::{Reaper, Victim};
 
 /// Victims that are dying at once, and kills that are kept: what comes beyond is counted.
-const VICTIMS_MAX: usize = 1 << 14;
+const VICTIMS_MAX: usize = 1 << 12;
 const KILLS_MAX: usize = 1 << 16;
 
-/// Threads whose last lock or signal is remembered.
-const THREADS_MAX: usize = 1 << 22;
+/// Threads whose last lock or signal is remembered: more than machines have.
+const THREADS_MAX: usize = 1 << 20;
+
+/// Threads and functions that are remembered of all victims together, and steps and points of all kills:
+/// what comes beyond is not told.
+const DETAILS_MAX: usize = 1 << 20;
+
+/// After how many events they are counted; each adds two at most.
+const COUNT_EVERY: u64 = 1 << 10;
 
 /// `si_code` of a signal that the kernel sends by itself.
 const SI_KERNEL: i32 = 0x80;
@@ -50,6 +57,11 @@ pub struct Anatomy {
     locked: HashMap<u32, u64>,
     releasing: HashMap<u32, u64>,
     kills: Vec<Kill>,
+    /// Events so far, and threads and functions of all victims together when they were last counted.
+    taken: u64,
+    remembered: usize,
+    /// Steps and points of `kills`.
+    kept: usize,
     dropped: u64,
 }
 
@@ -62,6 +74,14 @@ impl Anatomy {
     /// Takes the next event; they come in the order of their times.
     pub fn take(&mut self, event: &Event) {
         let Event { time_ns, thread, what } = *event;
+        if self.taken.is_multiple_of(COUNT_EVERY) {
+            self.remembered = self.victims.values().map(Victim::size).sum();
+        }
+        self.taken += 1;
+        if self.remembered >= DETAILS_MAX && !matches!(what, What::MemoryGone { .. }) {
+            self.dropped += 1;
+            return;
+        }
         match what {
             What::KillCall => self.senders.call(thread, time_ns),
             What::KillCallEnds => self.senders.call_ends(thread),
@@ -272,7 +292,11 @@ impl Anatomy {
         self.victims.values_mut().find(|victim| victim.memory == Some(memory))
     }
 
-    fn keep(&mut self, kill: Kill) {
+    fn keep(&mut self, mut kill: Kill) {
+        self.kept += kill.steps.len() + kill.rss_curve.len();
+        if self.kept > DETAILS_MAX {
+            (kill.steps, kill.rss_curve) = (Vec::new(), Vec::new());
+        }
         match self.kills.len() < KILLS_MAX {
             true => self.kills.push(kill),
             false => self.dropped += 1,

@@ -19,6 +19,9 @@ use crate::{Error, ErrorKind};
 /// The first bytes of a recording of kills, its version at the end.
 pub const MAGIC: [u8; 8] = *b"pgwkil\x00\x01";
 
+/// Longest page of events: kernels make them of 4 to 64 KiB.
+const PAGE_BYTES_MAX: usize = 64 << 10;
+
 /// What a block holds, by its number in the file.
 #[repr(u32)]
 enum BlockKind {
@@ -204,6 +207,9 @@ fn parse(kind: u32, contents: Vec<u8>) -> Result<Block, String> {
         }
         kind if kind == BlockKind::Tasks as u32 => {
             Block::Tasks(serde_json::from_slice(&contents).map_err(text)?)
+        }
+        kind if kind == BlockKind::Page as u32 && contents.len() > PAGE_BYTES_MAX => {
+            return Err(format!("expected a page of at most {PAGE_BYTES_MAX} bytes"));
         }
         kind if kind == BlockKind::Page as u32 => Block::Page(contents),
         kind if kind == BlockKind::Events as u32 => {

@@ -5,8 +5,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::kill::Killer;
 
-/// Threads that are remembered; Linux numbers no more than this.
-const THREADS_MAX: usize = 1 << 22;
+/// Threads that are remembered: more than machines have.
+const THREADS_MAX: usize = 1 << 20;
+
+/// Calls to kill that are under way at once and remembered.
+const CALLS_MAX: usize = 1 << 8;
+
+/// Letters of a name; the kernel's have 15.
+const NAME_MAX: usize = 64;
 
 /// Threads that a signal wakes, and functions that are run, that are remembered of one call.
 const WOKEN_MAX: usize = 1 << 12;
@@ -46,7 +52,8 @@ impl Senders {
     pub fn know(&mut self, thread: u32, process: u32, name: Option<&str>) {
         insert(&mut self.processes, thread, process);
         if let Some(name) = name {
-            insert(&mut self.names, thread, name.to_owned());
+            let name: String = name.chars().take(NAME_MAX).collect();
+            insert(&mut self.names, thread, name);
         }
     }
 
@@ -78,7 +85,9 @@ impl Senders {
 
     /// The thread calls the kernel to send SIGKILL.
     pub fn call(&mut self, thread: u32, time_ns: u64) {
-        insert(&mut self.calls, thread, Call::since(time_ns));
+        if self.calls.len() < CALLS_MAX || self.calls.contains_key(&thread) {
+            self.calls.insert(thread, Call::since(time_ns));
+        }
     }
 
     /// The thread wakes another one.

@@ -266,6 +266,26 @@ fn the_trace_for_viewers_has_every_step_and_the_memory() {
     assert_eq!(events[0]["args"]["name"], "kill of ) Z (\n\" (100)");
 }
 
+#[test]
+fn what_never_ends_is_bounded() {
+    let mut anatomy = anatomy();
+    a_kill().iter().take(9).for_each(|event| anatomy.take(event));
+    for thread in 1_000..1_200_000 {
+        anatomy.take(&looks(30_000, thread, MEMORY));
+    }
+    anatomy.take(&gone(311_000, VICTIM, MEMORY));
+    let (kills, dropped) = anatomy.finish();
+    assert_eq!(kills.len(), 1);
+    // 1,199,000 threads, of which 2^20 find room, and some more until they are counted again.
+    assert!((149_000..150_425).contains(&dropped), "{dropped}");
+
+    let mut writer = Writer::new(Vec::new()).unwrap();
+    writer.write(&Block::About(Box::default())).unwrap();
+    writer.write(&Block::Page(vec![0; 1 << 17])).unwrap();
+    let error = read_bytes("test.pgk", &writer.finish().unwrap()).unwrap_err();
+    assert!(error.to_string().contains("a page of at most 65536 bytes"), "{error}");
+}
+
 proptest! {
     #[test]
     fn damage_is_refused_or_leaves_whole_blocks(at in 0usize..900, value in any::<u8>()) {

@@ -6,12 +6,6 @@ use super::curve::Curve;
 use super::kill::{Kill, Killer, Step, Trigger, microseconds};
 use super::senders::Call;
 
-/// Threads of a process that are remembered.
-const THREADS_MAX: usize = 1 << 16;
-
-/// Functions of the kernel that are remembered of one kill.
-const FUNCTIONS_MAX: usize = 1 << 12;
-
 /// A process that is dying.
 #[derive(Clone, Debug)]
 pub struct Victim {
@@ -76,11 +70,14 @@ impl Victim {
         }
     }
 
+    /// How many threads and functions are remembered of it.
+    pub fn size(&self) -> usize {
+        self.threads.len() + self.functions.len()
+    }
+
     /// The thread, one of its own, handles the signal.
     pub fn deliver(&mut self, thread: u32, time_ns: u64) {
-        if let Some(thread) = self.thread(thread) {
-            thread.delivered_ns.get_or_insert(time_ns);
-        }
+        self.thread(thread).delivered_ns.get_or_insert(time_ns);
     }
 
     /// The thread, one of its own, has ended.
@@ -92,23 +89,18 @@ impl Victim {
 
     /// A thread, whoever's, took the memory's lock to look at it.
     pub fn look(&mut self, thread: u32, time_ns: u64) {
-        if let Some(thread) = self.thread(thread) {
-            (thread.looks_ns, thread.changes_ns) = (Some(time_ns), None);
-        }
+        let thread = self.thread(thread);
+        (thread.looks_ns, thread.changes_ns) = (Some(time_ns), None);
     }
 
     /// A thread, whoever's, wants the memory's lock to change it.
     pub fn change(&mut self, thread: u32, time_ns: u64) {
-        if let Some(thread) = self.thread(thread) {
-            thread.changes_ns.get_or_insert(time_ns);
-        }
+        self.thread(thread).changes_ns.get_or_insert(time_ns);
     }
 
     /// A thread runs a function of the kernel.
     pub fn run(&mut self, thread: u32, time_ns: u64, function: String) {
-        if self.functions.len() < FUNCTIONS_MAX {
-            self.functions.push((time_ns, thread, function));
-        }
+        self.functions.push((time_ns, thread, function));
     }
 
     /// Whether a thread has anything to do with it.
@@ -116,9 +108,8 @@ impl Victim {
         thread == self.sender || self.threads.contains_key(&thread)
     }
 
-    fn thread(&mut self, thread: u32) -> Option<&mut Thread> {
-        let has_room = self.threads.len() < THREADS_MAX || self.threads.contains_key(&thread);
-        has_room.then(|| self.threads.entry(thread).or_default())
+    fn thread(&mut self, thread: u32) -> &mut Thread {
+        self.threads.entry(thread).or_default()
     }
 
     /// The row of a kill. `last` is when the memory was gone and which thread gave it back; none where

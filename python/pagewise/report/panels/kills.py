@@ -179,5 +179,6 @@ def finding(studies: Sequence[Result], kills: Sequence[tuple[str, Result]]) -> s
     if told:
         typical = format_seconds(median(kill["total_us"] for kill in told) * MICROSECONDS)
         share = format_share(median(kill["reclaim_us"] / kill["total_us"] for kill in told))
-        said.append(f"{len(kills)} kills, {typical} each (median), {share} of it for the memory.")
+        count = "One kill" if len(kills) == 1 else f"{len(kills)} kills"
+        said.append(f"{count}, {typical} each (median), {share} of it for the memory.")
     return " ".join(said) or "No kill was told from beginning to end."
