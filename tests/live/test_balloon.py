@@ -125,3 +125,11 @@ def test_targets_that_are_none_are_refused(target: str) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
     assert answer.returncode == 2
     assert "available:200MiB" in answer.stderr
+
+
+def test_a_folder_that_is_not_there_is_named(group: Group) -> None:
+    command = [AGENT, "balloon", "5MiB", "--kind", "dirty", "--folder", "/no/such", "--for", "60s"]
+    command += ["--within", group.folder]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
+    assert answer.returncode == 3
+    assert "cannot make a file in /no/such" in answer.stderr

@@ -202,6 +202,13 @@ def test_settings_are_checked(tmp_path: Path, text: str, status: int, expected: 
     assert expected in answer.stdout + answer.stderr
 
 
+def test_a_policy_that_there_is_not_is_a_usage_error() -> None:
+    command = [AGENT, "killd", "--policy", "oom"]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
+    assert answer.returncode == 2
+    assert "there are minfree, lmkd, largest, pressure, restart-cost" in answer.stderr
+
+
 def test_the_shipped_example_is_right() -> None:
     example = Path(__file__).resolve().parents[2] / "packaging" / "killd.toml"
     command = [AGENT, "killd", "check", example]

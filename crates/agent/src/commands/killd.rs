@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(long, value_name = "PATH")]
     config: Vec<PathBuf>,
     /// The policy, whatever the settings say: minfree, lmkd, largest, pressure or restart-cost.
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = parse_policy)]
     policy: Option<String>,
     /// Only the memory and the processes of this memory cgroup and those below it.
     #[arg(long, value_name = "PATH")]
@@ -110,7 +110,6 @@ fn settings(root: &Root, arguments: &Arguments) -> Result<Config, Error> {
         // Options are of one policy.
         config.options.clear();
         config.policy.clone_from(policy);
-        config.build_policy()?;
     }
     config.is_dry_run |= arguments.dry_run;
     Ok(config)
@@ -154,4 +153,9 @@ fn told(rule: &killer::Rule) -> String {
     parts.extend(rule.adj.map(|(low, high)| format!("adj {low} to {high}")));
     let standing = format!("{:?}", rule.standing).to_lowercase();
     format!("{}: {standing}", parts.join(", "))
+}
+
+fn parse_policy(name: &str) -> Result<String, String> {
+    let names = || kill::CATALOG.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
+    kill::find(name).map(|row| row.name.to_owned()).ok_or_else(|| format!("there are {}", names()))
 }

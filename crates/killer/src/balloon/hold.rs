@@ -168,7 +168,13 @@ impl Shared<'_> {
                 true
             }
             Err(error) => {
-                let failure = Error::refused("take memory", error);
+                let what = match self.options.kind {
+                    Kind::Anon | Kind::Shared => "take memory".to_owned(),
+                    Kind::File | Kind::Dirty => {
+                        format!("make a file in {}", self.options.folder.display())
+                    }
+                };
+                let failure = Error::refused(&what, error);
                 self.failure.lock().expect("no holder of this lock panics").get_or_insert(failure);
                 self.is_over.store(true, Relaxed);
                 false
