@@ -26,7 +26,17 @@ pub enum Owner {
 pub struct Grant {
     pub first: u32,
     pub pages: u32,
+    /// As its most fleeting page that is not clean.
     pub held: Free,
+    /// Pages that were not clean.
+    pub kept: u32,
+}
+
+impl Grant {
+    /// All of one span.
+    pub fn of(first: u32, pages: u32, held: Free) -> Grant {
+        Grant { first, pages, held, kept: if held == Free::Clean { 0 } else { pages } }
+    }
 }
 
 /// A system call to make on a detached span.
@@ -97,16 +107,63 @@ impl Arena {
     }
 
     /// Hands out `pages` pages, the first a multiple of `alignment` (a power of two): the best fit
-    /// among hot spans, then lazily freed, then clean ones. None where nothing fits.
+    /// among hot spans, then lazily freed ones, then what lies around the longest of these, then the
+    /// best fit among clean ones. None where nothing fits.
     pub fn allocate(&mut self, pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
         let slack = alignment - 1;
         let wanted = pages.checked_add(slack)?;
-        let find = |&state: &Free| self.spans.find(state, wanted);
-        let span = self.spans.at(Free::ALL.iter().find_map(find)?)?;
+        let fit = Free::KEPT.iter().find_map(|&state| self.spans.find(state, wanted));
+        let grant = match fit {
+            Some(span) => self.take(span, slack, pages)?,
+            None => match self.around(wanted) {
+                Some(first) => self.take_around((first + slack) & !slack, pages)?,
+                None => self.take(self.spans.find(Free::Clean, wanted)?, slack, pages)?,
+            },
+        };
+        self.own(grant.first, pages, owner);
+        Some(grant)
+    }
+
+    /// Takes pages out of one free span.
+    fn take(&mut self, span: u32, slack: u32, pages: u32) -> Option<Grant> {
+        let span = self.spans.at(span)?;
         let first = (span.first + slack) & !slack;
         self.cut(span, first, pages);
-        self.own(first, pages, owner);
-        Some(Grant { first, pages, held: span.state })
+        Some(Grant::of(first, pages, span.state))
+    }
+
+    /// Takes pages out of free spans beside each other.
+    fn take_around(&mut self, first: u32, pages: u32) -> Option<Grant> {
+        let mut grant = Grant { first, pages, held: Free::Lazy, kept: 0 };
+        while let Some(part) = self.carve(first, pages) {
+            grant.kept += part.kept;
+        }
+        Some(grant)
+    }
+
+    /// Where `pages` pages begin that are free beside each other, around a span that is not clean:
+    /// what of them is still there faults on nothing.
+    fn around(&self, pages: u32) -> Option<u32> {
+        let mut spans = Free::KEPT.into_iter().flat_map(|state| self.spans.longest(state));
+        spans.find_map(|span| self.neighbourhood(span, pages))
+    }
+
+    /// The first page of `span`, or of the free one before it, if so many pages from there are free.
+    fn neighbourhood(&self, span: FreeSpan, pages: u32) -> Option<u32> {
+        let is_in_chunk = |page: u32| !page.is_multiple_of(CHUNK_PAGES);
+        let (mut first, mut end) = (span.first, span.end());
+        while end - first < pages
+            && is_in_chunk(end)
+            && let Some(next) = self.spans.at(end)
+        {
+            end = next.end();
+        }
+        if end - first < pages && is_in_chunk(first) {
+            let before = self.spans.before(first)?;
+            // What is free at the end of the one before is nearer than what is at its start.
+            first = before.first.max(end.saturating_sub(pages));
+        }
+        (end - first >= pages).then_some(first)
     }
 
     /// Hands out the `pages` pages from `first` on to the memory before them, if they are free and
@@ -127,7 +184,7 @@ impl Arena {
         let span = self.spans.first_from(first, end)?;
         let (from, to) = (span.first.max(first), span.end().min(end));
         self.cut(span, from, to - from);
-        Some(Grant { first: from, pages: to - from, held: span.state })
+        Some(Grant::of(from, to - from, span.state))
     }
 
     /// Notes whose the pages are.
@@ -187,11 +244,27 @@ impl Arena {
         if self.detached.is_some() {
             return None;
         }
-        self.detached = match self.retention.next_action(self.entries, now)? {
-            Action::LazilyFree(span) => self.spans.remove(span.0).map(Work::LazilyFree),
-            Action::Discard(span) => self.spans.remove(span.0).map(Work::Discard),
+        self.detached = loop {
+            break match self.retention.next_action(self.entries, now)? {
+                Action::Split(span, pages) => {
+                    self.split(span, pages);
+                    continue;
+                }
+                Action::LazilyFree(span) => self.spans.remove(span.0).map(Work::LazilyFree),
+                Action::Discard(span) => self.spans.remove(span.0).map(Work::Discard),
+            };
         };
         self.detached
+    }
+
+    /// The hot span falls into two, the first of `pages` pages, which is detached next.
+    fn split(&mut self, span: Span, pages: u32) {
+        let Some(whole) = self.spans.remove(span.0) else { return };
+        let end = whole.first + pages;
+        let rest = FreeSpan { first: end, pages: whole.end() - end, ..whole };
+        self.spans.insert(FreeSpan { pages, ..whole });
+        self.spans.insert(rest);
+        self.retention.split(self.entries, span, pages, Span(end), rest.pages);
     }
 
     /// The system call on the detached span was made.

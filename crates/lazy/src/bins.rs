@@ -74,6 +74,20 @@ impl Bins {
         None
     }
 
+    /// First pages of spans of `state`, about the longest first, some at most.
+    pub fn longest<'a>(&'a self, tags: &'a [Tag], state: Free) -> impl Iterator<Item = u32> + 'a {
+        let is_filled = move |bin: &usize| {
+            let word = self.filled.get(state as usize).and_then(|words| words.get(bin / 64));
+            word.is_some_and(|word| word >> (bin % 64) & 1 == 1)
+        };
+        let head = move |bin: usize| self.heads.get(state as usize)?.get(bin).copied();
+        let list = |head: u32| {
+            std::iter::successors(Some(head), |&first| Some(tags.get(first as usize)?.next))
+                .take_while(|&first| first != NONE)
+        };
+        (0..BINS).rev().filter(is_filled).filter_map(head).flat_map(list).take(LOOKS)
+    }
+
     fn best_of(&self, tags: &[Tag], state: Free, bin: usize, pages: u32) -> Option<u32> {
         let head = *self.heads.get(state as usize)?.get(bin)?;
         let tag_of = |first: u32| tags.get(first as usize).map(|tag| (first, tag));

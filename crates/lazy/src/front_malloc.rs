@@ -207,7 +207,7 @@ fn shrink(page: u32, old: u32, pages: u32) {
 }
 
 fn grow(page: u32, old: u32, pages: u32) -> bool {
-    let owned = Grant { first: page, pages: old, held: Free::Hot };
+    let owned = Grant::of(page, old, Free::Hot);
     extend(owned, pages - old, Owner::Block, Content::Any)
 }
 

@@ -234,7 +234,7 @@ fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno
         unmap_ours(first + new, old - new);
         return Ok(request.address);
     }
-    let owned = Grant { first, pages: old, held: Free::Hot };
+    let owned = Grant::of(first, old, Free::Hot);
     if extend(owned, new - old, Owner::Map, Content::Zeros) {
         return Ok(request.address);
     }

@@ -73,11 +73,15 @@ impl Knobs {
         if self.profile == Profile::Faithful {
             return Rules { lazy_bytes, ..Rules::paper() };
         }
+        let hot_bytes = reach.whole.map_or(self.hot_max, hot_bytes_for).min(self.hot_max);
+        let rules = Rules::decay(hot_bytes);
         Rules {
-            hot_bytes: reach.whole.map_or(self.hot_max, hot_bytes_for).min(self.hot_max),
+            // A huge page that is freed in part is split first.
+            part_pages: rules.part_pages.filter(|_| self.mode != Mode::Thp),
             lazy_bytes,
             lazy_after: Some(self.lazy_after),
             discard_after: Some(self.discard_after),
+            ..rules
         }
     }
 

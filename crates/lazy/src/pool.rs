@@ -56,7 +56,7 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     let end = owned.first + owned.pages;
     let Some(mut arena) = POOL.lock() else { return false };
     let Some(held) = arena.extend(end, pages) else { return false };
-    let grant = Grant { first: end, pages, held };
+    let grant = Grant::of(end, pages, held);
     arena.own(owned.first, owned.pages + pages, owner);
     statistics::add(LazyCounter::OwnedPages, u64::from(pages));
     let (is_closed, dirty) = (take_closed(&arena, grant), arena.dirty);
@@ -197,10 +197,14 @@ fn prepare(grant: Grant, is_closed: bool, dirty: Bits, content: Content) -> Opti
     if is_closed {
         system::protect(address, length, OPEN).ok()?;
     }
+    let absent = grant.pages - grant.kept;
+    if absent > 0
+        && knobs().populates()
+        && system::advise(address, length, MADV_POPULATE_WRITE).is_ok()
+    {
+        statistics::add(LazyCounter::PopulatedPages, u64::from(absent));
+    }
     if grant.held == Free::Clean {
-        if knobs().populates() && system::advise(address, length, MADV_POPULATE_WRITE).is_ok() {
-            statistics::add(LazyCounter::PopulatedPages, u64::from(grant.pages));
-        }
         return Some(grant);
     }
     let skipped = match content {
@@ -293,7 +297,7 @@ fn count_grant(arena: &Arena, grant: Grant) {
         Free::Clean => return,
     };
     statistics::add(hits, 1);
-    statistics::add(LazyCounter::FaultsSavedPages, u64::from(grant.pages));
+    statistics::add(LazyCounter::FaultsSavedPages, u64::from(grant.kept));
     publish(arena);
 }
 

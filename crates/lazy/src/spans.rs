@@ -17,8 +17,8 @@ pub enum Free {
 
 impl Free {
     pub const COUNT: usize = 3;
-    /// The order in which spans are handed out.
-    pub const ALL: [Free; Free::COUNT] = [Free::Hot, Free::Lazy, Free::Clean];
+    /// Those whose pages may be there still, in the order in which spans are handed out.
+    pub const KEPT: [Free; 2] = [Free::Hot, Free::Lazy];
 }
 
 /// What a page is in the order of spans. A page of zero bytes is inside one.
@@ -154,6 +154,11 @@ impl Spans {
     /// About the shortest free span of `state` with at least `pages` pages.
     pub fn find(&self, state: Free, pages: u32) -> Option<u32> {
         self.bins.find(self.tags, state, pages)
+    }
+
+    /// Free spans of `state`, about the longest first, some at most.
+    pub fn longest(&self, state: Free) -> impl Iterator<Item = FreeSpan> {
+        self.bins.longest(self.tags, state).filter_map(|first| self.at(first))
     }
 
     /// Notes that `malloc` handed out `pages` pages from `first` on.

@@ -8,6 +8,8 @@ use testkit::retention as naive;
 use types::{Bytes, Nanos, PAGE_BYTES};
 
 const SPANS: u32 = 40;
+/// Rests of spans that were split have names behind those.
+const NAMES: u32 = 4000;
 const SECOND: i64 = 1_000_000_000;
 
 /// One step of a history; spans and pages are taken modulo what is possible.
@@ -40,6 +42,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn model_rules(rules: Rules) -> naive::Rules {
     naive::Rules {
         hot_pages: rules.hot_bytes.pages(),
+        part_pages: rules.part_pages,
         lazy_pages: rules.lazy_bytes.map(Bytes::pages),
         lazy_after_ns: rules.lazy_after.map(|age| age.0),
         discard_after_ns: rules.discard_after.map(|age| age.0),
@@ -56,7 +59,7 @@ struct Pair {
 
 impl Pair {
     fn new(rules: Rules) -> Pair {
-        let entries = vec![Entry::default(); SPANS as usize];
+        let entries = vec![Entry::default(); NAMES as usize];
         let model = naive::Model::new(model_rules(rules));
         Pair { entries, retention: Retention::new(rules), model, now: 0 }
     }
@@ -115,11 +118,31 @@ impl Pair {
 
     /// What is to be done now, on which both agree.
     fn actions(&mut self) -> Vec<Action> {
-        let now = Nanos(self.now);
-        let actions: Vec<Action> =
-            std::iter::from_fn(|| self.retention.next_action(&mut self.entries, now)).collect();
-        let expected: Vec<Action> = self.model.actions(self.now).into_iter().map(named).collect();
-        assert_eq!(actions, expected);
+        let mut all = Vec::new();
+        loop {
+            let actions = self.actions_to_split();
+            let expected: Vec<Action> =
+                self.model.actions(self.now).into_iter().map(named).collect();
+            assert_eq!(actions, expected);
+            all.extend(&actions);
+            let Some(&Action::Split(span, pages)) = actions.last() else { return all };
+            let whole = self.model.held().iter().find(|held| held.span == span.0);
+            let whole = whole.expect("what is split is held").pages;
+            let rest = (SPANS..NAMES).find(|&name| !self.holds(name)).expect("a name is free");
+            self.retention.split(&mut self.entries, span, pages, Span(rest), whole - pages);
+            self.model.split(span.0, pages, rest, whole - pages);
+        }
+    }
+
+    /// The next actions, up to one that the driver must do before it asks again.
+    fn actions_to_split(&mut self) -> Vec<Action> {
+        let (now, mut actions) = (Nanos(self.now), Vec::new());
+        while let Some(action) = self.retention.next_action(&mut self.entries, now) {
+            actions.push(action);
+            if matches!(action, Action::Split(..)) {
+                break;
+            }
+        }
         actions
     }
 }
@@ -130,6 +153,7 @@ fn stage(held: &naive::Held) -> Stage {
 
 fn named(action: naive::Action) -> Action {
     match action {
+        naive::Action::Split(span, pages) => Action::Split(Span(span), pages),
         naive::Action::LazilyFree(span) => Action::LazilyFree(Span(span)),
         naive::Action::Discard(span) => Action::Discard(Span(span)),
     }
@@ -137,7 +161,9 @@ fn named(action: naive::Action) -> Action {
 
 fn all_rules() -> Vec<Rules> {
     let hot_bytes = Bytes(300 * PAGE_BYTES);
-    CATALOG.iter().map(|row| (row.build)(hot_bytes)).collect()
+    let catalog = CATALOG.iter().map(|row| (row.build)(hot_bytes));
+    let whole = Rules { part_pages: None, ..Rules::decay(hot_bytes) };
+    catalog.chain([whole]).collect()
 }
 
 proptest! {
@@ -180,7 +206,8 @@ proptest! {
             pair.step(step);
             pair.actions();
             let rules = *pair.retention.rules();
-            prop_assert!(pair.retention.hot_pages() <= rules.hot_bytes.pages());
+            let hot_pages = pair.retention.hot_pages();
+            prop_assert!(hot_pages <= rules.hot_bytes.pages());
             let most = rules.lazy_bytes.map_or(u64::MAX, Bytes::pages);
             prop_assert!(pair.retention.lazy_pages() <= most);
         }
@@ -189,6 +216,18 @@ proptest! {
         prop_assert_eq!((pair.retention.hot_pages(), pair.retention.lazy_pages()), (0, 0));
         prop_assert_eq!(pair.retention.due(&pair.entries), None);
     }
+}
+
+#[test]
+fn no_more_than_a_part_is_lazily_freed_for_a_little_too_much() {
+    let mut entries = vec![Entry::default(); 3];
+    let mut retention = Retention::new(Rules::decay(Bytes(100 * PAGE_BYTES)));
+    retention.deposit(&mut entries, Span(0), 101, Nanos(0));
+    assert_eq!(retention.next_action(&mut entries, Nanos(0)), Some(Action::Split(Span(0), 16)));
+    retention.split(&mut entries, Span(0), 16, Span(1), 85);
+    assert_eq!(retention.next_action(&mut entries, Nanos(0)), Some(Action::LazilyFree(Span(0))));
+    assert_eq!(retention.next_action(&mut entries, Nanos(0)), None);
+    assert_eq!((retention.hot_pages(), retention.lazy_pages()), (85, 16));
 }
 
 #[test]

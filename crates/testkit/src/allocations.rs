@@ -81,6 +81,8 @@ struct Model {
 
 const SECOND_NS: u64 = 1_000_000_000;
 const ZERO_PAGES_MAX: u32 = 1024;
+/// What is above the limit goes in parts of 64 KiB.
+const PART_PAGES: u64 = 16;
 
 /// Replays timed steps; `budget` is the number of frames.
 pub fn replay(steps: &[(u64, Step)], pool: Pool, budget: Option<u64>) -> Counts {
@@ -261,13 +263,28 @@ impl Model {
                 self.hot.remove(0);
                 self.discard(oldest);
             } else if held > hot_pages || is_old(&oldest, 1) {
-                self.hot.remove(0);
+                let oldest = match is_old(&oldest, 1) {
+                    true => self.hot.remove(0),
+                    false => self.part_of_oldest(held - hot_pages),
+                };
                 (oldest.first..oldest.first + oldest.pages).for_each(|page| self.make_lazy(page));
                 self.lazy.push(oldest);
             } else {
                 return;
             }
         }
+    }
+
+    /// Takes the front of the oldest hot span: what is too much, in multiples of a part.
+    fn part_of_oldest(&mut self, over: u64) -> Span {
+        let part = over.div_ceil(PART_PAGES) * PART_PAGES;
+        let oldest = self.hot[0];
+        if part >= oldest.pages.into() {
+            return self.hot.remove(0);
+        }
+        let pages = part as u32;
+        self.hot[0] = Span { first: oldest.first + pages, pages: oldest.pages - pages, ..oldest };
+        Span { pages, ..oldest }
     }
 
     fn discard(&mut self, span: Span) {

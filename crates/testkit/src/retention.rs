@@ -16,6 +16,8 @@ pub struct Held {
 /// What is to be done with a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// To be cut after so many pages.
+    Split(u32, u32),
     /// To be lazily freed.
     LazilyFree(u32),
     /// To be discarded.
@@ -27,6 +29,8 @@ pub enum Action {
 pub struct Rules {
     /// Pages held hot at most.
     pub hot_pages: u64,
+    /// Pages that parts are multiples of; none: no parts.
+    pub part_pages: Option<u32>,
     /// Pages held lazily freed at most; none: as many as there are.
     pub lazy_pages: Option<u64>,
     /// Age at which a span is lazily freed.
@@ -99,7 +103,8 @@ impl Model {
     /// Everything that is to be done at `now_ns`: what is too old first, then what is too much.
     pub fn actions(&mut self, now_ns: i64) -> Vec<Action> {
         let mut actions = Vec::new();
-        let Rules { hot_pages, lazy_pages, lazy_after_ns, discard_after_ns } = self.rules;
+        let Rules { hot_pages, part_pages, lazy_pages, lazy_after_ns, discard_after_ns } =
+            self.rules;
         let is_reached =
             |since: i64, age: Option<i64>| age.is_some_and(|age| now_ns - since >= age);
         let pressure_ns = self.pressure_ns;
@@ -118,11 +123,19 @@ impl Model {
             actions.push(Action::Discard(self.held.remove(oldest).span));
         }
         while let Some(oldest) = self.held.iter().position(|held| !held.is_lazy) {
-            let is_over = self.pages(false) > hot_pages;
-            if !is_over && !is_reached(self.held[oldest].since_ns, lazy_after_ns) {
-                break;
+            let Held { span, pages, since_ns, .. } = self.held[oldest];
+            let over = self.pages(false).saturating_sub(hot_pages);
+            if !is_reached(since_ns, lazy_after_ns) {
+                if over == 0 {
+                    break;
+                }
+                let parts = part_pages.map(|part| over.div_ceil(part.into()) * u64::from(part));
+                if let Some(part) = parts.filter(|&part| part < pages.into()) {
+                    // Whoever asked splits it, and asks again.
+                    actions.push(Action::Split(span, part as u32));
+                    break;
+                }
             }
-            let Held { span, pages, .. } = self.held[oldest];
             if self.pages(true) + u64::from(pages) > lazy_pages_max {
                 self.held.remove(oldest);
                 actions.push(Action::Discard(span));

@@ -178,14 +178,14 @@ def table(one: Program) -> Table:
     ]
     used = (
         f"{one.info['processor_ns'] / NANOSECONDS:.2f} s on processors, "
-        f"{one.info['minor_faults']} faults in all"
+        f"{one.info['minor_faults']} faults in all, {one.baseline.faults} of them"
         if one.is_timed
-        else "time and faults in all not known"
+        else f"time and faults in all not known, {one.baseline.faults} faults"
     )
     return Table(
         f"{NAME}-{one.name}",
         f"Allocators on {one.name}",
-        f"{' '.join(one.info['command']) or one.name}: {used}, {one.baseline.faults} faults on "
+        f"{' '.join(one.info['command']) or one.name}: {used} on "
         "blocks from 64 KiB. Idle: five seconds behind the last step. Memory of blocks from 64 KiB "
         f"alone. Costs: {COSTS.words()}.",
         rows,

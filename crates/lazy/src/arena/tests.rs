@@ -131,15 +131,34 @@ impl Checked {
             let fits = free.iter().filter(move |span| span.state == state && span.pages >= wanted);
             fits.map(|span| span.pages).min().map(|pages| (state, pages))
         };
-        let expected = Free::ALL.into_iter().find_map(fitting);
+        let mut order = Free::KEPT.into_iter().chain([Free::Clean]);
+        let expected = order.find_map(fitting);
         let grant = self.arena.allocate(pages, 1 << alignment_bits, owner);
         let Some(grant) = grant else { return assert_eq!(expected, None) };
         let around = |span: &&FreeSpan| span.first <= grant.first && grant.first < span.end();
         let chosen = free.iter().find(around).expect("pages handed out were free");
-        assert_eq!(Some((chosen.state, chosen.pages)), expected, "not the best fit");
-        assert_eq!((grant.held, grant.pages), (chosen.state, pages));
+        if chosen.end() < grant.first + pages {
+            assert!(expected.is_none_or(|(state, _)| state == Free::Clean), "there was a fit");
+            self.check_neighbours(&free, grant);
+        } else if expected.is_some_and(|(state, _)| state != Free::Clean) {
+            assert_eq!(Some((chosen.state, chosen.pages)), expected, "not the best fit");
+            assert_eq!(grant.held, chosen.state);
+        }
+        assert_eq!(grant.pages, pages);
         assert_eq!(grant.first % (1 << alignment_bits), 0);
         self.owned.push((grant.first, pages, owner));
+    }
+
+    /// Pages that were handed out over several spans were all free, and some not clean.
+    fn check_neighbours(&self, free: &[FreeSpan], grant: Grant) {
+        let end = grant.first + grant.pages;
+        let parts = free.iter().filter(|span| span.first < end && grant.first < span.end());
+        let common = |span: &FreeSpan| span.end().min(end) - span.first.max(grant.first);
+        assert_eq!(parts.clone().map(common).sum::<u32>(), grant.pages);
+        assert!(parts.clone().any(|span| span.state != Free::Clean));
+        let kept = parts.filter(|span| span.state != Free::Clean).map(common).sum::<u32>();
+        assert_eq!((grant.held, grant.kept), (Free::Lazy, kept));
+        assert_eq!(grant.first / CHUNK_PAGES, (end - 1) / CHUNK_PAGES, "over two chunks");
     }
 
     fn free(&mut self, place: usize, is_clean: bool) {
@@ -314,6 +333,23 @@ fn tables_of_a_free_arena_go_but_for_its_ends() {
     let (pages, ends) = (CHUNK_PAGES as usize, 2 * crate::chunks::PAGE);
     let expected = pages * (size_of::<Entry>() + size_of::<Tag>()) - ends;
     assert_eq!(arena.empty_tables().map(|table| table.1).sum::<usize>(), expected);
+}
+
+#[test]
+fn what_lies_beside_a_span_makes_up_for_what_it_lacks() {
+    let mut arena = Arena::new(Rules::decay(Bytes(1 << 30)));
+    arena.grow(0, tables());
+    let pages = [30, 40, 1].map(|pages| arena.allocate(pages, 1, Owner::Block).unwrap().pages);
+    assert_eq!(arena.disown_block(30), Some(pages[1]));
+    arena.deposit(30, 40, Nanos(0));
+    assert_eq!(arena.disown_block(70), Some(pages[2]));
+    arena.deposit_clean(70, 1);
+    let grant = arena.allocate(50, 1, Owner::Block).unwrap();
+    let expected = Grant { first: 30, pages: 50, held: Free::Lazy, kept: 40 };
+    assert_eq!(grant, expected);
+    // Nothing is left of the hot span, so clean pages it is.
+    let clean = arena.allocate(50, 1, Owner::Block).unwrap();
+    assert_eq!((clean.first, clean.held, clean.kept), (80, Free::Clean, 0));
 }
 
 #[test]

@@ -18,7 +18,7 @@ pub use rules::{
 };
 
 use ages::Ages;
-use types::{Nanos, PAGE_BYTES};
+use types::Nanos;
 
 /// A span of free pages, named by the driver: an index into its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +41,9 @@ pub enum Stage {
 /// What the driver does with a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// The span falls into two of its age: itself with so many pages, and the rest. Nothing is done
+    /// yet; the driver calls [`Retention::split`] at once, and the first part is lazily freed next.
+    Split(Span, u32),
     /// `madvise(MADV_FREE)`; the span stays retained, as [`Stage::Lazy`].
     LazilyFree(Span),
     /// `madvise(MADV_DONTNEED)`; the span is no longer retained, its pages read as zero.
@@ -191,11 +194,13 @@ impl Retention {
             self.take(entries, span);
             return Some(Action::Discard(span));
         }
-        let is_over = self.hot_pages * PAGE_BYTES > self.rules.hot_bytes.0;
-        if !is_over && self.rules.lazily_frees_at(since).is_none_or(|time| now < time) {
-            return None;
-        }
         let pages = Entry::pages_of(entries, span);
+        if self.rules.lazily_frees_at(since).is_none_or(|time| now < time) {
+            let part = self.rules.part_over(self.hot_pages)?;
+            if part < u64::from(pages) {
+                return Some(Action::Split(span, part as u32));
+            }
+        }
         self.take(entries, span);
         if self.rules.is_too_much_lazy(self.lazy_pages + u64::from(pages)) {
             return Some(Action::Discard(span));

@@ -8,6 +8,8 @@ pub struct Rules {
     /// Memory held hot at most. Above it the oldest spans are lazily freed at once: a kernel short
     /// of memory kills before it tells anybody, so what it cannot take must be little.
     pub hot_bytes: Bytes,
+    /// What is above the limit is cut from a span in multiples of so many pages; none: spans go whole.
+    pub part_pages: Option<u32>,
     /// Memory held lazily freed at most; none: no limit. What would be above it is discarded at
     /// once: a kernel takes lazily freed pages one by one from who needs them, which costs more.
     pub lazy_bytes: Option<Bytes>,
@@ -23,6 +25,7 @@ impl Rules {
     pub const fn decay(hot_bytes: Bytes) -> Rules {
         Rules {
             hot_bytes,
+            part_pages: Some(PART_PAGES),
             lazy_bytes: None,
             lazy_after: Some(Nanos(1_000_000_000)),
             discard_after: Some(Nanos(5_000_000_000)),
@@ -32,7 +35,20 @@ impl Rules {
     /// The paper's: every page stays mapped for as long as the kernel does not take it, which it
     /// may at any time.
     pub const fn paper() -> Rules {
-        Rules { hot_bytes: Bytes(0), lazy_bytes: None, lazy_after: None, discard_after: None }
+        Rules {
+            hot_bytes: Bytes(0),
+            part_pages: None,
+            lazy_bytes: None,
+            lazy_after: None,
+            discard_after: None,
+        }
+    }
+
+    /// How many of `hot_pages` pages are to go; none where they are not above the limit.
+    pub(super) fn part_over(&self, hot_pages: u64) -> Option<u64> {
+        let over = hot_pages.saturating_sub(self.hot_bytes.pages());
+        let part = |pages: u32| over.next_multiple_of(u64::from(pages.max(1)));
+        (over > 0).then(|| self.part_pages.map_or(u64::MAX, part))
     }
 
     /// Whether `pages` pages are more than may be held lazily freed.
@@ -53,6 +69,8 @@ fn later(since: Nanos, age: Option<Nanos>) -> Option<Nanos> {
     age.map(|age| Nanos(since.0.saturating_add(age.0)))
 }
 
+/// Parts are of 64 KiB: a call for less costs more than it gives back.
+const PART_PAGES: u32 = 16;
 /// Hot memory is never more than this.
 pub const HOT_BYTES_MAX: Bytes = Bytes(32 << 20);
 /// Nor more than one part in so many of the memory in reach.

@@ -56,6 +56,19 @@ impl Spans {
         self.spans.get(number as usize).copied().flatten()
     }
 
+    /// Shortens a span, which keeps its number, to `pages` pages. Gives the number of the rest and its
+    /// pages.
+    pub fn split(&mut self, number: u32, pages: u32) -> Option<(u32, u32)> {
+        let span = self.spans.get_mut(number as usize)?.as_mut()?;
+        let whole = *span;
+        span.pages = pages;
+        let lengths = &mut self.by_length[whole.class as usize];
+        lengths.remove(&(whole.pages, whole.first, number));
+        lengths.insert((pages, whole.first, number));
+        let rest = FreeSpan { first: whole.first + pages, pages: whole.pages - pages, ..whole };
+        Some((self.insert(rest), rest.pages))
+    }
+
     /// Puts a span that keeps its number into another class.
     pub fn set_class(&mut self, number: u32, class: Class) {
         if let Some(Some(span)) = self.spans.get_mut(number as usize) {

@@ -111,6 +111,12 @@ impl Pool {
         let now = Nanos(kernel.now as i64);
         while let Some(action) = self.retention.next_action(&mut self.entries, now) {
             match action {
+                Action::Split(Span(number), pages) => {
+                    let Some((rest, left)) = self.spans.split(number, pages) else { continue };
+                    self.entries.resize(self.spans.numbers(), Entry::default());
+                    let (span, rest) = (Span(number), Span(rest));
+                    self.retention.split(&mut self.entries, span, pages, rest, left);
+                }
                 Action::LazilyFree(Span(number)) => {
                     let Some(span) = self.spans.get(number) else { continue };
                     match self.is_in_kernel() {
