@@ -27,6 +27,7 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || need libc6-dev-arm64-cross
     command -v cpio >/dev/null 2>&1 || need cpio
     command -v mkfs.ext4 >/dev/null 2>&1 || need e2fsprogs
+    command -v stress-ng >/dev/null 2>&1 || need stress-ng
 fi
 
 # The package list is meant to be split into words.
