@@ -18,10 +18,12 @@ pub struct Programs<'object> {
 }
 
 /// Nothing lives in it.
-pub type Object = ();
+pub struct Object;
 
 /// No room, for nothing.
-pub fn object() -> Object {}
+pub fn object() -> Object {
+    Object
+}
 
 impl<'object> Programs<'object> {
     /// Refuses.

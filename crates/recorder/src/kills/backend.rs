@@ -4,9 +4,10 @@ use linux::Root;
 use trace::kills::{About, Block};
 
 use super::Choice;
-use super::btf::{Object, Programs};
+use super::btf::Programs;
 use super::tracepoints::Tracepoints;
 use crate::Error;
+use crate::bpf::Object;
 
 /// The way that is taken.
 pub enum Backend<'object> {

@@ -1,7 +1,6 @@
 //! Kills heard through BPF programs on typed tracepoints, without tracefs (bpf/kills.bpf.c).
 
 use std::cell::RefCell;
-use std::mem::MaybeUninit;
 use std::rc::Rc;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
@@ -11,7 +10,7 @@ use trace::kills::{CATALOG, EVENT_BYTES, Event, typed_event};
 use trace::recording::Missing;
 
 use crate::Error;
-use crate::bpf::{quiet, refused};
+use crate::bpf::{Object, quiet, refused};
 use skeleton::{KillsSkel, KillsSkelBuilder};
 
 #[allow(
@@ -33,14 +32,6 @@ pub struct Programs<'object> {
     heard: Rc<RefCell<Vec<Event>>>,
     /// What this kernel does not tell.
     pub absent: Vec<Missing>,
-}
-
-/// Where the programs live; made before them and dropped after them.
-pub type Object = MaybeUninit<libbpf_rs::OpenObject>;
-
-/// Room for programs.
-pub fn object() -> Object {
-    MaybeUninit::uninit()
 }
 
 impl<'object> Programs<'object> {

@@ -16,7 +16,7 @@ use linux::system::{self, Machine};
 use linux::{Root, process};
 use trace::kills::{About, Analysis, Block, Ending, Outcome, Writer};
 
-use crate::Error;
+use crate::{Error, bpf};
 use backend::Backend;
 use tasks::Tasks;
 
@@ -94,7 +94,7 @@ pub fn record(
     watch: &mut dyn Watch,
 ) -> Result<(Outcome, Option<String>), Error> {
     let mut tasks = Tasks::new(root, &options.scope)?;
-    let mut object = btf::object();
+    let mut object = bpf::object();
     let mut backend = Backend::attach(root, options.backend, &mut object, options.buffer_bytes)?;
     let about = about(root, options, &backend)?;
     let file = options.output.as_ref().map(|path| {
@@ -230,7 +230,7 @@ impl Named {
 /// # Errors
 /// Why not at all.
 pub fn probe() -> Result<Vec<trace::recording::Missing>, Error> {
-    let mut object = btf::object();
+    let mut object = bpf::object();
     let backend = Backend::attach(&Root::system(), Choice::Tracepoints, &mut object, 1 << 16)?;
     Ok(backend.forms().absent)
 }

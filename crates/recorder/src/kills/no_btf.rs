@@ -8,6 +8,7 @@ use trace::kills::Event;
 use trace::recording::Missing;
 
 use crate::Error;
+use crate::bpf::Object;
 
 /// Never attached.
 pub struct Programs<'object> {
@@ -16,12 +17,6 @@ pub struct Programs<'object> {
     /// Nothing.
     pub absent: Vec<Missing>,
 }
-
-/// Nothing lives in it.
-pub type Object = ();
-
-/// No room, for nothing.
-pub fn object() -> Object {}
 
 impl<'object> Programs<'object> {
     /// Refuses.
