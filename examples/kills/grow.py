@@ -1,8 +1,8 @@
-"""What kills.pgr was recorded of: memory grows in a cgroup of 200 MiB until a child is killed.
+"""What grow.pgr was recorded of: memory grows in a cgroup of 200 MiB until a child is killed.
 
 As root, with the group made and its limit set:
 
-    pagewise-agent record --kills --cgroup pagewise-kills -o kills.pgr -- python3 kills.py
+    pagewise-agent record --kills --cgroup pagewise-kills -o grow.pgr -- python3 grow.py
 """
 
 import subprocess
@@ -20,7 +20,7 @@ if __name__ == "__main__":
     try:
         Path(f"/proc/{child.pid}/oom_score_adj").write_text("800")
         held = []
-        for _ in range(28):
+        for _ in range(32):
             held.append(bytearray(4 * MIB))
             time.sleep(0.15)
     finally:
