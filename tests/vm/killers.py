@@ -48,6 +48,7 @@ mount -t cgroup2 none /sys/fs/cgroup
 mkdir /freezer
 mount -t cgroup -o freezer none /freezer
 mkdir /freezer/cold
+apps=/sys/fs/cgroup/apps
 keeper hold 4 0 0 >/dev/null &
 keeper=$!
 
@@ -112,6 +113,15 @@ CASES = {
     "slow": "spinner spin 1 -500 0 4 >/dev/null &\n"
     + case("slow", COMMANDS, 1, f"victim spin 150 900 19 4 >/dev/null &\nsleep 3\n{FILL}")
     + "killall spinner\n",
+    "group": "echo +memory >/sys/fs/cgroup/cgroup.subtree_control\nmkdir $apps\n"
+    "echo 200M >$apps/memory.max\n"
+    + case(
+        "group",
+        {"killd": f"{COMMANDS['killd']} --cgroup $apps"},
+        1,
+        "sh -c 'echo 0 >$0/cgroup.procs; exec hog hog 100 2' $apps &\nwait $!\n"
+        "cat $apps/memory.events >/result/group.events",
+    ),
     "bomb": case("bomb", OURS, 1, "cross bomb bomb 80 6\nsleep 1"),
     "many": f"for number in $(seq {PROCESSES}); do keeper hold 0 0 0 >/dev/null & done\nsleep 3\n"
     + case("many", OURS, 1, f"{FAST}\npidof keeper | wc -w >/result/many.alive"),

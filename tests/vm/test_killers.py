@@ -45,6 +45,12 @@ def test_the_least_important_gives_its_memory_back_whatever_holds_it(
     assert findings.killed(name) == ["victim"]
 
 
+def test_a_group_of_version_2_is_kept_from_its_limit(findings: killers.Findings) -> None:
+    assert findings.killed("group") == ["hog"]
+    events = dict(line.split() for line in findings.text("group.events").splitlines())
+    assert events["oom_kill"] == "0"
+
+
 def test_a_frozen_victim_helps_nobody_who_waits_for_its_end(findings: killers.Findings) -> None:
     (theirs,) = findings.watched("frozen", "earlyoom")
     assert theirs["recovery_ms"] is None
