@@ -211,11 +211,15 @@ mod tests {
     #[test]
     fn a_process_has_threads_and_a_beginning_until_it_ends() {
         let (root, this) = (Root::system(), std::process::id());
-        let threads = std::thread::scope(|scope| {
-            scope.spawn(|| threads(&root, this)).join().expect("reading does not panic")
-        });
-        assert!(threads.len() > 1 && threads.contains(&this));
-        assert_eq!(of_thread(&root, *threads.last().unwrap()), Some(this));
+        // Those of other tests come and go meanwhile.
+        let look = || {
+            let own = rustix::thread::gettid().as_raw_nonzero().get() as u32;
+            (own, of_thread(&root, own), threads(&root, this))
+        };
+        let (own, process, threads) =
+            std::thread::scope(|scope| scope.spawn(look).join().expect("reading does not panic"));
+        assert!(own != this && threads.contains(&own) && threads.contains(&this));
+        assert_eq!(process, Some(this));
         assert!(beginning(&root, this).is_some());
         assert_eq!((of_thread(&root, u32::MAX), beginning(&root, u32::MAX)), (None, None));
         let mut child = Command::new("true").spawn().unwrap();
