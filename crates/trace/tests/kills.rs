@@ -1,5 +1,5 @@
 //! Recordings of real kills on three kernels of Debian and of ours, and what they must say. Made by
-//! tests/vm/test_killtrace.py (6.1 and 6.12, emulated) and on this project's machine (6.18): a victim of 13
+//! tests/vm/test_killtrace_kernels.py (6.1 and 6.12, emulated) and on this project's machine (6.18): a victim of 13
 //! threads and 20 MiB and one of 41 and 30 MiB, killed by a shell.
 
 use std::path::PathBuf;
