@@ -53,7 +53,7 @@ class Visit:
     bytes_in: int = 0
     swap_in_bytes: int = 0
     anonymous_bytes: int = 0
-    waits: Mapping[str, float | None] = field(default_factory=dict)
+    waits: Mapping[str, float | None] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
