@@ -81,7 +81,7 @@ def typical(seen: list[dict[str, Any]], figure: Callable[[dict[str, Any]], float
 
 
 def launches(guests: list[dict[str, Any]]) -> Iterable[Claim]:
-    """Launches among nine cached applications beside those with plenty of memory."""
+    """Launches among cached applications beside those with plenty of memory."""
     for name, kib in killers.LAUNCHES_KIB.items():
         more = sorted(
             median(guest["short"][kib]) / median(guest["plenty"][kib]) - 1 for guest in guests
