@@ -66,7 +66,7 @@ begin() {
 # Ends the killer and what the case began, and waits until memory is back.
 end() {
     kill $killer
-    killall -9 hog victim filler bomb 2>/dev/null
+    killall -9 hog victim filler bomb spinner 2>/dev/null
     wait $killer
     [ -e /proc/$keeper ] || echo the keeper died in $name >>/result/broken
     sleep 0.3
@@ -122,9 +122,13 @@ CASES = {
         f"echo FROZEN >/freezer/cold/freezer.state\n{FILL}\n"
         "echo THAWED >/freezer/cold/freezer.state",
     ),
-    "slow": "spinner spin 1 -500 0 4 >/dev/null &\n"
-    + case("slow", COMMANDS, 1, f"victim spin 150 900 19 4 >/dev/null &\nsleep 3\n{FILL}")
-    + "killall spinner\n",
+    "slow": case(
+        "slow",
+        COMMANDS,
+        1,
+        "victim spin 150 900 19 4 >/dev/null &\nsleep 1\nspinner spin 1 -500 0 4 >/dev/null &\n"
+        f"sleep 1\n{FILL}",
+    ),
     "group": "echo +memory >/sys/fs/cgroup/cgroup.subtree_control\nmkdir $apps\n"
     "echo 200M >$apps/memory.max\n"
     + case(

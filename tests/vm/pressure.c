@@ -79,8 +79,9 @@ static void hog(long mib_a_second, long threads) {
 
 static void hold(long mib, const char *adj, int nice_value) {
     set_adj(adj);
-    if (setpriority(PRIO_PROCESS, 0, nice_value)) fail("setpriority");
     if (mib > 0) take(mib * MIB);
+    // Only now, since below all others it would hardly get to take it.
+    if (setpriority(PRIO_PROCESS, 0, nice_value)) fail("setpriority");
 }
 
 static void stay(void) {
