@@ -61,7 +61,7 @@ struct State {
     ended: Option<Ended>,
     /// Who names victims; none in modes without one.
     killer: Option<Killer>,
-    /// Those that the killer ended during this visit, and how long that took.
+    /// Those that the killer ended since the last visit's end, and how long that took in this visit.
     killed: Vec<String>,
     killing: Duration,
     processes: BTreeMap<(String, u32), Duration>,
@@ -94,7 +94,6 @@ impl Watch {
         state.visits += 1;
         state.visited = Some(application.to_owned());
         state.ended = None;
-        state.killed.clear();
         state.killing = Duration::ZERO;
         let visits = state.visits;
         state.running.insert(application.to_owned(), visits).is_some()
@@ -133,7 +132,8 @@ impl Watch {
         self.shared.state().killing
     }
 
-    /// Ends a visit; `is_running` says whether the application lives on. Those that were killed.
+    /// Ends a visit; `is_running` says whether the application lives on. Those that were killed
+    /// since the end of the visit before.
     pub(crate) fn finish(&self, application: &str, is_running: bool) -> Vec<String> {
         let mut state = self.shared.state();
         // What this visit has allocated since the last look makes room at its own cost.

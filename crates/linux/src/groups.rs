@@ -159,10 +159,11 @@ pub fn usage(root: &Root, layout: &dyn Layout) -> Result<Usage, Error> {
         .read(layout.memory().join("memory.stat"))?
         .map(|text| counters::parse(&text))
         .unwrap_or_default();
-    Ok(Usage {
-        memory_bytes: text.trim().parse().unwrap_or(0),
-        anonymous_bytes: statistics.get(anonymous).copied().unwrap_or(0),
-    })
+    let memory_bytes = text.trim().parse().unwrap_or(0);
+    // The statistics come up to 2 s late (mm/memcontrol.c, FLUSH_TIME), what is charged does not:
+    // memory given back just now counts no more.
+    let anonymous_bytes = statistics.get(anonymous).copied().unwrap_or(0).min(memory_bytes);
+    Ok(Usage { memory_bytes, anonymous_bytes })
 }
 
 /// Processes that the kernel killed so far, since the group with the limit had no memory left for
