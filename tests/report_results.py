@@ -323,7 +323,7 @@ def lazy_bench() -> dict[str, Any]:
             "is_ours": is_ours,
             "failure": None,
             **dict.fromkeys(("traps", "peak_bytes", "freed_bytes", "idle_bytes"), spread(traps)),
-            **dict.fromkeys(("cpu_s", "response_s", "fault_share"), spread(0.5)),
+            **dict.fromkeys(("cpu_s", "response_s", "fault_share", "call_share"), spread(0.5)),
         }
 
     failed = {

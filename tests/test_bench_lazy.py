@@ -1,16 +1,22 @@
 """The comparison of allocators: what it stores, resumes, counts and concludes."""
 
+import json
 import mmap
 import os
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from lazy.allocators import Allocator
-from lazy.claims import Claim, at_most
+from lazy.claims import Claim, at_most, identity
 from lazy.counters import Traps
 from lazy.document import document
 from lazy.part import Part, run
+from lazy.parts.swipe import ONE_PROCESSOR, display
+from lazy.places import PROGRAMS, SYSTEM_PYTHON
+from lazy.programs.page import SCRIPT
 from lazy.result import result
 from lazy.running import Failed, Finish
 from lazy.store import Figures, Run, Store, build_of
@@ -82,6 +88,16 @@ def test_a_claim_is_judged_by_the_median_ratio(ours: float, is_reached: bool) ->
     assert claim({"glibc": [1.0]}).is_reached is None
 
 
+def test_what_explains_the_time_saved_is_told_without_a_verdict() -> None:
+    def swiped(name: str, traps: int, response_s: float) -> Run:
+        swipe = {"traps": traps, "response_s": response_s, "fault_s": 0.25, "call_s": 0.0625}
+        return Run("swipe", "WebKitGTK", name, 0, {"swipes": [swipe]})
+
+    told = identity(Summary([swiped("glibc fixed", 100, 1.0), swiped("fast", 40, 0.75)]))
+    assert told.target == "faults saved x their share 15.0%, share of calls 6.2%"
+    assert told.measured == "**25.0%** (25.0% to 25.0%)" and told.is_reached is None
+
+
 def test_a_build_is_named_by_its_bytes(tmp_path: Path) -> None:
     library = tmp_path / "library"
     absent = build_of([library])
@@ -108,3 +124,32 @@ def test_touched_pages_are_traps_and_populated_ones_are_not(traps: Traps) -> Non
 
     assert added(mmap.MAP_ANONYMOUS) >= PAGES
     assert added(mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE) < PAGES / 2
+
+
+PAGE = f"<title>ready</title><body style='height: 9000px'>Text<script>{SCRIPT}</script>"
+
+
+@pytest.mark.slow
+def test_a_page_is_swiped(tmp_path: Path, traps: Traps) -> None:
+    if shutil.which("Xvfb") is None or not Path(SYSTEM_PYTHON).exists():
+        pytest.skip("needs Xvfb and Debian's python3: tools/bench_lazy_setup.sh")
+    (tmp_path / "page.html").write_text(PAGE)
+    words = [str(PROGRAMS / "swipe.py"), str(tmp_path / "page.html"), "1", "0", "0"]
+    with display() as name:
+        done = subprocess.run(
+            [*ONE_PROCESSOR, SYSTEM_PYTHON, *words],
+            env={**os.environ, "DISPLAY": name},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+    if "ImportError" in done.stderr or "not available" in done.stderr:
+        pytest.skip(f"tools/bench_lazy_setup.sh: {done.stderr.splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    told: Figures = {}
+    for line in done.stdout.splitlines():
+        told |= json.loads(line)
+    [swipe] = told["swipes"]
+    assert swipe["frames"] > 10 and swipe["traps"] > 0 and swipe["response_s"] > 0
+    assert len(told["timeline"]["timeline"]) == told["timeline"]["frames"]
+    assert told["idle_bytes"] > 0

@@ -15,6 +15,7 @@ need /usr/lib/x86_64-linux-gnu/libtcmalloc_minimal.so.4 libtcmalloc-minimal4
 need "$scudo" libclang-rt-16-dev
 need /usr/lib/x86_64-linux-gnu/girepository-1.0/WebKit2-4.1.typelib gir1.2-webkit2-4.1
 need /usr/lib/python3/dist-packages/gi python3-gi
+need "$(echo /usr/lib/python3/dist-packages/gi/_gi_cairo.*.so)" python3-gi-cairo
 need /usr/lib/python3/dist-packages/numpy python3-numpy
 need /usr/lib/x86_64-linux-gnu/libXtst.so.6 libxtst6
 need /usr/bin/Xvfb xvfb

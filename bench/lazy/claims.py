@@ -12,6 +12,7 @@ CPU, TRAPS, IDLE = field("cpu_s"), field("traps"), field("idle_bytes")
 SWIPE_TRAPS = of_swipes(lambda swipe: swipe["traps"])
 RESPONSE = of_swipes(lambda swipe: swipe["response_s"])
 FAULT_SHARE = of_swipes(lambda swipe: swipe["fault_s"] / swipe["response_s"])
+CALL_SHARE = of_swipes(lambda swipe: swipe["call_s"] / swipe["response_s"])
 WEBKIT = ("swipe", "WebKitGTK")
 MIMALLOCS = ("mimalloc 2.0", "mimalloc 3.4")
 PAPER_FAULTS, PAPER_RESPONSE = 0.54, 0.94
@@ -53,20 +54,24 @@ def swipes(summary: Summary) -> Iterator[Claim]:
 
 
 def identity(summary: Summary) -> Claim:
-    """No more time can be saved than was spent on the faults that are saved."""
+    """What faults and calls about mappings explain of the time saved: no target, so no verdict.
+
+    The paper's identity bounds what is saved by the faults alone.
+    """
     traps = summary.ratio(*WEBKIT, "fast", FIXED, SWIPE_TRAPS)
     response = summary.ratio(*WEBKIT, "fast", FIXED, RESPONSE)
-    share = summary.spread(*WEBKIT, FIXED, FAULT_SHARE)
-    what = "WebKitGTK: response saved, at most faults saved x share of time in faults"
-    if not (traps and response and share):
+    fault_share = summary.spread(*WEBKIT, FIXED, FAULT_SHARE)
+    call_share = summary.spread(*WEBKIT, FIXED, CALL_SHARE)
+    what = "WebKitGTK: response saved, fast over glibc fixed, beside what explains it"
+    if not (traps and response and fault_share and call_share):
         return Claim(what, "the paper's identity", "not measured", None)
-    bound = (1 - traps.typical) * share.typical
+    by_faults = (1 - traps.typical) * fault_share.typical
     saved = Spread(1 - response.high, 1 - response.typical, 1 - response.low)
     return Claim(
         what,
-        f"at most {bound:.1%}",
+        f"faults saved x their share {by_faults:.1%}, share of calls {call_share.typical:.1%}",
         f"**{saved.typical:.1%}** ({saved.low:.1%} to {saved.high:.1%})",
-        saved.low <= bound,
+        None,
     )
 
 

@@ -3,7 +3,7 @@
 Through perf_event_open. Traps are the software event page-faults: pages that a system call
 populates raise no trap and are not counted. Samples are of the processors' clock with the kernel's
 call chain; one lies in fault handling if the chain holds the page-fault handler, or the handling of
-a fault on behalf of a system call that populates.
+a fault on behalf of a system call that populates. Others lie in a call about mappings.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ RECORD_SAMPLE = 9
 ATTRIBUTE_BYTES = 136
 RING_PAGES = 1024
 HANDLERS = ("asm_exc_page_fault", "exc_page_fault", "handle_mm_fault", "__handle_mm_fault")
+CALLS = [
+    f"__{machine}_sys_{call}"
+    for machine in ("x64", "arm64")
+    for call in ("brk", "madvise", "mmap", "mprotect", "mremap", "munmap")
+]
 
 
 def open_event(
@@ -71,6 +76,8 @@ class Sample:
     thread: int
     time_s: float
     is_in_fault: bool
+    is_in_call: bool
+    """In a system call about mappings, but in no fault that it handles."""
 
 
 class Sampler:
@@ -78,7 +85,7 @@ class Sampler:
 
     def __init__(self, period_s: float) -> None:
         self.period_s = period_s
-        self.ranges = symbol_ranges(HANDLERS)
+        self.handlers, self.calls = symbol_ranges(HANDLERS), symbol_ranges(CALLS)
         self.rings = [
             Ring(processor, int(period_s * 1e9)) for processor in range(os.cpu_count() or 1)
         ]
@@ -86,14 +93,16 @@ class Sampler:
     def take(self) -> list[Sample]:
         """Those since the last call."""
         return [
-            Sample(process, thread, time_ns / 1e9, self.is_in_fault(chain))
+            self.sample(process, thread, time_ns / 1e9, chain)
             for ring in self.rings
             for process, thread, time_ns, chain in ring.take()
         ]
 
-    def is_in_fault(self, chain: Sequence[int]) -> bool:
-        """Whether a call chain goes through the handling of a fault."""
-        return any(low <= address < high for address in chain for low, high in self.ranges)
+    def sample(self, process: int, thread: int, time_s: float, chain: Sequence[int]) -> Sample:
+        """By what a call chain goes through."""
+        is_in_fault = passes(chain, self.handlers)
+        is_in_call = not is_in_fault and passes(chain, self.calls)
+        return Sample(process, thread, time_s, is_in_fault, is_in_call)
 
 
 class Ring:
@@ -127,6 +136,11 @@ class Ring:
         at = start % self.size
         ahead = bytes(self.memory[mmap.PAGESIZE + at : mmap.PAGESIZE + min(at + length, self.size)])
         return ahead + bytes(self.memory[mmap.PAGESIZE : mmap.PAGESIZE + length - len(ahead)])
+
+
+def passes(chain: Sequence[int], ranges: Sequence[tuple[int, int]]) -> bool:
+    """Whether an address of a call chain lies in one of these functions."""
+    return any(low <= address < high for address in chain for low, high in ranges)
 
 
 def symbol_ranges(names: Sequence[str]) -> list[tuple[int, int]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from statistics import median
 from typing import Any
 
 from lazy.allocators import ALLOCATORS, FIXED, GLIBC, Allocator
-from lazy.claims import FAULT_SHARE, RESPONSE, SWIPE_TRAPS, WEBKIT, claims
+from lazy.claims import CALL_SHARE, FAULT_SHARE, RESPONSE, SWIPE_TRAPS, WEBKIT, claims
 from lazy.parts import PARTS
 from lazy.summary import Measure, Summary, field, of_swipes
 
@@ -30,6 +30,7 @@ OF_SWIPES: dict[str, Measure] = {
     "cpu_s": of_swipes(lambda swipe: swipe["user_s"] + swipe["system_s"]),
     "response_s": RESPONSE,
     "fault_share": FAULT_SHARE,
+    "call_share": CALL_SHARE,
 }
 
 
@@ -38,13 +39,24 @@ def result(summary: Summary, place: str) -> dict[str, Any]:
     return {
         "schema": "pagewise.bench-lazy/1",
         "place": place,
-        "load": {"low": min(summary.loads), "high": max(summary.loads)},
+        "load": range_of(run.load for run in summary.all),
+        "loads": {
+            part: range_of(run.load for run in summary.all if run.part == part)
+            for part in PARTS
+            if any(run.part == part for run in summary.all)
+        },
         "rows": [row for where in PROGRAMS for row in rows(summary, *where)],
         "pressure": list(pressure(summary)),
         "forks": list(forks(summary)),
         "timelines": list(timelines(summary)),
         "claims": [asdict(claim) for claim in claims(summary)],
     }
+
+
+def range_of(loads: Iterable[float]) -> dict[str, float]:
+    """The least and the greatest."""
+    values = sorted(loads)
+    return {"low": values[0], "high": values[-1]}
 
 
 def measured(summary: Summary, part: str, program: str) -> Iterator[Allocator]:

@@ -75,13 +75,14 @@ def build_of(sources: Iterable[Path]) -> str:
 
 
 def measured_files() -> list[Path]:
-    """The library, its command, and the programs that are run."""
+    """The library, its command, the programs that are run, and what says how."""
     beside: Sequence[Path] = [
         path
         for folder in (AGENT.parent, AGENT.parent.parent / "lib")
         for path in folder.glob("libpagewise_lazy.so")
     ]
-    return [AGENT, *beside, *(path for path in PROGRAMS.iterdir() if path.is_file())]
+    how = [PROGRAMS.parent / "allocators.py", *(PROGRAMS.parent / "parts").glob("*.py")]
+    return [AGENT, *beside, *how, *(path for path in PROGRAMS.iterdir() if path.is_file())]
 
 
 def load() -> float:

@@ -46,7 +46,7 @@ class Summary:
         self.runs: dict[tuple[str, str, str], list[Run]] = defaultdict(list)
         for run in sorted(runs, key=lambda run: run.round):
             self.runs[run.part, run.program, run.allocator].append(run)
-        self.loads = [run.load for run in runs]
+        self.all = list(runs)
 
     def figures(self, part: str, program: str, allocator: str) -> list[Figures]:
         """Of the runs that succeeded."""

@@ -244,7 +244,7 @@ BENCH_LAZY = {
             "is_ours": FLAG,
             "failure": OrNull(TEXT),
             **dict.fromkeys(
-                ("traps", "cpu_s", "response_s", "fault_share"),
+                ("traps", "cpu_s", "response_s", "fault_share", "call_share"),
                 SPREAD_OR_NULL,
             ),
             **dict.fromkeys(("peak_bytes", "freed_bytes", "idle_bytes"), SPREAD_OR_NULL),

@@ -15,6 +15,7 @@ ROW_COLUMNS = (
     Column("cpu_s", "CPU time", "seconds"),
     Column("response_s", "response", "seconds"),
     Column("fault_share", "time in faults", "share"),
+    Column("call_share", "in calls about mappings", "share"),
     *(Column(name, f"memory, {label}", "bytes") for name, label in MEMORY.items()),
 )
 CLAIM_COLUMNS = (
@@ -29,7 +30,7 @@ PRESSURE_COLUMNS = (
     Column("runs", "runs", "count"),
     Column("burst_s", "time of the burst", "seconds"),
 )
-VERDICTS = {True: "holds", False: "does not hold", None: "not measured"}
+VERDICTS = {True: "holds", False: "does not hold", None: ""}
 
 
 def panel(inputs: Inputs) -> Panel | None:
