@@ -73,7 +73,12 @@ pub struct Arena {
     detached: Option<Work>,
     /// Pages up to the last that was ever handed out; behind them the tables are as new.
     used: u32,
+    /// Pages up to the last whose tables were said to be wanted.
+    prepared: u32,
 }
+
+/// Pages whose tables are wanted at once, at most: in base pages, 16 KiB of tags and 24 KiB of entries.
+const PREPARED_AHEAD: u32 = 1024;
 
 impl Arena {
     /// Without a page.
@@ -88,6 +93,7 @@ impl Arena {
             retention: Retention::new(rules),
             detached: None,
             used: 0,
+            prepared: 0,
         }
     }
 
@@ -318,15 +324,27 @@ impl Arena {
         self.retention.lazy_pages()
     }
 
+    /// Parts of the tables that what was handed out will need soon, told once: address and bytes of
+    /// each. They end a quarter of what is in use ahead of it, so that a program pays for what it has.
+    pub fn wanted_tables(&mut self) -> Option<[(usize, usize); 2]> {
+        if self.used <= self.prepared {
+            return None;
+        }
+        let from = self.prepared.max(self.used.saturating_sub(PREPARED_AHEAD));
+        let end = self.used + (self.used / 4).min(PREPARED_AHEAD);
+        self.prepared = end.min(self.entries.len() as u32);
+        let pages = from as usize..self.prepared as usize;
+        let entries = self.entries.get(pages.clone()).unwrap_or_default();
+        Some([extent_of(entries), extent_of(self.spans.tags(pages))])
+    }
+
     /// Parts of the tables that may be given to the kernel, since they read as zeros: address and
     /// bytes of each. None while something is held.
-    pub fn empty_tables(&self) -> impl Iterator<Item = (usize, usize)> {
+    pub fn empty_tables(&mut self) -> impl Iterator<Item = (usize, usize)> {
         let is_held = self.hot_pages() + self.lazy_pages() > 0 || self.detached.is_some();
-        let used = if is_held { 0 } else { self.used };
-        let entries = self.entries.get(..used as usize).unwrap_or_default();
-        let tags = self.spans.empty_tags(used);
-        let tags = tags.map(|tags| (tags.as_ptr().addr(), size_of_val(tags)));
-        std::iter::once((entries.as_ptr().addr(), size_of_val(entries))).chain(tags)
+        let known = if is_held { 0 } else { self.used.max(std::mem::take(&mut self.prepared)) };
+        let entries = self.entries.get(..known as usize).unwrap_or_default();
+        std::iter::once(extent_of(entries)).chain(self.spans.empty_tags(known).map(extent_of))
     }
 
     /// Takes `pages` pages from `first` on out of the free `span`; what is left of it stays free, at
@@ -386,6 +404,11 @@ impl Arena {
         self.spans.remove(span.first);
         self.retention.take(self.entries, Span(span.first));
     }
+}
+
+/// Address and bytes.
+fn extent_of<T>(part: &[T]) -> (usize, usize) {
+    (part.as_ptr().addr(), size_of_val(part))
 }
 
 #[cfg(test)]

@@ -120,9 +120,9 @@ pub fn rest(milliseconds: i64) {
 /// Milliseconds until something is due again; none where nothing is held.
 fn give_back_what_is_due() -> Option<i64> {
     work(POOL.lock()?);
-    let arena = POOL.lock()?;
+    let mut arena = POOL.lock()?;
     if arena.hot_pages() + arena.lazy_pages() == 0 {
-        give_back_tables(&arena);
+        give_back_tables(&mut arena);
         return None;
     }
     // Memory that no age makes due is looked after for the sake of pressure alone.

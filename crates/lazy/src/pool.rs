@@ -44,7 +44,9 @@ pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -
     };
     count_grant(&arena, grant);
     let (is_closed, dirty) = (take_closed(&arena, grant), arena.dirty);
+    let tables = arena.wanted_tables();
     drop(arena);
+    tables.into_iter().flatten().for_each(populate_table);
     prepare(grant, is_closed, dirty, content).or_else(|| {
         refuse(grant, owner);
         None
@@ -159,11 +161,19 @@ fn set_rules(arena: &mut Arena, rules: Rules) {
 }
 
 /// Gives what the tables do not need to the kernel, once nothing is held.
-pub fn give_back_tables(arena: &Arena) {
+pub fn give_back_tables(arena: &mut Arena) {
     for (address, length) in arena.empty_tables().filter(|&(_, length)| length > 0) {
         // The kernel refuses where memory is locked: it stays as it is.
         let _ = system::advise(address, length, MADV_DONTNEED);
     }
+}
+
+/// Maps a part of a table before it is touched: one call for what would be a trap a page. A kernel
+/// that knows no such call (before Linux 5.14) traps.
+fn populate_table((address, length): (usize, usize)) {
+    let first = address / PAGE * PAGE;
+    let end = (address + length).next_multiple_of(PAGE);
+    let _ = system::advise(first, end - first, MADV_POPULATE_WRITE);
 }
 
 fn deposit(mut arena: Guard<'_, Arena>, first: u32, pages: u32) {

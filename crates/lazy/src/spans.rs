@@ -177,6 +177,11 @@ impl Spans {
         self.set(first, Tag::default());
     }
 
+    /// The tags of these pages.
+    pub fn tags(&self, pages: std::ops::Range<usize>) -> &[Tag] {
+        self.tags.get(pages).unwrap_or_default()
+    }
+
     /// Pages of the tags of the arena's first `count` pages that hold none: tags inside spans are zeros.
     pub fn empty_tags(&self, count: u32) -> impl Iterator<Item = &[Tag]> {
         let tags = self.tags.chunks_exact(TAGS_OF_PAGE);

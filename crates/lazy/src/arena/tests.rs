@@ -247,7 +247,7 @@ impl Checked {
 
     /// Zeroes what of the tables is said to be empty, as the kernel does. Nothing is while something
     /// is held.
-    fn empty_tables(&self) {
+    fn empty_tables(&mut self) {
         let is_held = self.arena.hot_pages() + self.arena.lazy_pages() > 0;
         for (address, length) in self.arena.empty_tables() {
             assert!(!is_held || length == 0);
@@ -333,6 +333,31 @@ fn tables_of_a_free_arena_go_but_for_its_ends() {
     let (pages, ends) = (CHUNK_PAGES as usize, 2 * crate::chunks::PAGE);
     let expected = pages * (size_of::<Entry>() + size_of::<Tag>()) - ends;
     assert_eq!(arena.empty_tables().map(|table| table.1).sum::<usize>(), expected);
+}
+
+#[test]
+fn tables_are_wanted_once_and_again_after_they_went() {
+    let mut arena = Arena::new(Rules::paper());
+    arena.grow(0, tables());
+    let bytes = |arena: &mut Arena| {
+        arena.wanted_tables().map(|tables| tables.iter().map(|table| table.1).sum::<usize>())
+    };
+    let of = |pages: usize| Some(pages * (size_of::<Entry>() + size_of::<Tag>()));
+    assert_eq!(bytes(&mut arena), None);
+    let block = arena.allocate(400, 1, Owner::Block).unwrap();
+    assert_eq!((bytes(&mut arena), bytes(&mut arena)), (of(500), None));
+    arena.allocate(100, 1, Owner::Block).unwrap();
+    assert_eq!(bytes(&mut arena), None, "they reach that far");
+    // Of a long block, only what lies at its end; and no more than there is.
+    arena.allocate(3000, 1, Owner::Block).unwrap();
+    assert_eq!(bytes(&mut arena), of(875 + 1024));
+    arena.allocate(596, 1, Owner::Block).unwrap();
+    assert_eq!(bytes(&mut arena), None);
+    assert_eq!(arena.disown_block(block.first), Some(400));
+    arena.deposit_clean(block.first, 400);
+    assert!(arena.empty_tables().count() > 1);
+    arena.allocate(400, 1, Owner::Block).unwrap();
+    assert!(bytes(&mut arena).is_some());
 }
 
 #[test]
