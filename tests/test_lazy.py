@@ -50,11 +50,14 @@ FREED = r"""
 #include <sys/mman.h>
 int main(int count, char **words)
 {
-    size_t size = 1 << 20;
-    volatile char *data = words[1][0] == 'f' ? malloc(size)
+    size_t size = words[1][0] == 'f' ? 1 << 20 : 9 << 20;
+    volatile char *data = words[1][0] != 'm' ? malloc(size)
         : mmap(0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t page = -(size_t)data & 4095;
+    if (words[1][0] == 'a')
+        madvise((char *)data + page + (4 << 20), 3 << 20, MADV_HUGEPAGE);
     memset((char *)data, 1, size);
-    if (words[1][0] == 'f')
+    if (words[1][0] != 'm')
         free((void *)data);
     else
         munmap((void *)data, size);
@@ -63,7 +66,7 @@ int main(int count, char **words)
 """
 
 
-@pytest.mark.parametrize("how", ["free", "munmap"])
+@pytest.mark.parametrize("how", ["free", "munmap", "advised"])
 @pytest.mark.parametrize("setting", ["fast", "guarded", "faithful"])
 def test_use_after_free_ends_the_program_where_memory_is_guarded(
     folder: Path, setting: str, how: str
@@ -303,8 +306,9 @@ if ctypes.CDLL(None, use_errno=True).mlockall(3) != 0:
 }
 
 
+@pytest.mark.parametrize("setting", ["fast", "guarded"])
 @pytest.mark.parametrize("what", RETIRED)
-def test_its_address_space_goes_where_the_program_needs_that(what: str) -> None:
+def test_its_address_space_goes_where_the_program_needs_that(what: str, setting: str) -> None:
     script = f"""
 x = bytearray(9 << 20)
 {RETIRED[what]}
@@ -317,9 +321,8 @@ size, resident = (int(pages) * 4096 for pages in open("/proc/self/statm").read()
 assert size < 1 << 30, size
 assert resident < 1 << 29, resident
 """
-    done = subprocess.run(
-        [sys.executable, "-c", script], env=loaded(), capture_output=True, text=True, timeout=300
-    )
+    command, environment = [sys.executable, "-c", script], loaded(**SETTINGS[setting])
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     if done.returncode == 9:
         pytest.skip("mlockall is not granted")
     assert (done.returncode, done.stderr) == (0, "")

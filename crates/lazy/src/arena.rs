@@ -59,6 +59,8 @@ pub struct Tables {
     pub tainted: Bits,
     /// The page is free and inaccessible.
     pub closed: Bits,
+    /// What the page holds lies in the vault.
+    pub aside: Bits,
 }
 
 #[derive(Debug)]
@@ -69,6 +71,7 @@ pub struct Arena {
     pub mapped: Bits,
     pub tainted: Bits,
     pub closed: Bits,
+    pub aside: Bits,
     retention: Retention,
     detached: Option<Work>,
     /// Pages up to the last that was ever handed out; behind them the tables are as new.
@@ -90,6 +93,7 @@ impl Arena {
             mapped: Bits::new(&[]),
             tainted: Bits::new(&[]),
             closed: Bits::new(&[]),
+            aside: Bits::new(&[]),
             retention: Retention::new(rules),
             detached: None,
             used: 0,
@@ -109,6 +113,7 @@ impl Arena {
         self.entries = tables.entries;
         (self.dirty, self.mapped) = (tables.dirty, tables.mapped);
         (self.tainted, self.closed) = (tables.tainted, tables.closed);
+        self.aside = tables.aside;
         self.spans.insert(FreeSpan { first, pages: CHUNK_PAGES, state: Free::Clean });
     }
 

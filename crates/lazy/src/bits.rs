@@ -45,6 +45,16 @@ impl Bits {
         end
     }
 
+    /// The stretches from `first` to `end` whose bits are set: first page and the one behind.
+    pub fn runs(self, first: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
+        let mut page = first;
+        std::iter::from_fn(move || {
+            let from = self.next(page, end, true);
+            page = self.next(from, end, false);
+            (from < end).then_some((from, page))
+        })
+    }
+
     fn each_word(self, first: u32, count: u32, mut change: impl FnMut(&AtomicU64, u64)) {
         let end = first.saturating_add(count);
         let mut page = first;
@@ -82,6 +92,12 @@ mod tests {
                         prop_assert_eq!(bits.next(from, 450, wanted), expected.unwrap_or(450));
                     }
                 }
+                let mut set = vec![false; 512];
+                for (from, to) in bits.runs(3, 450) {
+                    prop_assert!(from < to && !set[from as usize - 1] && !model[to as usize..450].starts_with(&[true]));
+                    set[from as usize..to as usize].fill(true);
+                }
+                prop_assert_eq!(&set[3..450], &model[3..450]);
                 prop_assert_eq!(bits.any(first, 9), model[first as usize..first as usize + 9].contains(&true));
             }
         }

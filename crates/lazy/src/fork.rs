@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::chunks::PAGE;
 use crate::helper;
 use crate::pool::{POOL, perform};
-use crate::system;
+use crate::{system, vault};
 
 /// Pages of the pool that a fork may carry across.
 const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
@@ -25,7 +25,7 @@ extern "C" fn prepare() {
     let Some(mut arena) = POOL.lock() else { return };
     while arena.hot_pages() + arena.lazy_pages() > KEPT_PAGES {
         let Some(work) = arena.oldest() else { break };
-        perform(work);
+        perform(work, arena.aside);
         arena.finish();
     }
     IS_LOCKED.store(true, Relaxed);
@@ -41,6 +41,7 @@ extern "C" fn parent() {
 
 extern "C" fn child() {
     helper::forget();
+    vault::forget();
     if IS_LOCKED.swap(false, Relaxed) {
         // SAFETY: the one thread of the child is the one that locked it in `prepare`.
         unsafe { POOL.unlock_forgotten() };

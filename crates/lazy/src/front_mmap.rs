@@ -9,7 +9,7 @@ use libc::{
 };
 use types::LazyCounter;
 
-use crate::arena::{Grant, Owner};
+use crate::arena::{Arena, Grant, Owner};
 use crate::chunks::{self, CHUNK, PAGE, address_of, page_of};
 use crate::knobs::{Profile, knobs};
 use crate::pool::{
@@ -140,9 +140,19 @@ fn claim(address: usize, length: usize) {
             }
             arena.tainted.set(first, pages);
             arena.closed.clear(first, pages);
+            drop_aside(&arena, first, pages);
             break;
         }
     }
+}
+
+/// What of these pages lies in the vault goes: their addresses are somebody's.
+fn drop_aside(arena: &Arena, first: u32, pages: u32) {
+    for (from, to) in arena.aside.runs(first, first + pages) {
+        let (address, length) = (address_of(from) + CHUNK, (to - from) as usize * PAGE);
+        let _ = system::advise(address, length, libc::MADV_DONTNEED);
+    }
+    arena.aside.clear(first, pages);
 }
 
 fn unmap(address: usize, length: usize) -> Result<(), Errno> {

@@ -98,6 +98,11 @@ impl Knobs {
         self.profile == Profile::Faithful || (self.mode == Mode::Guarded && bytes >= GUARDED_MIN)
     }
 
+    /// Whether any freed memory becomes inaccessible, so that chunks have a vault.
+    pub fn has_vault(&self) -> bool {
+        self.closes(usize::MAX)
+    }
+
     /// Whether memory that is not there yet is mapped before its first touch.
     pub fn populates(&self) -> bool {
         self.profile == Profile::Faithful

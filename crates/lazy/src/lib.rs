@@ -39,3 +39,4 @@ mod start;
 mod statistics;
 mod system;
 mod text;
+mod vault;

@@ -1,8 +1,8 @@
 //! The process's arena and what is done to its memory: the one place where decisions become system
-//! calls. No call is made under the lock, save where a chunk is reserved, before a fork, and on tables
-//! once nothing is held.
+//! calls. No call is made under the lock, save where a chunk is reserved, before a fork, where the
+//! program maps over free memory, and on tables once nothing is held.
 
-use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE, PROT_NONE};
+use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE};
 use policy::retention::Rules;
 use types::{Bytes, LazyCounter};
 
@@ -13,8 +13,9 @@ use crate::knobs::{Mode, knobs};
 use crate::limits::Reach;
 use crate::lock::{Guard, Lock};
 use crate::reserve::{OPEN, next_chunk};
-use crate::spans::{Free, FreeSpan};
-use crate::{helper, statistics, system};
+use crate::spans::Free;
+use crate::vault::{self, Closing, Opening};
+use crate::{helper, retire, statistics, system};
 
 pub static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
 
@@ -43,14 +44,17 @@ pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -
         }
     };
     count_grant(&arena, grant);
-    let (is_closed, dirty) = (take_closed(&arena, grant), arena.dirty);
+    let pages = Pages::of(&arena);
     let tables = arena.wanted_tables();
     drop(arena);
     tables.into_iter().flatten().for_each(populate_table);
-    prepare(grant, is_closed, dirty, content).or_else(|| {
-        refuse(grant, owner);
-        None
-    })
+    match prepare(grant, pages, content) {
+        Opening::Open => Some(grant),
+        refused => {
+            refuse(grant, owner, refused);
+            None
+        }
+    }
 }
 
 /// Lets the memory at `first` grow by `pages` pages behind it, where they are free.
@@ -61,28 +65,43 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     let grant = Grant::of(end, pages, held);
     arena.own(owned.first, owned.pages + pages, owner);
     statistics::add(LazyCounter::OwnedPages, u64::from(pages));
-    let (is_closed, dirty) = (take_closed(&arena, grant), arena.dirty);
+    let pages = Pages::of(&arena);
     drop(arena);
-    if prepare(grant, is_closed, dirty, content).is_some() {
+    let opening = prepare(grant, pages, content);
+    if opening == Opening::Open {
         return true;
     }
-    if let Some(mut arena) = POOL.lock() {
-        disown(&mut arena, grant, owner);
-        if owner == Owner::Block {
-            arena.own(owned.first, owned.pages, owner);
-        }
+    if owner == Owner::Block
+        && let Some(mut arena) = POOL.lock()
+    {
+        arena.own(owned.first, owned.pages, owner);
     }
-    close(grant.first, grant.pages);
-    give_back(grant.first, grant.pages);
+    refuse(grant, owner, opening);
     false
 }
 
 /// Pages of nobody, with the arena's own attributes, become free.
 pub fn give_back(first: u32, pages: u32) {
-    let is_closed = knobs().closes(pages as usize * PAGE) && close(first, pages);
+    let closing = match knobs().closes(pages as usize * PAGE) {
+        true => vault::close(first, pages),
+        false => Closing::Refused,
+    };
+    give_back_as(first, pages, closing);
+}
+
+/// Pages of nobody become free, closed as they are.
+fn give_back_as(first: u32, pages: u32, closing: Closing) {
     let Some(arena) = POOL.lock() else { return };
-    if is_closed {
+    if retire::is_retired() {
+        drop(arena);
+        let _ = system::unmap(address_of(first), pages as usize * PAGE);
+        return;
+    }
+    if closing != Closing::Refused {
         arena.closed.set(first, pages);
+    }
+    if closing == Closing::Aside {
+        arena.aside.set(first, pages);
     }
     deposit(arena, first, pages);
 }
@@ -124,8 +143,9 @@ pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32) {
 /// Does what retention asks for now.
 pub fn work(mut arena: Guard<'_, Arena>) {
     while let Some(work) = arena.next_work(system::now()) {
+        let aside = arena.aside;
         drop(arena);
-        perform(work);
+        perform(work, aside);
         let Some(locked) = POOL.lock() else { return };
         arena = locked;
         arena.finish();
@@ -133,17 +153,15 @@ pub fn work(mut arena: Guard<'_, Arena>) {
     publish(&arena);
 }
 
-/// Makes the system call of `work`.
-pub fn perform(work: Work) {
-    match work {
-        Work::Discard(span) => {
-            statistics::add(LazyCounter::DiscardedPages, u64::from(span.pages));
-            discard(span);
-        }
-        Work::LazilyFree(span) => {
-            statistics::add(LazyCounter::LazilyFreedPages, u64::from(span.pages));
-            lazily_free(span);
-        }
+/// Makes the system calls of `work`, one for each place where its span lies.
+pub fn perform(work: Work, aside: Bits) {
+    let (counter, act, span) = match work {
+        Work::Discard(span) => (LazyCounter::DiscardedPages, discard as fn(usize, usize), span),
+        Work::LazilyFree(span) => (LazyCounter::LazilyFreedPages, lazily_free as _, span),
+    };
+    statistics::add(counter, u64::from(span.pages));
+    for (address, length) in vault::places(span.first, span.pages, aside) {
+        act(address, length);
     }
 }
 
@@ -193,20 +211,55 @@ fn grow(arena: &mut Arena) -> Option<()> {
     Some(())
 }
 
-fn take_closed(arena: &Arena, grant: Grant) -> bool {
-    let is_closed = arena.closed.any(grant.first, grant.pages);
-    if is_closed {
-        arena.closed.clear(grant.first, grant.pages);
-    }
-    is_closed
+/// Bits that the owner of pages reads without the lock.
+#[derive(Clone, Copy)]
+struct Pages {
+    dirty: Bits,
+    closed: Bits,
+    aside: Bits,
 }
 
-/// Makes memory that was handed out ready for use; none where the kernel does not let it be opened.
-fn prepare(grant: Grant, is_closed: bool, dirty: Bits, content: Content) -> Option<Grant> {
-    let (address, length) = (address_of(grant.first), grant.pages as usize * PAGE);
-    if is_closed {
-        system::protect(address, length, OPEN).ok()?;
+impl Pages {
+    fn of(arena: &Arena) -> Pages {
+        Pages { dirty: arena.dirty, closed: arena.closed, aside: arena.aside }
     }
+}
+
+/// Makes memory that was handed out ready for use, or says why the kernel does not let it be opened.
+fn prepare(grant: Grant, pages: Pages, content: Content) -> Opening {
+    let opening = open(grant, pages);
+    if opening != Opening::Open {
+        return opening;
+    }
+    populate(grant);
+    if grant.held != Free::Clean {
+        let skipped = match content {
+            Content::Any => grant.pages,
+            Content::Zeros => 0,
+            Content::ZerosFrom(page) => page.min(grant.pages),
+        };
+        zero(grant.first + skipped, grant.first + grant.pages, pages.dirty);
+    }
+    Opening::Open
+}
+
+fn open(grant: Grant, Pages { closed, aside, .. }: Pages) -> Opening {
+    if !closed.any(grant.first, grant.pages) && !aside.any(grant.first, grant.pages) {
+        return Opening::Open;
+    }
+    let opening = vault::open(grant.first, grant.pages, closed, aside);
+    if opening == Opening::Open
+        && let Some(_arena) = POOL.lock()
+    {
+        closed.clear(grant.first, grant.pages);
+        aside.clear(grant.first, grant.pages);
+    }
+    opening
+}
+
+/// Maps what is not there yet, where the profile wants that.
+fn populate(grant: Grant) {
+    let (address, length) = (address_of(grant.first), grant.pages as usize * PAGE);
     let absent = grant.pages - grant.kept;
     if absent > 0
         && knobs().populates()
@@ -214,16 +267,6 @@ fn prepare(grant: Grant, is_closed: bool, dirty: Bits, content: Content) -> Opti
     {
         statistics::add(LazyCounter::PopulatedPages, u64::from(absent));
     }
-    if grant.held == Free::Clean {
-        return Some(grant);
-    }
-    let skipped = match content {
-        Content::Any => grant.pages,
-        Content::Zeros => 0,
-        Content::ZerosFrom(page) => page.min(grant.pages),
-    };
-    zero(grant.first + skipped, grant.first + grant.pages, dirty);
-    Some(grant)
 }
 
 /// Zeroes the pages from `first` to `end` that may hold something, by hand up to the limit; the
@@ -239,9 +282,8 @@ fn zero(first: u32, end: u32, dirty: Bits) {
         statistics::add(LazyCounter::ZeroedPages, u64::from(by_hand));
         left -= by_hand;
         if from + by_hand < to {
-            let rest =
-                FreeSpan { first: from + by_hand, pages: end - from - by_hand, state: Free::Hot };
-            return discard(rest);
+            let rest = from + by_hand;
+            return discard(address_of(rest), (end - rest) as usize * PAGE);
         }
         if to == end {
             return;
@@ -250,14 +292,21 @@ fn zero(first: u32, end: u32, dirty: Bits) {
     }
 }
 
-/// Memory that could not be opened is closed and free again.
+/// Memory that could not be opened is closed and free again. Where its addresses are lost, they are as
+/// if the program had mapped something else over them.
 #[cold]
-fn refuse(grant: Grant, owner: Owner) {
+fn refuse(grant: Grant, owner: Owner, opening: Opening) {
     let Some(mut arena) = POOL.lock() else { return };
     disown(&mut arena, grant, owner);
+    if opening == Opening::Lost {
+        arena.own(grant.first, grant.pages, Owner::Map);
+        arena.tainted.set(grant.first, grant.pages);
+        arena.closed.clear(grant.first, grant.pages);
+        arena.aside.clear(grant.first, grant.pages);
+        return;
+    }
     drop(arena);
-    close(grant.first, grant.pages);
-    give_back(grant.first, grant.pages);
+    give_back_as(grant.first, grant.pages, vault::close(grant.first, grant.pages));
 }
 
 fn disown(arena: &mut Arena, grant: Grant, owner: Owner) {
@@ -269,13 +318,8 @@ fn disown(arena: &mut Arena, grant: Grant, owner: Owner) {
     }
 }
 
-/// Makes pages inaccessible, if the kernel has room for one more mapping.
-fn close(first: u32, pages: u32) -> bool {
-    system::protect(address_of(first), pages as usize * PAGE, PROT_NONE).is_ok()
-}
-
-fn lazily_free(span: FreeSpan) {
-    let (mut address, mut length) = (address_of(span.first), span.pages as usize * PAGE);
+fn lazily_free(whole: usize, whole_length: usize) {
+    let (mut address, mut length) = (whole, whole_length);
     if knobs().mode == Mode::Thp {
         // A huge page that is freed in part is split first, which costs more than it gives back.
         let end = (address + length) / HUGE_PAGE * HUGE_PAGE;
@@ -283,12 +327,11 @@ fn lazily_free(span: FreeSpan) {
         length = end.saturating_sub(address);
     }
     if length > 0 && system::advise(address, length, MADV_FREE).is_err() {
-        discard(span);
+        discard(whole, whole_length);
     }
 }
 
-fn discard(span: FreeSpan) {
-    let (address, length) = (address_of(span.first), span.pages as usize * PAGE);
+fn discard(address: usize, length: usize) {
     if system::advise(address, length, MADV_DONTNEED).is_err() {
         // Locked memory is kept by the kernel; what is free must read as zero all the same.
         let flags = libc::MAP_FIXED;

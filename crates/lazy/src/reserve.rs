@@ -37,16 +37,20 @@ pub fn next_chunk() -> Option<(u32, Tables)> {
     Some((number as u32 * CHUNK_PAGES, tables?))
 }
 
-/// Address space for one chunk at a multiple of its length.
+/// Address space for one chunk at a multiple of its length, and for its vault behind it if it has one.
 fn chunk() -> Option<usize> {
-    // Twice the length holds such a multiple wherever it lies.
-    let whole = system::map_anonymous(0, 2 * CHUNK, OPEN, 0).ok()?;
+    let length = if knobs().has_vault() { 2 * CHUNK } else { CHUNK };
+    // One chunk more holds such a multiple wherever it lies.
+    let whole = system::map_anonymous(0, length + CHUNK, OPEN, 0).ok()?;
     let address = whole.next_multiple_of(CHUNK);
     let (before, after) = (address - whole, whole + CHUNK - address);
-    for (address, length) in [(whole, before), (address + CHUNK, after)] {
+    for (address, length) in [(whole, before), (address + length, after)] {
         if length > 0 {
             system::unmap(address, length).ok()?;
         }
+    }
+    if knobs().has_vault() {
+        system::protect(address + CHUNK, CHUNK, PROT_NONE).ok()?;
     }
     if knobs().mode == Mode::Thp {
         // Refused where the kernel has no huge pages: base pages then.
@@ -71,6 +75,7 @@ fn tables(number: usize) -> Result<Tables, Errno> {
         mapped: Bits::new(place.open::<AtomicU64>(WORDS)?),
         tainted: Bits::new(place.open::<AtomicU64>(WORDS)?),
         closed: Bits::new(place.open::<AtomicU64>(WORDS)?),
+        aside: Bits::new(place.open::<AtomicU64>(WORDS)?),
     })
 }
 
@@ -82,7 +87,9 @@ pub fn release_unused_tables() {
         return;
     }
     let bits = WORDS * size_of::<AtomicU64>();
-    for length in [PAGES * size_of::<Tag>(), PAGES * size_of::<Entry>(), bits, bits, bits, bits] {
+    for length in
+        [PAGES * size_of::<Tag>(), PAGES * size_of::<Entry>(), bits, bits, bits, bits, bits]
+    {
         let used = chunks::count() * length;
         let _ = system::unmap(table + used, CHUNKS_MAX * length - used);
         table += CHUNKS_MAX * length;
@@ -93,7 +100,7 @@ pub fn release_unused_tables() {
 const PAGES: usize = CHUNK_PAGES as usize;
 const WORDS: usize = PAGES / u64::BITS as usize;
 const TABLES_OF_CHUNK: usize =
-    PAGES * (size_of::<Tag>() + size_of::<Entry>()) + 4 * WORDS * size_of::<AtomicU64>();
+    PAGES * (size_of::<Tag>() + size_of::<Entry>()) + 5 * WORDS * size_of::<AtomicU64>();
 
 /// Where the next table lies, and for which chunk it is opened.
 struct Place {

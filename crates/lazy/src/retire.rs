@@ -5,11 +5,12 @@
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
 use crate::arena::Arena;
-use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of};
+use crate::chunks::{self, CHUNK, CHUNK_PAGES, PAGE, address_of};
+use crate::knobs::knobs;
 use crate::lock::Guard;
 use crate::pool::POOL;
 use crate::reserve::release_unused_tables;
-use crate::{stand_aside, system};
+use crate::{stand_aside, system, vault};
 
 static IS_RETIRED: AtomicBool = AtomicBool::new(false);
 
@@ -20,6 +21,7 @@ pub fn is_retired() -> bool {
 
 pub fn retire() {
     stand_aside::stop_serving();
+    let has_vault = knobs().has_vault() && vault::shut();
     while let Some(mut arena) = POOL.lock() {
         // Another thread's system call is under way: its span comes back in a moment.
         if arena.is_working() {
@@ -29,6 +31,9 @@ pub fn retire() {
         }
         IS_RETIRED.store(true, Release);
         unmap_free(&mut arena);
+        if has_vault {
+            unmap_vault(&arena);
+        }
         return release_unused_tables();
     }
 }
@@ -38,5 +43,14 @@ fn unmap_free(arena: &mut Guard<'_, Arena>) {
         while let Some(free) = arena.carve(chunk * CHUNK_PAGES, CHUNK_PAGES) {
             let _ = system::unmap(address_of(free.first), free.pages as usize * PAGE);
         }
+    }
+}
+
+/// What is still there lies in place, if anywhere.
+fn unmap_vault(arena: &Arena) {
+    for chunk in 0..chunks::count() as u32 {
+        let first = chunk * CHUNK_PAGES;
+        arena.aside.clear(first, CHUNK_PAGES);
+        let _ = system::unmap(address_of(first) + CHUNK, CHUNK);
     }
 }

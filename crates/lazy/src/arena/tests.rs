@@ -57,6 +57,7 @@ fn tables() -> Tables {
         mapped: bits(),
         tainted: bits(),
         closed: bits(),
+        aside: bits(),
     }
 }
 

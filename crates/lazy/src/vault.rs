@@ -1,0 +1,188 @@
+//! Where freed memory lies while nobody may touch it: address space beside the arena, a page of it for
+//! each page of the arena, that no program knows of. `mremap` moves pages there and back, and the place
+//! they left is closed. It hands on page tables of 2 MiB whole, and touches no page's own record, so it
+//! costs a fraction of two changes of protection; small spans are protected in place.
+//!
+//! Pages are moved by whom they belong to, so moves never overlap. Linux 5.7 and later leave the source of
+//! a move mapped; older kernels refuse the first move, and all is protected in place. The kernel clears
+//! the target before it looks at the source: where it then refuses, the target is a hole in which another
+//! thread may be given a mapping. It is filled at once, but never over what came first.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::SeqCst};
+
+use libc::{
+    EFAULT, MADV_DONTNEED, MAP_FIXED_NOREPLACE, MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE,
+    PROT_NONE, c_int,
+};
+
+use crate::bits::Bits;
+use crate::chunks::{CHUNK, PAGE, address_of};
+use crate::reserve::OPEN;
+use crate::system;
+
+/// Below this a move and a change of protection cost as much as protection alone.
+const MOVED_PAGES_MIN: u32 = (256 << 10) / PAGE as u32;
+
+/// Whether the kernel refused a move into the vault and may have left a hole there.
+static IS_REFUSED: AtomicBool = AtomicBool::new(false);
+/// Whether the vault is no more.
+static IS_SHUT: AtomicBool = AtomicBool::new(false);
+/// Threads that are moving pages.
+static MOVING: AtomicU32 = AtomicU32::new(0);
+
+/// What became of pages that were to be closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closing {
+    /// The kernel has no room for one more mapping: they are as they were.
+    Refused,
+    /// Inaccessible, in place.
+    Closed,
+    /// In the vault, and their place is inaccessible.
+    Aside,
+}
+
+/// What became of pages that were to be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    Open,
+    /// The kernel has no room for one more mapping: they are as they were.
+    Refused,
+    /// Their addresses may be somebody else's: they must not be used again.
+    Lost,
+}
+
+/// Makes pages of nobody inaccessible.
+pub fn close(first: u32, pages: u32) -> Closing {
+    let (address, length) = (address_of(first), pages as usize * PAGE);
+    if pages >= MOVED_PAGES_MIN
+        && !IS_REFUSED.load(Relaxed)
+        && let Some(_moving) = Moving::begin()
+        && put_aside(address, address + CHUNK, length)
+    {
+        // Where this is refused the place stays accessible, and empty.
+        let _ = system::protect(address, length, PROT_NONE);
+        return Closing::Aside;
+    }
+    match system::protect(address, length, PROT_NONE) {
+        Ok(()) => Closing::Closed,
+        Err(_) => Closing::Refused,
+    }
+}
+
+/// Makes pages accessible that their owner was given: those that are `aside` are brought back, the rest
+/// of the `closed` ones are unprotected.
+pub fn open(first: u32, pages: u32, closed: Bits, aside: Bits) -> Opening {
+    let end = first + pages;
+    for (from, to) in aside.runs(first, end) {
+        let (address, length) = (address_of(from), (to - from) as usize * PAGE);
+        let opening = match Moving::begin() {
+            Some(_moving) => bring_back(address + CHUNK, address, length),
+            None => unprotect(address, length),
+        };
+        if opening != Opening::Open {
+            return opening;
+        }
+    }
+    if closed.runs(first, end).any(|(from, to)| aside.next(from, to, false) < to) {
+        return unprotect(address_of(first), pages as usize * PAGE);
+    }
+    Opening::Open
+}
+
+/// Where the memory of free pages lies: address and bytes of each stretch.
+pub fn places(first: u32, pages: u32, aside: Bits) -> impl Iterator<Item = (usize, usize)> {
+    let end = first + pages;
+    let mut page = first;
+    std::iter::from_fn(move || {
+        let from = page;
+        let is_aside = aside.any(from, 1);
+        page = aside.next(from, end, !is_aside);
+        let address = address_of(from) + if is_aside { CHUNK } else { 0 };
+        (from < end).then_some((address, (page - from) as usize * PAGE))
+    })
+}
+
+/// Moves memory out of sight. False where the kernel refuses.
+fn put_aside(address: usize, vault: usize, length: usize) -> bool {
+    let Err(errno) = system::remap(address, length, length, MOVE, vault) else { return true };
+    // Several mappings in one (numpy asks for huge pages in part of a block) is what some kernels refuse,
+    // after they have cleared the target.
+    if errno != EFAULT || !fill(vault, length, PROT_NONE) {
+        IS_REFUSED.store(true, Relaxed);
+    }
+    false
+}
+
+/// Moves memory back to where it was. Where the kernel refuses, it is lost, which free memory may be.
+fn bring_back(vault: usize, address: usize, length: usize) -> Opening {
+    if system::remap(vault, length, length, MOVE, address).is_ok() {
+        return Opening::Open;
+    }
+    let _ = system::advise(vault, length, MADV_DONTNEED);
+    match fill(address, length, OPEN) {
+        true => Opening::Open,
+        false => Opening::Lost,
+    }
+}
+
+const MOVE: c_int = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+
+/// Maps memory where a hole was left. False where something lies there: it may be somebody else's.
+fn fill(address: usize, length: usize, protection: c_int) -> bool {
+    match system::map_anonymous(address, length, protection, MAP_FIXED_NOREPLACE) {
+        Ok(place) if place == address => true,
+        // A kernel before 4.17 takes the address for a wish.
+        Ok(place) => {
+            let _ = system::unmap(place, length);
+            false
+        }
+        Err(_) => false,
+    }
+}
+
+fn unprotect(address: usize, length: usize) -> Opening {
+    match system::protect(address, length, OPEN) {
+        Ok(()) => Opening::Open,
+        Err(_) => Opening::Refused,
+    }
+}
+
+/// Ends all moves for good. False where one is under way that does not end: it was interrupted by the
+/// signal handler that calls.
+pub fn shut() -> bool {
+    IS_SHUT.store(true, SeqCst);
+    let mut looks = 0;
+    while MOVING.load(SeqCst) > 0 && looks < LOOKS_MAX {
+        looks += 1;
+        std::thread::yield_now();
+    }
+    looks < LOOKS_MAX
+}
+
+const LOOKS_MAX: u32 = 100_000;
+
+/// Those that were moving pages in the parent are not in this process.
+pub fn forget() {
+    MOVING.store(0, SeqCst);
+}
+
+/// While one lives, `shut` waits.
+struct Moving;
+
+impl Moving {
+    /// None once the vault is shut.
+    fn begin() -> Option<Moving> {
+        MOVING.fetch_add(1, SeqCst);
+        let moving = Moving;
+        (!IS_SHUT.load(SeqCst)).then_some(moving)
+    }
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        MOVING.fetch_sub(1, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests;
