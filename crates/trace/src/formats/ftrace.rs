@@ -3,7 +3,7 @@
 //! A line is `COMM-PID (TGID) [CPU] FLAGS TIME: EVENT: ARGUMENTS`; the group id and the flags (four,
 //! five or more letters) may be absent (trace_print_context in kernel/trace/trace_output.c). Only
 //! block requests become accesses; every event is counted by name. In HTML, what lies outside of
-//! `<script class="trace-data">` is not the trace.
+//! `<script class="trace-data">` is not the trace, nor is such a script with a list of processes.
 
 use memchr::memmem;
 use types::ProcessId;
@@ -66,7 +66,12 @@ enum Place {
     Page,
     /// Lines of the trace until the script ends.
     Script,
+    /// The processes that ran, which systrace lists in a script of its own, until that ends.
+    ProcessList,
 }
+
+/// The line before systrace's list of processes.
+const PROCESS_LIST: &[u8] = b"PROCESS DUMP";
 
 struct Ftrace {
     place: Place,
@@ -113,12 +118,13 @@ impl LineParser for Ftrace {
 impl Ftrace {
     /// Follows the HTML around the trace; true if this line belongs to it.
     fn is_page(&mut self, line: &[u8]) -> bool {
-        if self.place == Place::Script {
-            let is_end = memmem::find(line, b"</script").is_some() && split_header(line).is_none();
-            if is_end {
+        if matches!(self.place, Place::Script | Place::ProcessList) {
+            if memmem::find(line, b"</script").is_some() && split_header(line).is_none() {
                 self.place = Place::Page;
+            } else if line.trim_ascii() == PROCESS_LIST {
+                self.place = Place::ProcessList;
             }
-            return is_end;
+            return self.place != Place::Script;
         }
         if line.trim_ascii_start().starts_with(b"<script")
             && memmem::find(line, b"class=\"trace-data\"").is_some()
@@ -393,6 +399,11 @@ nonsense
     fn the_trace_inside_a_page_is_found() {
         let text = "<!DOCTYPE html>
 <script>var x = 'cat-7 [001] 1.0: block_bio_queue: 8,1 W 0 + 8 [cat]'</script>
+  <script class=\"trace-data\" type=\"application/text\">
+PROCESS DUMP
+USER           PID  PPID     VSZ    RSS WCHAN  PC S NAME                        COMM
+root             1     0   32904   4528 SyS_epoll_wait 0 S init                 init
+  </script>
   <script class=\"trace-data\" type=\"application/text\">
 # tracer: nop
  cat-7     [001] .....  1.000003: block_bio_queue: 8,1 W 16 + 24 [cat]
