@@ -44,6 +44,9 @@ pub struct Reject {
     pub line: u64,
     /// What a good line has there.
     pub expected: String,
+    /// How the line begins; empty in files of an earlier pagewise.
+    #[serde(default)]
+    pub found: String,
 }
 
 /// Everything known about a trace apart from its events.

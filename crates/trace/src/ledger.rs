@@ -12,6 +12,8 @@ use crate::{Error, ErrorKind, Loss, Position, Process, Reject, SPACES_MAX};
 
 /// How many bad lines are kept word for word.
 const REJECTS_KEPT: usize = 10;
+/// How much of a bad line is kept.
+const FOUND_BYTES: usize = 120;
 
 /// Processes, and devices, that are told apart: what the name space of a page key has room for.
 /// A phone has hundreds; a damaged recording may name one per line.
@@ -190,19 +192,26 @@ impl Ledger {
         number
     }
 
-    /// Books a bad line, or refuses it if the caller asked for strictness.
+    /// Books the bad line with this number and text, or refuses it if the caller asked for
+    /// strictness.
     ///
     /// # Errors
     /// `Corrupt` with the line, from a strict ledger.
-    pub fn reject(&mut self, path: &Path, line: u64, expected: &str) -> Result<(), Error> {
+    pub fn reject(
+        &mut self,
+        path: &Path,
+        line: u64,
+        text: &[u8],
+        expected: &str,
+    ) -> Result<(), Error> {
         if self.is_strict {
-            let message = format!("expected {expected}");
+            let message = format!("expected {expected}, found `{}`", start_of(text));
             return Err(Error::new(ErrorKind::Corrupt, path, message).at(Position::Line(line)));
         }
         self.rejected += 1;
         if self.rejects.len() < REJECTS_KEPT {
-            let file = path.display().to_string();
-            self.rejects.push(Reject { file, line, expected: expected.to_owned() });
+            let (file, found) = (path.display().to_string(), start_of(text));
+            self.rejects.push(Reject { file, line, expected: expected.to_owned(), found });
         }
         Ok(())
     }
@@ -283,6 +292,12 @@ impl Ledger {
     }
 }
 
+/// How a line begins, for people.
+fn start_of(line: &[u8]) -> String {
+    let start = readable(line.get(..FOUND_BYTES).unwrap_or(line));
+    if line.len() > FOUND_BYTES { format!("{start}...") } else { start }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,11 +348,19 @@ mod tests {
     fn the_first_ten_rejects_are_kept_and_all_are_counted() {
         let mut ledger = Ledger::new(false);
         for line in 1..=12 {
-            ledger.reject(Path::new("a"), line, "x").unwrap();
+            ledger.reject(Path::new("a"), line, b"y", "x").unwrap();
         }
         assert_eq!(ledger.rejects().0, 12);
         assert_eq!(ledger.rejects().1.len(), REJECTS_KEPT);
-        let error = Ledger::new(true).reject(Path::new("a"), 3, "x").unwrap_err();
-        assert_eq!(error.to_string(), "a:3: expected x");
+        assert_eq!(ledger.rejects().1[0].found, "y");
+        let error = Ledger::new(true).reject(Path::new("a"), 3, b"y\x1b", "x").unwrap_err();
+        assert_eq!(error.to_string(), "a:3: expected x, found `y`");
+    }
+
+    #[test]
+    fn an_overlong_line_is_told_by_its_start() {
+        let mut ledger = Ledger::new(false);
+        ledger.reject(Path::new("a"), 1, &[b'y'; 1000], "x").unwrap();
+        assert_eq!(ledger.rejects().1[0].found, "y".repeat(FOUND_BYTES) + "...");
     }
 }

@@ -121,7 +121,7 @@ impl Lines {
         while !rest.is_empty() {
             let (line_end, taken) = take(rest, ledger);
             if let Err(Expected(what)) = taken {
-                ledger.reject(&path, number, what)?;
+                ledger.reject(&path, number, trimmed(&rest[..line_end]), what)?;
             }
             rest = rest.get(line_end + 1..).unwrap_or_default();
             number += 1;

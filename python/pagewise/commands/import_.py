@@ -38,7 +38,7 @@ def run(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE...",
+            metavar="FILE",
             help="Recordings, merged by time; .gz and .zst are unpacked; - is standard input.",
             show_default=False,
         ),
@@ -108,7 +108,9 @@ def reject_lines(result: dict[str, Any]) -> list[str]:
     """The first bad lines, each with file, line and what was expected."""
     rejects = result.get("rejects") or []
     return [
-        f"{reject['file']}:{reject['line']}: expected {reject['expected']}" for reject in rejects
+        f"{reject['file']}:{reject['line']}: expected {reject['expected']}"
+        + (f", found `{reject['found']}`" if reject["found"] else "")
+        for reject in rejects
     ]
 
 

@@ -31,7 +31,12 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         files: Vec::new(),
         recorder: None,
         losses: vec![Loss { what: "torn lines".to_owned(), count: 3 }],
-        rejects: vec![Reject { file: "torn".into(), line: 7, expected: "a number".into() }],
+        rejects: vec![Reject {
+            file: "torn".into(),
+            line: 7,
+            expected: "a number".into(),
+            found: "seven".into(),
+        }],
         disordered: 5,
         seen: vec![("request".to_owned(), 5)],
         sources: vec![("00".repeat(32), "swap.trace".to_owned())],
