@@ -56,7 +56,12 @@ def fetch(address: str, destination: Path) -> None:
 
 
 def refuse_special(path: Path) -> None:
-    """An error if there is something at the path that is no file: a pipe, a folder, a device."""
+    """An error if the path is standard output, or if a pipe, a folder or a device is there."""
+    if str(path) == "-":
+        raise UsageError(
+            "'-' is no name of a file",
+            hint="results appear whole or not at all, so not on standard output",
+        )
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a regular file", path=str(path))
 

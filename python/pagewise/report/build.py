@@ -26,6 +26,7 @@ from pagewise.report.model import Cell, Chart, Column, Panel, Table
 from pagewise.report.panels import PANELS
 from pagewise.report.style import styles
 from pagewise.report.verdict import verdict
+from pagewise.storage import refuse_special
 
 HERE = Path(__file__).parent
 SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")
@@ -48,17 +49,16 @@ def build(
     if not results:
         raise UsageError("a report needs at least one result")
     target = Path(output)
+    refuse_special(target)
     if target.exists() and not force:
         raise UsageError(f"{target} exists", hint="--force replaces it")
-    if target.exists() and not target.is_file():
-        raise UsageError(f"{target} is not a regular file")
     paths = [Path(result) for result in results if not isinstance(result, Mapping)]
     if any(target.exists() and path.exists() and path.samefile(target) for path in paths):
         raise UsageError(f"{target} is an input as well")
     inputs = gather(results, progress=progress)
     inputs.command = command or " ".join(sys.argv)
     panels = [panel for make in PANELS if (panel := make(inputs))]
-    page = render(inputs, panels, title or default_title(inputs))
+    page = showable(render(inputs, panels, title or default_title(inputs)))
     write_aside(target, page)
     return {
         "schema": "pagewise.report/1",
@@ -86,11 +86,10 @@ def subtitle(inputs: Inputs) -> str:
     accesses = sum(analysis["accesses"] for analysis in inputs.analyses.values())
     parts = []
     if inputs.analyses:
-        parts.append(
-            f"{len(inputs.analyses)} recordings with {accesses:,} accesses to pages of 4 KiB"
-        )
+        recordings = units.format_counted(len(inputs.analyses), "recording")
+        parts.append(f"{recordings} with {accesses:,} accesses to pages of 4 KiB")
     if inputs.cells:
-        parts.append(f"{len(inputs.cells):,} simulated cells")
+        parts.append(units.format_counted(len(inputs.cells), "simulated cell"))
     return ", ".join(parts) + ("." if parts else "")
 
 
@@ -118,6 +117,11 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
         rows_shown=ROWS_SHOWN,
         verdict_class=verdict_class,
     )
+
+
+def showable(page: str) -> str:
+    """The page with U+FFFD for what is no text: names of files may be any bytes."""
+    return page.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def content_policy(scripts: Iterable[str]) -> str:

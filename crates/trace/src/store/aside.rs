@@ -7,7 +7,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, Permissions};
-use std::io::{Error, Write};
+use std::io::{Error, ErrorKind, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -40,6 +40,10 @@ impl Aside {
     pub(crate) fn create(target: &Path) -> Result<Aside, Error> {
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).to_owned();
+        if !folder.is_dir() {
+            let missing = format!("there is no folder {}", folder.display());
+            return Err(Error::new(ErrorKind::NotFound, missing));
+        }
         let unnamed = if Path::new(OPEN_FILES).is_dir() { unnamed(&folder).ok() } else { None };
         if let Some(file) = unnamed {
             return Ok(Aside { file, folder, stand_in: None });
@@ -50,8 +54,9 @@ impl Aside {
     fn named(folder: PathBuf) -> Result<Aside, Error> {
         let permissions = Permissions::from_mode(MODE);
         let mut builder = tempfile::Builder::new();
-        let (file, path) =
-            builder.prefix(PREFIX).permissions(permissions).tempfile_in(&folder)?.into_parts();
+        let made = builder.prefix(PREFIX).permissions(permissions).tempfile_in(&folder);
+        // Of the name that stands in nobody knows, so the error is told without it.
+        let (file, path) = made.map_err(|error| Error::from(error.kind()))?.into_parts();
         Ok(Aside { file, folder, stand_in: Some(path) })
     }
 
@@ -97,8 +102,6 @@ impl Write for Aside {
 
 #[cfg(test)]
 mod tests {
-    use std::io::ErrorKind;
-
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -132,6 +135,16 @@ mod tests {
             assert_eq!(names(folder.path()), ["target"]);
             std::fs::remove_file(&target).unwrap();
         }
+    }
+
+    #[test]
+    fn what_is_refused_is_told_without_the_name_that_stands_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let absent = folder.path().join("absent");
+        let refused = Aside::create(&absent.join("target")).err().unwrap();
+        assert_eq!(refused.to_string(), format!("there is no folder {}", absent.display()));
+        let refused = Aside::named(absent).err().unwrap();
+        assert!(!refused.to_string().contains(PREFIX), "{refused}");
     }
 
     #[test]

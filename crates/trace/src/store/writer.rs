@@ -179,6 +179,11 @@ pub(crate) fn refuse_inputs<'a>(
 /// # Errors
 /// `Usage`, with what to do.
 pub(crate) fn refuse_existing(path: &Path, replaces: bool) -> Result<(), Error> {
+    let name = path.as_os_str();
+    if name.is_empty() || name == "-" {
+        let message = "name a file: it appears whole or not at all, so not on standard output";
+        return Err(Error::new(ErrorKind::Usage, format!("{path:?}"), message));
+    }
     if path.exists() && !path.is_file() {
         return Err(Error::new(ErrorKind::Usage, path, "is not a regular file"));
     }
@@ -193,5 +198,9 @@ fn exists(path: &Path) -> Error {
 }
 
 fn refused(path: &Path, error: &ParquetError) -> Error {
-    Error::new(ErrorKind::Io, path, format!("cannot write: {error}"))
+    let why = match error {
+        ParquetError::External(cause) => cause.to_string(),
+        other => other.to_string(),
+    };
+    Error::new(ErrorKind::Io, path, format!("cannot write: {why}"))
 }
