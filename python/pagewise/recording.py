@@ -121,6 +121,9 @@ def parse_map(columns: Mapping[str, str] | str | None) -> tuple[tuple[str, str],
         pairs = [tuple(part.split("=", 1)) for part in columns.split(",")]
         if any(len(pair) != 2 for pair in pairs):
             raise UsageError(f"not a list of ROLE=COLUMN: {columns!r}", hint="e.g. time=ts,id=lbn")
+        named = [role.strip() for role, _ in pairs]
+        if twice := sorted({role for role in named if named.count(role) > 1}):
+            raise UsageError(f"two columns as {', '.join(twice)}", hint="a role has one column")
         columns = {role.strip(): column.strip() for role, column in pairs}
     for role in columns:
         if role not in ROLES:
@@ -179,12 +182,17 @@ def slice_trace(
 
     Times count from the first event: ``"10s"``, ``"1500ms"``, a number in seconds.
     """
+    from_ns, to_ns = (None if when is None else parse_time(when) for when in (start, stop))
+    if from_ns is not None and to_ns is not None and from_ns >= to_ns:
+        raise UsageError(
+            f"nothing lies from {start} to {stop}", hint="the end comes after the start"
+        )
     result: dict[str, Any] = json.loads(
         _core.slice_trace(
             os.fspath(path),
             os.fspath(output),
-            from_ns=None if start is None else parse_time(start),
-            to_ns=None if stop is None else parse_time(stop),
+            from_ns=from_ns,
+            to_ns=to_ns,
             force=force,
             progress=progress,
         )

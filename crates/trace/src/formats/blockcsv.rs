@@ -522,6 +522,12 @@ a-b-7,8388608,W,81235104,99999999,48750.8\r
         let error = read_with(&FORMAT, text.as_bytes(), &wrong).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(error.to_string().contains("its columns are version, time_us"), "{error}");
+        for (role, name) in [(Role::Time, "op"), (Role::Op, "name")] {
+            let columns = [columns.to_vec(), vec![(role, name.to_owned())]].concat();
+            let twice = ReadOptions { mapping: None, columns };
+            let error = read_with(&FORMAT, text.as_bytes(), &twice).unwrap_err();
+            assert!(error.to_string().contains("a column has one role"), "{error}");
+        }
     }
 
     proptest! {

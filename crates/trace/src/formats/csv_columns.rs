@@ -88,6 +88,10 @@ impl Columns {
             if *role == Role::Time {
                 columns.time_unit_ns = without_time_unit(&wanted).1;
             }
+            if columns.has(*role) || columns.roles[place].is_some() {
+                let role = Role::ALL.map(|(name, _)| name)[*role as usize];
+                return Err(format!("{role}={name}: a column has one role, and a role one column"));
+            }
             columns.roles[place] = Some(*role);
         }
         columns.roles.truncate(COLUMNS_MAX);
@@ -110,7 +114,8 @@ impl Columns {
         let missing = if mapping == Mapping::Objects { "id or sector" } else { "sector" };
         let role = missing.split(' ').next().unwrap_or_default();
         Err(format!(
-            "expected a header with a column for {missing}; name it with --map {role}=COLUMN"
+            "expected a header with a column for {missing}; name it with --map {role}=COLUMN \
+             (with --map only the columns named there are read)"
         ))
     }
 }
