@@ -59,7 +59,7 @@ Options: TypeAlias = Annotated[
         "--option",
         metavar="NAME=VALUE",
         help="A choice the papers leave open (see `pagewise list architectures --json`), "
-        "readahead=off|recorded or clean_evictions=none|inferred; may be given several times.",
+        "readahead=off or recorded, clean_evictions=none or inferred; may be given several times.",
     ),
 ]
 
@@ -88,5 +88,7 @@ def name_values(pairs: list[str] | None) -> dict[str, str]:
             raise UsageError(
                 f"not NAME=VALUE: {pair!r}", hint="write for example --option entry_bit=0"
             )
+        if name.strip() in values:
+            raise UsageError(f"--option {name.strip()} is given twice")
         values[name.strip()] = value.strip()
     return values

@@ -78,12 +78,13 @@ def run(
     --json is the share of them used per day, without that.
     """
     source = opened(trace, format, as_, map_)
+    values = name_values(option)
     with watched("simulating") as progress:
         result = questions.simulate(
             source,
             architecture=architecture,
             fast_tier=fast_tier,
-            option=name_values(option),
+            option=values,
             profile=profile,
             fast=fast,
             slow=slow,
@@ -100,6 +101,7 @@ def run(
             fast_tier=0,
             fast=fast,
             slow=slow,
+            option={name: values[name] for name in questions.REPLAY_OPTIONS if name in values},
             progress=progress,
         )
     devices = Devices(*(json_module.loads(_core.device(name)) for name in (fast, slow)))
