@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import suppress
+from inspect import cleandoc
 from typing import Annotated
 
 import typer
@@ -42,6 +43,19 @@ for _row in COMMANDS:
         app.add_typer(_row.run, name=_row.name, rich_help_panel=_row.panel)
     else:
         app.command(_row.name, rich_help_panel=_row.panel, epilog=_row.epilog())(_row.run)
+
+
+def unwrap(commands: typer.Typer) -> None:
+    """Joins the lines of docstrings: the help keeps their ends, and wraps at others besides."""
+    for command in commands.registered_commands:
+        paragraphs = cleandoc((command.callback and command.callback.__doc__) or "").split("\n\n")
+        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    for group in commands.registered_groups:
+        if group.typer_instance:
+            unwrap(group.typer_instance)
+
+
+unwrap(app)
 
 
 def print_version(is_asked: bool) -> None:

@@ -19,7 +19,7 @@ def run(
     results: Annotated[
         list[str],
         typer.Argument(
-            metavar="RESULTS...",
+            metavar="RESULT",
             help="JSON outputs of analyze, misses, simulate, study and advise, results of sweep, "
             "and recordings.",
             show_default=False,
