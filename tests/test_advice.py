@@ -13,7 +13,7 @@ from pagewise.advice.costs import AT
 from pagewise.advice.memory import Board, board
 from pagewise.advice.swap import Question, advise_swap
 from pagewise.cli import run
-from pagewise.commands.advise import described
+from pagewise.commands.advise import cost, described
 from pagewise.errors import UsageError
 from pagewise.studies.launch_runs import read_run
 from pagewise.terminal import show
@@ -216,6 +216,23 @@ def test_what_stock_linux_has_gets_a_size_of_its_own(advice: dict):
     }
     assert today["io_share"]["typical"] == pytest.approx(sizes[today["fast_tier_bytes"]])
     assert str(round(today["fast_tier_bytes"] / MIB)) in advice["settings"][0]["apply"]
+
+
+@pytest.mark.parametrize(
+    ("regret", "told"),
+    [
+        (
+            {"low": -0.1, "typical": -0.09, "high": -0.08},
+            ["hierarchical: 9 % (8 % to 10 %) less I/O time"],
+        ),
+        ({"low": 0, "typical": 0, "high": 0}, []),
+        ({"low": -0.01, "typical": 0.01, "high": 0.02}, []),
+    ],
+)
+def test_what_is_better_at_that_size_is_told(advice: dict, regret: dict, told: list):
+    stock = {"architecture": "hierarchical", "regret": regret}
+    rows = cost(advice, {**advice["today"], "stock_linux": stock})
+    assert [row[1] for row in rows if row[0] == "  better at this size"] == told
 
 
 def test_the_text_fits_80_columns_and_tells_what_was_lost(

@@ -31,11 +31,13 @@ def parse(text: str) -> Reference:
     """
     path = Path(text)
     if not path.exists():
-        if "/" in text or path.suffix:
+        try:
+            return Reference(parse_size(text), "a given amount")
+        except UsageError as error:
             raise UsageError(
-                f"--reference {text}: no such file", hint="give a file, or a size as 4GiB"
-            )
-        return Reference(parse_size(text), "a given amount")
+                f"--reference {text}: no such file, and no size",
+                hint="give a file, or a size as 4GiB",
+            ) from error
     if path.is_dir():
         run = read_run(path)
         what = f"all storage I/O of the run {run.name}, which had {run.kills} kills"
