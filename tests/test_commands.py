@@ -18,6 +18,10 @@ from pagewise.commands.options import name_values
 from pagewise.errors import UsageError
 
 PAGEWISE = [sys.executable, "-m", "pagewise"]
+EXAMPLES = Path(__file__).parents[1] / "examples"
+DEVICES = ["--fast", "4/5us", "--slow", "90/40us"]
+SIMULATE = ["simulate", "TRACE", "--architecture", "hybrid", "--fast-tier", "4KiB", *DEVICES]
+ADVISE = ["advise", "swap", "TRACE", *DEVICES]
 
 
 def ran(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
@@ -29,12 +33,11 @@ def ran(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, st
 def test_json_is_one_object_and_nothing_else(
     trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    devices = ["--fast", "4/5us", "--slow", "90/40us"]
     commands: list[list[object]] = [
         ["info", trace],
         ["analyze", trace, "--by", "process"],
         ["misses", trace, "--policy", "lru,opt", "--frames", "1,8KiB"],
-        ["simulate", trace, "--architecture", "priority", "--fast-tier", "8KiB", *devices],
+        ["simulate", trace, "--architecture", "priority", "--fast-tier", "8KiB", *DEVICES],
         ["devices"],
         ["devices", "list"],
         ["list"],
@@ -106,6 +109,7 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     bad.write_text(EVENTS + "5.0,jump,10,0x1,D,anon\n")
     status, _, diagnostics = ran("import", bad, "-o", output, capsys=capsys)
     assert status == 0 and f"{bad}:11: expected" in diagnostics
+    assert "found `5.0,jump,10,0x1,D,anon`" in diagnostics
     limit = ["--loss-limit", "1%"]
     status, _, diagnostics = ran("import", bad, "-o", output, "--force", *limit, capsys=capsys)
     assert status == 4 and "lost" in diagnostics
@@ -126,7 +130,16 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
         (["analyze", "TRACE", "--by", "colour"], 2, "only by process"),
         (["list", "colours"], 2, "nothing to list"),
         (["slice", "TRACE", "--from", "soon", "-o", "x"], 2, "not a time"),
+        (["slice", "TRACE", "--from", "3s", "--to", "1s", "-o", "x"], 2, "nothing lies from 3s"),
+        (["slice", "TRACE", "-o", "-"], 2, '"-": name a file'),
+        (["slice", "TRACE", "-o", ""], 2, '"": name a file'),
+        (["slice", "TRACE", "-o", "absent/x"], 3, "absent/x: there is no folder absent"),
         (["report", "TRACE", "-o", "absent/report.html"], 3, "report.html"),
+        (["report", "TRACE", "-o", "-"], 2, "'-' is no name of a file"),
+        (["report", "TRACE", "-o", ""], 2, "not a regular file"),
+        (["info", "TRACE", "--map", "time=a,time=b"], 2, "two columns as time"),
+        ([*SIMULATE, "--option", "a=1", "--option", "a=2"], 2, "option a is given twice"),
+        ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: no such file, and no size"),
         (["devices", "probe", "absent"], 2, "not a folder"),
     ],
 )
@@ -155,6 +168,23 @@ def test_help_says_purpose_and_example(
     status, output, _ = ran(row.name, "--help", capsys=capsys)
     assert status == 0
     assert "Example: pagewise" in output or "Commands" in output
+
+
+def test_paragraphs_of_help_have_no_line_ends_of_their_own() -> None:
+    for command in cli.app.registered_commands:
+        assert command.help and "\n" not in command.help.replace("\n\n", "")
+
+
+def test_the_slow_device_alone_replays_what_the_architecture_does(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    recording = EXAMPLES / "phone-2g" / "phone-2g.pgw.zst"
+    arguments = ["--architecture", "flash", "--fast-tier", "0", "--option", "readahead=recorded"]
+    _, output, _ = ran("simulate", recording, *arguments, *DEVICES, capsys=capsys)
+    rows = [line.split() for line in output.splitlines()]
+    (slow,) = (row[1:3] for row in rows if len(row) > 2 and row[0] == "slow" and row[1] != "device")
+    (alone,) = (row[3:5] for row in rows if row[:3] == ["slow", "device", "alone"])
+    assert slow == alone
 
 
 def test_names_cannot_drive_the_terminal(

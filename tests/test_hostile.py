@@ -207,6 +207,22 @@ def test_an_interrupt_while_modules_load(loaded: str) -> None:
     assert status == 130, rest[-500:]
 
 
+def test_names_of_files_may_be_any_bytes(recording: Path, tmp_path: Path) -> None:
+    strange = tmp_path / os.fsdecode(b"a b\n\xff.csv")
+    strange.write_bytes(recording.read_bytes())
+    output, page = (tmp_path / os.fsdecode(b"\xfe" + end) for end in (b".parquet", b".html"))
+    for command in (
+        ["import", strange, "-o", output],
+        ["info", output],
+        ["analyze", output, "--by", "process", "--json"],
+        ["simulate", output, "--architecture", "flash", "--fast-tier", "0", *DEVICES],
+        ["report", strange, output, "-o", page, "--title", strange.name],
+    ):
+        run = ran(*command, encoding="utf-8", errors="surrogateescape")
+        assert (run.returncode, run.stderr) == (0, ""), command
+    assert "a b\n\ufffd.csv" in page.read_text(encoding="utf-8")
+
+
 def test_nothing_recorded_is_a_finding(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     empty.write_text("time_s,event,process,page,state,kind\n")

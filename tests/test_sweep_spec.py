@@ -57,6 +57,7 @@ def test_paths_count_from_the_folder_of_the_spec(tmp_path: Path):
         ({"sizes": []}, "sizes"),
         ({"size": ["1MiB"]}, "unknown entries: size"),
         ({"sizes": ["64 parsecs"]}, "not a size"),
+        ({"sizes": [1.5]}, "not a size"),
         ({"traces": []}, "neither traces nor scenarios"),
         ({"device": [{"fast": "dram"}]}, "needs 'slow'"),
         ({"architecture": [{"nam": "flash"}]}, "unknown entries: nam"),
@@ -74,6 +75,9 @@ def test_a_missing_or_broken_file_is_told_apart(tmp_path: Path):
     broken = tmp_path / "broken.toml"
     broken.write_text("traces = [")
     with pytest.raises(UsageError, match="not a TOML file"):
+        load(broken)
+    broken.write_text("traces = []")
+    with pytest.raises(UsageError, match=r"broken\.toml: the spec needs 'sizes'"):
         load(broken)
 
 

@@ -1,11 +1,15 @@
 """Sizes, times and shares as users write them."""
 
+from typing import Any
+
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pagewise.errors import UsageError
 from pagewise.units import (
+    format_counted,
     format_figure,
     format_seconds,
     format_size,
@@ -30,6 +34,18 @@ def test_what_is_no_size(text: str) -> None:
         parse_size(text)
 
 
+@pytest.mark.parametrize("value", [1.5, None, b"1MiB", [4096]])
+def test_what_is_neither_text_nor_a_whole_number(value: Any) -> None:
+    for parse in (parse_size, parse_frames):
+        with pytest.raises(UsageError, match="not a size"):
+            parse(value)
+
+
+def test_integers_of_numpy_are_sizes() -> None:
+    assert parse_size(numpy.int64(2**40)) == 2**40
+    assert parse_frames(numpy.uint8(7)) == 7
+
+
 @given(st.integers(min_value=0, max_value=2**60))
 def test_whole_units_survive_printing(pages: int) -> None:
     text = format_size(pages * 2**20)
@@ -45,6 +61,11 @@ def test_figures_have_three_digits_and_no_exponent() -> None:
         "1,500",
         "290,527",
     ]
+
+
+def test_one_thing_is_no_plural() -> None:
+    counts = [format_counted(count, "cell") for count in (0, 1, 2700)]
+    assert counts == ["0 cells", "1 cell", "2,700 cells"]
 
 
 def test_times() -> None:

@@ -7,7 +7,7 @@ fractions, times in seconds, counts as integers. Fields are added, never renamed
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pagewise import _core, allocations, references
@@ -85,7 +85,7 @@ def misses(
     names = policy.split(",") if isinstance(policy, str) else list(policy)
     if isinstance(frames, str):
         frames = frames.split(",")
-    sizes = [frames] if isinstance(frames, int) else list(frames)
+    sizes = list(frames) if isinstance(frames, Iterable) else [frames]
     source = read(trace)
     text = _core.misses(
         *source.arguments(),

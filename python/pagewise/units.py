@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from operator import index
+from typing import SupportsIndex
 
 from pagewise.errors import UsageError
 
@@ -55,12 +57,13 @@ DIGITS_MAX = 30
 QUANTITY = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*([a-zA-Zµ]*)\s*")
 
 
-def parse_size(text: str | int) -> int:
-    """Bytes of a size such as ``256MiB``; an int passes as bytes."""
-    if isinstance(text, int):
-        if text < 0:
-            raise UsageError(f"a size cannot be negative: {text}")
-        return below_limit(text, f"{text} bytes", "size", "8 EiB")
+def parse_size(text: str | SupportsIndex) -> int:
+    """Bytes of a size such as ``256MiB``; an integer, also one of numpy, passes as bytes."""
+    if not isinstance(text, str):
+        size_bytes = whole(text)
+        if size_bytes < 0:
+            raise UsageError(f"a size cannot be negative: {size_bytes}")
+        return below_limit(size_bytes, f"{size_bytes} bytes", "size", "8 EiB")
     match = QUANTITY.fullmatch(text)
     factor = SIZE_UNITS.get(match[2].lower()) if match else None
     if match is None or factor is None:
@@ -68,6 +71,16 @@ def parse_size(text: str | int) -> int:
             f"not a size: {text!r}", hint="digits and a unit, as in 256MiB, 1.2GB or 4096"
         )
     return below_limit(times(match[1], factor), text, "size", "8 EiB")
+
+
+def whole(value: object) -> int:
+    """An integer of any kind as one of Python's."""
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError as error:
+        raise UsageError(
+            f"not a size: {value!r}", hint="a whole number, or text as '256MiB'"
+        ) from error
 
 
 def parse_time(text: str | int | float) -> int:
@@ -109,9 +122,9 @@ def parse_share(text: str | float) -> float:
     return value
 
 
-def parse_frames(text: str | int) -> int:
+def parse_frames(text: str | SupportsIndex) -> int:
     """Frames (pages of memory) from a count such as ``1000``, or from a size such as ``64MiB``."""
-    if isinstance(text, int) or text.strip().isdecimal():
+    if not isinstance(text, str) or text.strip().isdecimal():
         return parse_size(text)
     size_bytes = parse_size(text)
     if 0 < size_bytes < PAGE_BYTES:
@@ -201,3 +214,8 @@ def format_percent(share: float) -> str:
 def format_count(count: int) -> str:
     """An integer with separators: ``1,401,661``."""
     return f"{count:,}"
+
+
+def format_counted(count: int, noun: str) -> str:
+    """A count of things: ``1 cell``, ``2,700 cells``."""
+    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"

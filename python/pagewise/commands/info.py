@@ -50,7 +50,8 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     """The header in words."""
     header = result["header"]
     pages = header.get("pages")
-    processes = sorted(result["processes"], key=lambda process: -process["events"])
+    active = [process for process in result["processes"] if process["events"]]
+    processes = sorted(active, key=lambda process: -process["events"])
     named = [process["name"] or f"pid {process['pid']}" for process in processes]
     rows = [
         ("kind", f"{header['kind']}, imported from {header['format']}"),

@@ -9,6 +9,7 @@ import typer
 from pagewise.commands.options import Json
 from pagewise.grids.run import sweep
 from pagewise.terminal import say, show, show_json, watched
+from pagewise.units import format_counted
 
 EXAMPLES = (
     "pagewise sweep grid.toml -o results.parquet",
@@ -61,8 +62,8 @@ def run(
         show_json(result)
     else:
         show(
-            f"{result['output']}: {result['cells']} cells, {result['computed']} run now, "
-            f"{result['kept']} kept, {len(result['failed'])} failed"
+            f"{result['output']}: {format_counted(result['cells'], 'cell')}, "
+            f"{result['computed']} run now, {result['kept']} kept, {len(result['failed'])} failed"
         )
     for failure in result["failed"][:SHOWN_FAILURES]:
         inputs = ", ".join(f"{name}={value}" for name, value in failure.items() if name != "error")

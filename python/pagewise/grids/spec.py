@@ -99,7 +99,11 @@ class Grid:
 def load(path: str | Path) -> Grid:
     """The grid of a spec file."""
     path = Path(path)
-    return parse(read_toml(path), folder=path.parent)
+    spec = read_toml(path)
+    try:
+        return parse(spec, folder=path.parent)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}", path=str(path), hint=error.hint) from error
 
 
 def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
