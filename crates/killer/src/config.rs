@@ -35,6 +35,30 @@ pub enum Unit {
     Group,
 }
 
+/// How many decisions are acted on before the memory of the first victim is back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kills {
+    /// One.
+    #[default]
+    Serial,
+    /// As many as are made when what victims have counts as free.
+    Batch,
+}
+
+/// Whether the killer takes the memory of victims ahead of their threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reclaim {
+    /// At once.
+    First,
+    /// Once they had the grace to die by themselves; at once where they cannot.
+    #[default]
+    Late,
+    /// Not at all: it comes back with the exit of their last thread.
+    Never,
+}
+
 /// All settings, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -44,6 +68,10 @@ pub struct Config {
     pub options: Vec<(String, String)>,
     /// How many die for one decision.
     pub unit: Unit,
+    /// How many decisions are acted on at once.
+    pub kills: Kills,
+    /// When the memory of victims is taken.
+    pub reclaim: Reclaim,
     /// Whether it is only said who would be killed.
     pub is_dry_run: bool,
     /// The shortest and the longest time between two looks.
@@ -71,6 +99,8 @@ impl Default for Config {
             policy: DEFAULT_POLICY.to_owned(),
             options: Vec::new(),
             unit: Unit::Process,
+            kills: Kills::Serial,
+            reclaim: Reclaim::Late,
             is_dry_run: false,
             poll: (ms(2), ms(100)),
             kill_timeout: ms(100),
@@ -103,6 +133,8 @@ struct File {
     #[serde(default)]
     options: BTreeMap<String, Spanned<toml::Value>>,
     unit: Option<Unit>,
+    kills: Option<Kills>,
+    reclaim: Option<Reclaim>,
     dry_run: Option<bool>,
     poll_ms: Option<Spanned<(u64, u64)>>,
     kill_timeout_ms: Option<Spanned<u64>>,
@@ -228,6 +260,8 @@ impl Config {
         self.add_policy(source, &file)?;
         self.add_times(source, &file)?;
         self.unit = file.unit.unwrap_or(self.unit);
+        self.kills = file.kills.unwrap_or(self.kills);
+        self.reclaim = file.reclaim.unwrap_or(self.reclaim);
         self.is_dry_run = file.dry_run.unwrap_or(self.is_dry_run);
         self.hooks.before = file.hooks.before.unwrap_or_else(|| self.hooks.before.clone());
         self.hooks.after = file.hooks.after.unwrap_or_else(|| self.hooks.after.clone());
@@ -405,7 +439,7 @@ mod tests {
                      [options]\nthrashing_limit = 30\nkill_heaviest_task = true\n\
                      [[rule]]\nname = \"sshd\"\nis = \"protected\"\n\
                      [hooks]\nbefore = [\"notify\", \"x\"]\ntime_max_ms = 7\n";
-        let second = "dry_run = true\n[options]\nthrashing_limit = 40\n\
+        let second = "dry_run = true\nkills = \"batch\"\nreclaim = \"never\"\n[options]\nthrashing_limit = 40\n\
                       [[rule]]\nuser = \"anna\"\nadj = [1, 900]\nis = \"preferred\"\nrestart_s = 3\n\
                       [sockets]\nmetrics = \"/run/m\"\n";
         let config = load(&[first, second]).unwrap();
@@ -417,6 +451,7 @@ mod tests {
         );
         assert_eq!(config.poll, (Duration::from_millis(5), Duration::from_millis(50)));
         assert!(config.is_dry_run);
+        assert_eq!((config.kills, config.reclaim), (Kills::Batch, Reclaim::Never));
         assert_eq!(config.hooks.before, ["notify", "x"]);
         assert_eq!(config.hooks.time_max, Duration::from_millis(7));
         assert_eq!(config.sockets.metrics, Some(PathBuf::from("/run/m")));
@@ -434,6 +469,8 @@ mod tests {
             ("policy = \"oom\"", "/0.toml:1: there is no policy \"oom\"; there are minfree, lmkd"),
             ("\n\npolice = 1", "/0.toml:3: unknown field `police`"),
             ("unit = \"all\"", "/0.toml:1: unknown variant `all`"),
+            ("kills = \"two\"", "/0.toml:1: unknown variant `two`, expected `serial` or `batch`"),
+            ("reclaim = \"now\"", "/0.toml:1: unknown variant `now`"),
             ("[options]\nlow_percent = 600", "/0.toml:2: restart-cost: low_percent is \"600\""),
             (
                 "[options]\n\nlow = 6",

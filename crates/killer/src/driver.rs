@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use linux::Root;
 use linux::cgroup::{Hierarchy, MemoryGroup};
 use linux::held_process::HeldProcess;
+use linux::{Root, system};
 use policy::kill::{Kill, Memory, Ranked, Ranking, Snapshot, Stall, Verdict};
 use rustix::io::Errno;
 use types::{Bytes, Nanos};
@@ -23,7 +23,7 @@ use crate::reaper::Reapers;
 use crate::sockets::Sockets;
 use crate::table::{Table, own_pages};
 use crate::wake::{Wake, Woken};
-use crate::{Config, Error, Statistics, Unit};
+use crate::{Config, Error, Kills, Statistics, Unit};
 
 /// Victims of one decision.
 const VICTIMS_MAX: usize = 32;
@@ -226,17 +226,38 @@ impl Killer {
         self.is_near = margin.0 < memory.total.0 / NEAR;
         self.pace.note(now, memory.available);
         self.update(now, &memory, margin);
-        let snapshot = Snapshot { time: now, memory, candidates: self.table.candidates() };
-        match self.policy.decide(&snapshot, &mut self.ranking) {
-            _ if now < self.quiet_until => {}
-            Verdict::Kill { why, victims } => {
-                self.act(Occurrence { why, woken, memory, now }, victims);
-            }
-            Verdict::Spare { why } if margin.0 == 0 => self.say_spared(now, why, &memory),
-            Verdict::Spare { .. } => self.spared = None,
-        }
+        self.decide(now, woken, memory);
         self.statistics.lines_lost.store(self.output.lost, Relaxed);
         Some(if self.victims.is_empty() { self.pace.wait(margin) } else { SETTLE_EVERY })
+    }
+
+    /// Asks the policy and acts: on one decision, or in batches until it spares the rest if what
+    /// victims have counts as free.
+    fn decide(&mut self, now: Nanos, woken: Woken, mut memory: Memory) {
+        loop {
+            let snapshot = Snapshot { time: now, memory, candidates: self.table.candidates() };
+            let verdict = self.policy.decide(&snapshot, &mut self.ranking);
+            let (why, count) = match verdict {
+                _ if now < self.quiet_until => return,
+                Verdict::Kill { why, victims } => (why, victims),
+                Verdict::Spare { why } if self.policy.margin(&memory).0 == 0 => {
+                    return self.say_spared(now, why, &memory);
+                }
+                Verdict::Spare { .. } => {
+                    self.spared = None;
+                    return;
+                }
+            };
+            let before = self.victims.len();
+            self.act(Occurrence { why, woken, memory, now }, count);
+            let freed: u64 = self.victims[before..].iter().map(|victim| victim.had).sum();
+            // Whoever could not be killed would be named again.
+            if self.config.kills == Kills::Serial || freed == 0 {
+                return;
+            }
+            memory.free = Bytes((memory.free.0 + freed).min(memory.total.0));
+            memory.available = Bytes((memory.available.0 + freed).min(memory.total.0));
+        }
     }
 
     fn look(&mut self, woken: Woken) -> Option<Memory> {
@@ -327,7 +348,8 @@ impl Killer {
             Err(error) => return self.note_refusal(place, occurrence.now, error),
         }
         if let Ok(process) = sent {
-            self.reapers.send(process, entry.is_slow, self.config.grace);
+            let Config { reclaim, grace, .. } = self.config;
+            self.reapers.send(process, entry.is_slow, reclaim, grace);
         }
         let had = self.table.candidates()[place].resident.0;
         Statistics::add(&self.statistics.kills, 1);
@@ -395,6 +417,7 @@ impl Killer {
             output.say(|line| {
                 put(line, "event", if is_back { "back" } else { "late" })?;
                 put(line, "process", process)?;
+                put(line, "at_ns", system::monotonic_ns())?;
                 put(line, "freed_bytes", freed_bytes)?;
                 put(line, "time_us", time_us)
             });
@@ -476,6 +499,7 @@ impl Killer {
         output.say(|line| {
             put(line, "event", event)?;
             put(line, "process", candidate.process)?;
+            put(line, "at_ns", system::monotonic_ns())?;
             put(line, "name", name(place))?;
             put_words(line, "why", occurrence.why)?;
             put(line, "trigger", trigger_name(occurrence.woken))?;

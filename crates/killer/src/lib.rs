@@ -21,7 +21,7 @@ mod statistics;
 mod table;
 mod wake;
 
-pub use config::{Config, Unit};
+pub use config::{Config, Kills, Reclaim, Unit};
 pub use driver::{Control, Killer, Scope};
 pub use error::Error;
 pub use explain::Output;

@@ -17,6 +17,7 @@ use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{read, write};
 
 use crate::Error;
+use crate::config::Reclaim;
 use crate::table::controller_group;
 
 /// A victim that dies this fast needs no help: on idle processors help costs more than it brings.
@@ -43,6 +44,8 @@ pub enum Reaped {
     Gone,
     /// The kernel would not take it.
     Refused,
+    /// Nobody was to take it.
+    Left,
 }
 
 /// Where frozen and limited groups are told of.
@@ -110,6 +113,7 @@ impl GroupFile {
 pub(crate) fn recover(
     victim: &HeldProcess,
     is_slow: bool,
+    reclaim: Reclaim,
     grace: Duration,
     hierarchies: &Hierarchies,
 ) -> Reaped {
@@ -117,10 +121,13 @@ pub(crate) fn recover(
     let groups = victim.read(c"cgroup", &mut buffer).unwrap_or_default();
     let frozen = frozen_group(hierarchies, groups);
     let is_slow = is_slow
+        || reclaim == Reclaim::First
         || frozen.is_some()
         || has_limit(hierarchies, groups)
         || victim.has_uninterruptible_thread(THREADS_MAX);
-    let reaped = if !is_slow && victim.has_ended(grace) {
+    let reaped = if reclaim == Reclaim::Never {
+        Reaped::Left
+    } else if !is_slow && victim.has_ended(grace) {
         Reaped::ByItself
     } else {
         let reaped = take(victim);
@@ -150,7 +157,7 @@ impl Reaper {
     /// It has ended, or may not be killed.
     pub fn reap(&self, victim: &HeldProcess, grace: Duration) -> Result<Reaped, Error> {
         victim.kill().map_err(|error| Error::refused("kill", error))?;
-        Ok(recover(victim, false, grace, &self.0))
+        Ok(recover(victim, false, Reclaim::Late, grace, &self.0))
     }
 }
 
@@ -200,6 +207,7 @@ fn has_limit(hierarchies: &Hierarchies, groups: &[u8]) -> bool {
 struct Job {
     victim: HeldProcess,
     is_slow: bool,
+    reclaim: Reclaim,
     grace: Duration,
 }
 
@@ -240,10 +248,16 @@ impl Reapers {
 
     /// Has the memory of a victim that was told to end taken; false where all room is taken, so that
     /// it dies by itself.
-    pub(crate) fn send(&self, victim: HeldProcess, is_slow: bool, grace: Duration) -> bool {
+    pub(crate) fn send(
+        &self,
+        victim: HeldProcess,
+        is_slow: bool,
+        reclaim: Reclaim,
+        grace: Duration,
+    ) -> bool {
         let mut jobs = self.shared.jobs();
         let Some(place) = jobs.iter_mut().find(|place| place.is_none()) else { return false };
-        *place = Some(Job { victim, is_slow, grace });
+        *place = Some(Job { victim, is_slow, reclaim, grace });
         self.shared.came.notify_one();
         true
     }
@@ -278,7 +292,7 @@ impl Shared {
                 jobs = self.came.wait(jobs).expect("no holder of this lock panics");
             };
             drop(jobs);
-            recover(&job.victim, job.is_slow, job.grace, &self.hierarchies);
+            recover(&job.victim, job.is_slow, job.reclaim, job.grace, &self.hierarchies);
         }
     }
 }
@@ -324,7 +338,7 @@ mod tests {
         let (_other, living) = sleeper();
         let held = victim.try_clone().unwrap();
         victim.kill().unwrap();
-        assert!(reapers.send(victim, true, Duration::ZERO));
+        assert!(reapers.send(victim, true, Reclaim::Late, Duration::ZERO));
         drop(reapers);
         assert!(held.has_ended(Duration::from_secs(60)));
         assert!(!living.has_ended(Duration::ZERO));

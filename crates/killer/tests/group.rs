@@ -173,7 +173,8 @@ fn the_least_important_dies_and_its_memory_is_back_without_an_allocation() {
     let kill = lines(file.path(), "kill");
     assert_eq!(kill.len(), 1, "{kill:?}");
     for part in [
-        format!(" process={least} name=tail why=\"little memory is available"),
+        format!(" process={least} "),
+        " name=tail why=\"little memory is available".to_owned(),
         " adj=900 ".to_owned(),
         format!(" first=\"{least}:tail:"),
     ] {
@@ -211,6 +212,28 @@ fn a_whole_group_dies_where_that_is_the_unit() {
     let (mut killer, _file) = killer(&group, &format!("unit = \"group\"\n{SETTINGS}"));
     let [one, two] = [group.hold(80, 0), group.hold(80, 0)];
     run_until(&mut killer, || !group.has(one) && !group.has(two));
+}
+
+#[test]
+fn a_batch_dies_at_once_and_is_no_larger_than_needed() {
+    // 65 MiB are to come back: two of 40 MiB, while a third would do no harm to anybody but itself.
+    const TABLE: &str = "policy = \"minfree\"\n[options]\nfile_cache_counts = false\n\
+                         minfree_levels = \"25600:900\"\n";
+    let Some(mut group) = group(200 * MIB) else { return };
+    let holders =
+        [group.hold(40, 0), group.hold(40, 900), group.hold(40, 910), group.hold(40, 920)];
+    let (mut killer, file) =
+        killer(&group, &format!("kills = \"batch\"\nreclaim = \"first\"\n{TABLE}"));
+    run_until(&mut killer, || !group.has(holders[2]) && !group.has(holders[3]));
+    let text = fs::read_to_string(file.path()).unwrap();
+    let (batch, _) = text.split_once("event=back ").unwrap_or((&text, ""));
+    let killed = batch.lines().filter(|line| line.starts_with("event=kill "));
+    let killed: Vec<&str> = killed.filter(|line| line.contains(" name=tail ")).collect();
+    assert_eq!(killed.len(), 2, "{text}");
+    for (line, holder) in killed.iter().zip([holders[3], holders[2]]) {
+        assert!(line.contains(&format!(" process={holder} ")), "{text}");
+    }
+    assert!(group.has(holders[0]) && group.has(holders[1]));
 }
 
 #[test]
