@@ -3,8 +3,9 @@
 # bench-lazy: lazy unmapping beside other allocators on real programs; as root, a quarter of an hour.
 # traces: captures what study page-size runs on; installs its programs, 20 minutes.
 # kills: kills processes and studies what that takes; as root, some minutes.
+# launches: launches five applications in ample and in short memory and studies it; as root.
 # lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
-.PHONY: demo test check build bench bench-lazy fuzz kills lab-setup lab traces clean
+.PHONY: demo test check build bench bench-lazy fuzz kills lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -50,6 +51,11 @@ lab: build lab-setup
 	.venv/bin/pagewise study thrash $(RUNS)/no-limit* $(RUNS)/kill-* $(RUNS)/phone-* \
 	    -o build/study-thrash --report build/study-thrash/report.html
 	.venv/bin/pagewise study predict $(RUNS)/phone-1g
+
+LAUNCHES ?= build/five-launches
+launches: build
+	tools/five_launches.sh $(LAUNCHES)
+	.venv/bin/pagewise study launch $(LAUNCHES)/five-* -o build/study-launch --report build/study-launch/report.html
 
 KILLS ?= build/kill-anatomy
 kills: build

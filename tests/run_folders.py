@@ -48,15 +48,29 @@ VISIT: dict[str, tuple[str, Any]] = {
     "memory_bytes": ("integer", MIB),
     "anonymous_bytes": ("integer", MIB),
     "program": ("text", ""),
+    "free_bytes_before": ("integer", 90 * MIB),
+    "free_bytes_after": ("integer", 40 * MIB),
     **{
         name: ("number", None)
         for name in (
             *("processor_s", "ready_s", "kill_s", "kswapd_s"),
+            *("reclaim_s", "refault_s", "swap_in_s", "storage_s"),
             *("memory_stall_s", "io_stall_s", "cpu_stall_s"),
         )
     },
 }
 """Type and usual value of each column."""
+
+
+KILL: dict[str, tuple[str, Any]] = {
+    "visit": ("integer", 0),
+    "app": ("text", "app"),
+    "process": ("integer", 1),
+    "at_s": ("number", 0.5),
+    "freed_bytes": ("integer", 30 * MIB),
+    "back_s": ("number", 0.01),
+}
+"""The same of kills.parquet."""
 
 
 def write_run(
@@ -70,11 +84,14 @@ def write_run(
     recording: str | None = None,
     processes: dict[int, str] | None = None,
     unfinished: str = "",
+    minfree: str = "",
+    kills: Sequence[dict[str, Any]] = (),
     without: Sequence[str] = (),
 ) -> Path:
     """A run with these visits; what a visit does not say is as in ``VISIT``.
 
     ``recording`` is the text of a recording of any format, which readers tell by its content;
+    ``minfree`` is the killer's table of that mode, ``kills`` are the rows of ``KILL``;
     ``without`` names columns that the run does not have.
     """
     folder.mkdir(parents=True)
@@ -84,7 +101,7 @@ def write_run(
         order=order,
         mode=mode,
         budget="" if mode == "no-limit" else f'budget = "{budget}"',
-        kill=f"kill = {{ threshold = {threshold} }}" if mode == "kill" else "",
+        kill=f"kill = {{ threshold = {threshold} }}" if mode == "kill" else minfree,
         start_ns=start_ns,
         finished="false" if unfinished else "true",
         reason=unfinished,
@@ -96,6 +113,12 @@ def write_run(
         if name not in without
     }
     write_table(folder / "visits.parquet", columns)
+    if kills:
+        columns = {
+            name: (kind, [kill.get(name, usual) for kill in kills])
+            for name, (kind, usual) in KILL.items()
+        }
+        write_table(folder / "kills.parquet", columns)
     if recording is not None:
         (folder / "recording.pgr").write_text(recording)
     if processes is not None:

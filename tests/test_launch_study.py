@@ -51,6 +51,7 @@ def test_what_the_paper_saw_holds_where_it_is_seen(tmp_path: Path) -> None:
     table = next(table for table in result["tables"] if table["name"] == "launches")
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
     assert [row["need, MiB"] for row in rows] == [60, 100, 500]
+    assert rows[0]["free memory less by, MiB"] == 50
     assert rows[2]["slowdown"] == pytest.approx(3.3) and rows[2]["kills a launch"] == 17
     waits = next(table for table in result["tables"] if table["name"] == "waits")
     row = dict(zip(waits["columns"], waits["rows"][0], strict=True))
@@ -58,6 +59,46 @@ def test_what_the_paper_saw_holds_where_it_is_seen(tmp_path: Path) -> None:
     assert row[launch.WAITS["kill_s"]] == pytest.approx(0.2)
     assert row[launch.WAITS["kswapd_s"]] is None, "what the run does not tell is no 0"
     assert "rank correlation" in markdown(result)
+
+
+def rows(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    table = next(table for table in result["tables"] if table["name"] == name)
+    return [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
+
+
+def test_killers_stand_side_by_side_and_launches_are_taken_apart(tmp_path: Path) -> None:
+    waits = {"processor_s": 0.5, "ready_s": 0.2, "refault_s": 0.1, "storage_s": 0.3}
+    waits |= {"reclaim_s": 0.1, "swap_in_s": 0.0}
+    ample, _ = runs(tmp_path, dict.fromkeys(NEEDS, 1.0), **waits)
+    folders = [ample]
+    for name, minfree, launch_s in (
+        ("serial", 'minfree = { kills = "serial", reclaim = "never" }', 2.0),
+        ("batch", 'minfree = { kills = "batch", reclaim = "never" }', 1.5),
+        # What a plan does not say.
+        ("usual", "", 1.2),
+    ):
+        short = [{"app": app, "cold": True, "launch_s": launch_s, **waits} for app in NEEDS]
+        died = [{"back_s": 0.01}, {"back_s": 0.03}, {"back_s": None, "freed_bytes": None}]
+        folder = write_run(
+            tmp_path / name, short, mode="minfree", minfree=minfree, kills=died
+        )  # fmt: skip
+        folders.append(folder)
+    result = launch.study(folders, tmp_path, seed=1, progress=None)
+    assert rows(result, "killers")[0] == {
+        "app": "small",
+        "need, MiB": 60,
+        "serial kills, reclaim never, s": 2.0,
+        "batch kills, reclaim never, s": 1.5,
+        "serial kills, reclaim late, s": 1.2,
+    }
+    kills = rows(result, "kills")
+    assert [row["processes killed"] for row in kills] == [3, 3, 3]
+    assert (kills[0]["back after, ms"], kills[0]["longest, ms"]) == (pytest.approx(20), 30)
+    parts = next(figure for figure in result["figures"] if figure["name"] == "launch-parts")
+    name = "small, minfree, serial kills, reclaim late"
+    bar = {row[1]: row[2] for row in parts["rows"] if row[0] == name}
+    assert bar["own time"] == 0.5 and bar["other storage"] == pytest.approx(0.2)
+    assert bar["not told"] == pytest.approx(0.1)
 
 
 def test_what_is_not_seen_does_not_hold(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pagewise.studies.figure import Figure, Point, mean_point
 from pagewise.studies.launch_fit import UNLIMITED, needs
 from pagewise.studies.launch_runs import LaunchRun, Visit, inputs_of, read_runs
 from pagewise.studies.table import Row, Table
-from pagewise.studies.thrash_phones import NO_LIMIT, series
+from pagewise.studies.thrash_phones import NO_LIMIT, series, state
 from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
 from pagewise.units import MIB
 
@@ -30,11 +30,15 @@ TITLE = "S2 on real programs: launches in short memory"
 CHECKS = load_checks(NAME)
 WAITS = {
     "kill_s": "kills, until their memory was back",
-    "memory_stall_s": "stalls for memory: reclaim, refaults, swap-ins",
-    "io_stall_s": "stalls for storage",
+    "reclaim_s": "direct reclaim",
+    "refault_s": "refaults",
+    "swap_in_s": "swap-ins",
+    "storage_s": "storage",
     "ready_s": "threads ready without a processor",
-    "kswapd_s": "kswapd's processor time",
     "processor_s": "the app's processor time",
+    "kswapd_s": "kswapd's processor time",
+    "memory_stall_s": "some task stalled for memory",
+    "io_stall_s": "some task stalled for storage",
 }
 """What visits tell of a launch, and what it is."""
 NEED_MIB_MIN = 32
@@ -50,6 +54,12 @@ class Pair:
     run: LaunchRun
     ample: Sequence[Visit]
     short: Sequence[Visit]
+
+    @property
+    def taken_mib(self) -> float | None:
+        """The need as S2 measures it: what is free less after a launch in ample memory."""
+        taken = [visit.taken_bytes / MIB for visit in self.ample if visit.taken_bytes is not None]
+        return median(taken) if taken else None
 
     @property
     def slowdown(self) -> float:
@@ -80,9 +90,9 @@ def study(
         NAME,
         output,
         title=TITLE,
-        figures=[figure_1(by_run), figure_need(by_run)],
+        figures=[figure_1(by_run), figure_need(by_run), *figure_parts(by_run)],
         verdicts=list(verdicts(by_run)),
-        tables=[launches(by_run, seed), waits(by_run)],
+        tables=[launches(by_run, seed), waits(by_run), *killers(by_run), *kills(short)],
         inputs=inputs_of(runs),
         arguments=f"{' '.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
@@ -155,6 +165,51 @@ def figure_need(by_run: Pairs) -> Figure:
     )
 
 
+PARTS = {
+    "processor_s": "own time",
+    "ready_s": "ready without a processor",
+    "reclaim_s": "direct reclaim",
+    "refault_s": "refaults",
+    "swap_in_s": "swap-ins",
+}
+"""What an app's threads do one after the other; ``storage_s`` holds some of it."""
+
+
+def figure_parts(by_run: Pairs) -> Iterator[Figure]:
+    """Each app's launches taken apart, in ample memory and in each run."""
+    points: list[Point] = []
+    for found in by_run.values():
+        for pair in found:
+            name = f"{pair.app}, {state(pair.run)}"
+            for bar, visits in ((f"{pair.app}, ample", pair.ample), (name, pair.short)):
+                if all(point.x != bar for point in points):
+                    points += [Point(bar, part, y, n=len(visits)) for part, y in parts(visits)]
+    if points:
+        yield Figure(
+            f"{NAME}-parts",
+            "What launches of real programs are made of, all threads of an app together",
+            "app and memory",
+            "seconds a launch",
+            tuple(points),
+            {"runs": [[name, found[0].run.start_ns] for name, found in by_run.items() if found]},
+            is_categorical=True,
+            is_stacked=True,
+        )
+
+
+def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
+    """What launches are made of, on average; nothing where a visit does not tell."""
+    told = {words: _mean(visits, name) for name, words in PARTS.items()}
+    storage = _mean(visits, "storage_s")
+    found = {words: value for words, value in told.items() if value is not None}
+    if storage is None or len(found) < len(told):
+        return []
+    # A refault and a swap-in are waits for storage, too.
+    found["other storage"] = max(0.0, storage - found["refaults"] - found["swap-ins"])
+    rest = fmean(_seconds(visits)) - sum(found.values())
+    return [*found.items(), ("not told", max(0.0, rest))]
+
+
 def launches(by_run: Pairs, seed: int) -> Table:
     """Slowdown and kills of every app."""
     rows: list[Row] = []
@@ -168,6 +223,7 @@ def launches(by_run: Pairs, seed: int) -> Table:
                     "run": series(pair.run),
                     "app": pair.app,
                     "need, MiB": pair.need_mib,
+                    "free memory less by, MiB": pair.taken_mib,
                     "launches": len(pair.short),
                     "ample, s": median(_seconds(pair.ample)),
                     "short, s": median(_seconds(pair.short)),
@@ -183,7 +239,8 @@ def launches(by_run: Pairs, seed: int) -> Table:
     return Table(
         "launches",
         "Cold launches, by need",
-        "Medians. Need is what the first launch adds to all memory without a limit. Intervals: "
+        "Medians. Need is what the first launch adds to the memory of all apps without a limit; by "
+        "how much less is free on the machine, S2's measure, has other load in it. Intervals: "
         "bootstrap over launches, 95 %.",
         rows,
     )
@@ -203,11 +260,60 @@ def waits(by_run: Pairs) -> Table:
     return Table(
         "waits",
         "What launches in short memory wait for, seconds more than in ample memory",
-        "Means. The parts overlap: a stall for memory may be one for storage, kills go on beside "
-        "the launch, threads wait each for themselves, and stalls and kswapd are of the whole "
-        "machine. Empty where the run does not tell.",
+        "Means. The app's threads wait each for themselves, and for two things at once where a "
+        "refault is read from storage; kills go on beside the launch; kswapd and the last two are "
+        "of the whole machine. Empty where the run does not tell.",
         rows,
     )
+
+
+def killers(by_run: Pairs) -> Iterator[Table]:
+    """Launches beside one another by how killd kills, where there is more than one way."""
+    by_killer: dict[str, list[Pair]] = {}
+    for found in by_run.values():
+        for pair in found:
+            if pair.run.killer:
+                by_killer.setdefault(pair.run.killer, []).append(pair)
+    if len(by_killer) < 2:
+        return
+    apps = {pair.app: pair.need_mib for found in by_killer.values() for pair in found}
+    rows: list[Row] = []
+    for app, need_mib in sorted(apps.items(), key=lambda item: item[1]):
+        launched = {
+            f"{killer}, s": [
+                second for pair in found if pair.app == app for second in _seconds(pair.short)
+            ]
+            for killer, found in by_killer.items()
+        }
+        medians = {name: median(times) if times else None for name, times in launched.items()}
+        rows.append({"app": app, "need, MiB": need_mib, **medians})
+    yield Table("killers", "Launches by how victims die", "Medians of cold launches.", rows)
+
+
+def kills(runs: Sequence[LaunchRun]) -> Iterator[Table]:
+    """How long killd's victims took to give their memory back."""
+    rows: list[Row] = []
+    for run in runs:
+        times = sorted(1000 * kill.back_s for kill in run.victims if kill.back_s is not None)
+        if not times:
+            continue
+        rows.append(
+            {
+                "run": series(run),
+                "processes killed": len(run.victims),
+                "back after, ms": median(times),
+                "nine of ten within, ms": times[(len(times) * 9 - 1) // 10],
+                "longest, ms": times[-1],
+                "freed, MiB": median(kill.freed_bytes or 0 for kill in run.victims) / MIB,
+            }
+        )
+    if rows:
+        yield Table(
+            "kills",
+            "What victims took to give their memory back",
+            "From the signal until nine tenths of what a victim had were free. Medians.",
+            rows,
+        )
 
 
 def _mean(visits: Sequence[Visit], name: str) -> float | None:

@@ -21,6 +21,8 @@ from pagewise.recording import Progress, Trace, import_trace, read
 from pagewise.units import LIMIT, parse_size
 
 RECORDING = "recording.pgr"
+MINFREE = "minfree"
+"""The mode whose killer is killd."""
 CUTS = {"swap": "*.pgw.zst", "block": "*.blocks.csv.zst"}
 """What stands for the recording as a run ships, by what it is read as."""
 
@@ -33,6 +35,7 @@ class Visit:
     ``bytes_in`` and ``swap_in_bytes`` are the reads among them; ``memory_bytes`` and
     ``anonymous_bytes`` belong to all applications at the visit's end.
     ``waits`` are seconds of the launch by the columns of `WAITS`, None where the run does not tell.
+    ``taken_bytes`` is free memory of the machine before the launch less that after it.
     ``oom_kills`` are processes that the kernel killed for want of memory, ``kills`` applications
     that the killer ended.
     """
@@ -53,7 +56,19 @@ class Visit:
     bytes_in: int = 0
     swap_in_bytes: int = 0
     anonymous_bytes: int = 0
+    taken_bytes: int | None = None
     waits: Mapping[str, float | None] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Kill:
+    """A process that killd killed; ``back_s`` is None where its memory was still to come back."""
+
+    visit: int
+    app: str | None
+    at_s: float
+    freed_bytes: int | None
+    back_s: float | None
 
 
 @dataclass(frozen=True)
@@ -72,6 +87,10 @@ class LaunchRun:
     unfinished: str | None
     """Why it ended early; None where it did not."""
     visits: tuple[Visit, ...]
+    killer: str = ""
+    """How the killer of mode minfree kills and takes memory, empty in other modes."""
+    victims: tuple[Kill, ...] = ()
+    """Those of killd, in mode minfree."""
 
     def launches(self, first: int = 1, last: int | None = None) -> list[float]:
         """Launch times in seconds of the answered visits of some rounds, both ends included."""
@@ -116,7 +135,7 @@ class LaunchRun:
 
     def files(self) -> list[Path]:
         """The files that its figures rest on."""
-        names = ("run.toml", "visits.parquet", "processes.parquet")
+        names = ("run.toml", "visits.parquet", "processes.parquet", "kills.parquet")
         tables = [self.folder / name for name in names if (self.folder / name).is_file()]
         recordings = dict.fromkeys(map(self.recording_path, CUTS))
         return [*tables, *(path for path in recordings if path)]
@@ -189,6 +208,8 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
             start_ns=int(run["monotonic_start_ns"]),
             unfinished=None if run["finished"] else str(run.get("reason") or "no reason is given"),
             visits=tuple(_visit(row, first) for row in rows),
+            killer=_killer(plan) if plan["mode"] == MINFREE else "",
+            victims=_victims(folder / "kills.parquet"),
         )
     except (KeyError, TypeError, AttributeError, ValueError, PagewiseError) as error:
         path = folder / "run.toml"
@@ -208,6 +229,10 @@ WAITS = (
     "processor_s",
     "ready_s",
     "kill_s",
+    "reclaim_s",
+    "refault_s",
+    "swap_in_s",
+    "storage_s",
     "kswapd_s",
     "memory_stall_s",
     "io_stall_s",
@@ -232,11 +257,25 @@ COLUMNS: Mapping[str, type | tuple[type, ...]] = {
     "memory_bytes": int,
     "anonymous_bytes": (int, type(None)),
     "program": (str, type(None)),
+    "free_bytes_before": (int, type(None)),
+    "free_bytes_after": (int, type(None)),
     **dict.fromkeys(WAITS, (float, type(None))),
 }
 """What is read of visits.parquet; the lab writes more."""
 
-LATER_COLUMNS = ("oom_kills", "anonymous_bytes", "program", *WAITS)
+KILL_COLUMNS: Mapping[str, type | tuple[type, ...]] = {
+    "visit": int,
+    "app": (str, type(None)),
+    "at_s": float,
+    "freed_bytes": (int, type(None)),
+    "back_s": (float, type(None)),
+}
+"""What is read of kills.parquet."""
+
+LATER_COLUMNS = (
+    *("oom_kills", "anonymous_bytes", "program", "free_bytes_before", "free_bytes_after"),
+    *WAITS,
+)
 """Those that runs made before they were added do not have."""
 
 
@@ -295,8 +334,26 @@ def _visit(row: Mapping[str, Any], first_round: int) -> Visit:
         bytes_in=row["bytes_in"],
         swap_in_bytes=row["swap_in_bytes"],
         anonymous_bytes=row["anonymous_bytes"] or 0,
+        taken_bytes=_taken_bytes(row["free_bytes_before"], row["free_bytes_after"]),
         waits={name: row[name] for name in WAITS},
     )
+
+
+def _taken_bytes(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else before - after
+
+
+def _killer(plan: Mapping[str, Any]) -> str:
+    minfree = plan.get("minfree", {})
+    # What a plan does not say is as in killd.
+    kills, reclaim = minfree.get("kills", "serial"), minfree.get("reclaim", "late")
+    return f"{kills} kills, reclaim {reclaim}"
+
+
+def _victims(path: Path) -> tuple[Kill, ...]:
+    if not path.is_file():
+        return ()
+    return tuple(Kill(**row) for row in _rows(path, KILL_COLUMNS))
 
 
 def _said(error: Exception) -> str:

@@ -107,9 +107,12 @@ def setting(run: LaunchRun) -> tuple[int, frozenset[str]]:
 
 
 def state(run: LaunchRun) -> str:
-    """``swap on``, ``kill at 0.4`` (the killer's threshold) for swap off, or the mode."""
+    """``swap on``, ``kill at 0.4`` (the killer's threshold) for swap off, or the mode; for minfree
+    how it kills as well."""
     if run.mode == SWAP_OFF:
         return f"kill at {run.threshold:g}"
+    if run.killer:
+        return f"{run.mode}, {run.killer}"
     return "swap on" if run.mode == SWAP_ON else run.mode
 
 

@@ -23,7 +23,7 @@ WITH_PANEL = ("lazy-unmap", "kill-anatomy")
 """Studies whose figures and tables have a panel of their own."""
 
 
-OWN_PANEL = ("launch-simulated-parts",)
+OWN_PANEL = ("launch-simulated-parts", "launch-parts")
 """Figures that a panel of their own shows."""
 ROWS_OPEN = 12
 """Longer tables of a study are folded, so that the page can be read from top to bottom."""
