@@ -18,7 +18,7 @@ from pathlib import Path
 import polars
 import pytest
 from agent import AGENT, is_free, refusal
-from waiting import running
+from waiting import is_running, running
 
 UNDO_LOG = Path("/run/pagewise/launch.undo")
 MARK = f"pagewise-test-{os.getpid()}"
@@ -49,7 +49,11 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 def state() -> dict[str, object]:
     """What a run may change on the machine."""
-    parameters = [Path("/proc/sys/vm/swappiness"), *Path("/sys/module/zswap/parameters").glob("*")]
+    parameters = [
+        Path("/proc/sys/vm/swappiness"),
+        Path("/proc/sys/kernel/task_delayacct"),
+        *Path("/sys/module/zswap/parameters").glob("*"),
+    ]
     mounts = (line.split() for line in Path("/proc/self/mounts").read_text().splitlines())
     groups = [Path(mount[1]) for mount in mounts if mount[2].startswith("cgroup")]
     return {
@@ -175,26 +179,57 @@ def test_the_killer_kills_what_was_used_longest_ago(tmp_path: Path) -> None:
     assert table["kills"].to_list() == [0, 0, 0, 1, 1] and table["answered"].all()
 
 
-@pytest.mark.usefixtures("machine")
-def test_the_table_of_minfree_spares_what_was_used_last(tmp_path: Path) -> None:
-    applications = {name: line(HOLD, mib=70) for name in ("a", "b", "c")}
-    plan = write(
+def scarce(tmp_path: Path, order: list[str], **entries: object) -> Path:
+    """A plan whose balloon leaves 300 MiB to three applications of 70 MiB, and whose killer wants
+    100 MiB free of whoever is neither visited nor was visited just before: two leave 150, three 70.
+    """
+    return write(
         tmp_path / "plan.toml",
-        applications,
-        order=["a", "b", "c", "b"],
+        {name: line(HOLD, mib=70) for name in ("a", "b", "c")},
+        order=order,
         mode="minfree",
-        budget="300MiB",
-        # Below 100 MiB of free memory whoever is neither visited nor was visited just before. Two
-        # leave about 150, three about 70.
-        minfree={"levels": "25600:900"},
+        budget="400MiB",
+        balloon={"size": "100MiB"},
+        **entries,
     )
+
+
+@pytest.mark.parametrize(
+    ("kills", "reclaim"), [("serial", "never"), ("serial", "first"), ("batch", "late")]
+)
+@pytest.mark.usefixtures("machine")
+def test_killd_spares_what_was_used_last(tmp_path: Path, kills: str, reclaim: str) -> None:
+    minfree = {"levels": "25600:900", "kills": kills, "reclaim": reclaim}
+    # A visit takes a second and more, so that killd looks before the last has ended.
+    order, pause = ["a", "b", "c", "b", "c"], {"visit": "1s"}
+    plan = scarce(tmp_path, order, minfree=minfree, pause=pause)
     finished = launch(plan)
     assert finished.returncode == 0, finished.stderr
     table = visits(plan)
-    assert table["killed"].to_list() == ["", "", "a", ""]
-    assert table["cold"].to_list() == [True, True, True, False]
-    assert (table["kill_s"] > 0).to_list() == [False, False, True, False]
+    # It may be told with that visit or a later one.
+    assert "".join(table["killed"][2:]) == "a" and not any(table["killed"][:2])
+    assert table["cold"].to_list() == [True, True, True, False, False]
     assert table["processor_s"][0] > 0 and (table["ready_s"] >= 0).all()
+    folder = plan.with_suffix("")
+    log = (folder / "killd.log").read_text()
+    assert log.count("event=kill ") == 1 and 'why="free memory is below a level' in log
+    [kill] = polars.read_parquet(folder / "kills.parquet").to_dicts()
+    assert (kill["app"], f"event=kill process={kill['process']} " in log) == ("a", True)
+    assert table["start_s"][2] < kill["at_s"] < table["end_s"][4]
+    assert kill["back_s"] is None or kill["freed_bytes"] > 50 << 20
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_killer_that_ends_ends_the_run(tmp_path: Path) -> None:
+    plan = scarce(tmp_path, ["a", "b"], rounds=1000)
+    folder = plan.with_suffix("")
+    with running([AGENT, "launch", plan, "-o", folder], stderr=subprocess.PIPE, text=True) as run:
+        wait_for((folder / "visits.parquet").exists)
+        for killer in children(run.pid, b"killd"):
+            os.kill(killer, signal.SIGKILL)
+        _, errors = run.communicate(timeout=120)
+    assert run.returncode == 3 and "killd has ended during the run" in errors, errors
+    assert visits(plan).height >= 1
 
 
 @pytest.mark.usefixtures("machine")
@@ -290,6 +325,23 @@ def wait_for(fact: Callable[[], bool]) -> None:
     assert fact()
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.usefixtures("machine")
+def test_killd_and_balloon_end_with_the_run(tmp_path: Path, number: signal.Signals) -> None:
+    plan = scarce(tmp_path, ["a", "b", "c"], rounds=1000)
+    folder = plan.with_suffix("")
+    with running([AGENT, "launch", plan, "-o", folder], stderr=subprocess.PIPE, text=True) as run:
+        wait_for((folder / "visits.parquet").exists)
+        companions = children(run.pid, b"killd") + children(run.pid, b"balloon")
+        assert len(companions) == 2
+        run.send_signal(number)
+        _, errors = run.communicate(timeout=120)
+    assert run.returncode == (-number if number == signal.SIGKILL else 130), errors
+    wait_for(lambda: not any(map(is_running, companions)))
+    wait_for(lambda: not list(Path("/sys/fs/cgroup").glob(f"**/pagewise-balloon-{companions[1]}")))
+    assert visits(plan).height >= 1
+
+
 @pytest.mark.parametrize(
     ("mode", "number"),
     [
@@ -324,17 +376,24 @@ def test_a_signal_keeps_the_visits_and_undoes_the_changes(
     assert not (folder / "swap").exists() and not (folder / "data").exists()
 
 
-def guard_of(run: int) -> int:
-    """The process that waits for the end of a run to undo it."""
+def children(run: int, word: bytes) -> list[int]:
+    """Processes that a run started with this word on their command line."""
+    found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            is_guard = b"--guard" in path.read_bytes()
+            is_meant = word in path.read_bytes().split(b"\0")
             parent = int((path.parent / "stat").read_text().rpartition(")")[2].split()[1])
         except OSError:  # It ended meanwhile.
             continue
-        if is_guard and parent == run:
-            return int(path.parent.name)
-    raise AssertionError("the run has no guard")
+        if is_meant and parent == run:
+            found.append(int(path.parent.name))
+    return found
+
+
+def guard_of(run: int) -> int:
+    """The process that waits for the end of a run to undo it."""
+    [guard] = children(run, b"--guard")
+    return guard
 
 
 @pytest.mark.usefixtures("machine")

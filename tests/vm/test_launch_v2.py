@@ -27,12 +27,12 @@ answer = "done"
 """
 
 
-def plan(mode: str, order: list[str], mib: int = 40, more: str = "") -> str:
+def plan(mode: str, order: list[str], mib: int = 40, budget: str = "48MiB", more: str = "") -> str:
     """Applications of which one fits into the budget."""
     text = f"""name = "guest"
 order = {json.dumps(order)}
 mode = "{mode}"
-budget = "48MiB"
+budget = "{budget}"
 swap_size = "128MiB"
 zram_size = "64MiB"
 {more}"""
@@ -49,6 +49,15 @@ PLANS = {
         ["a", "b", "c", "a"],
         mib=14,
         more='pause = { visit = "200ms" }\nkill = { threshold = 0.8 }\n',
+    ),
+    # The balloon leaves 160 MiB, of which the killer wants 50 free: three of 40 leave too little.
+    # Visits that take a second let it look before the last has ended.
+    "minfree": plan(
+        "minfree",
+        ["a", "b", "c", "b", "c"],
+        budget="200MiB",
+        more='balloon = { size = "40MiB" }\nminfree = { levels = "12800:900" }\n'
+        'pause = { visit = "1s" }\n',
     ),
     # The killer waits until there is more than the budget.
     "starved": plan("kill", ["first", "second", "first"], more="[kill]\nthreshold = 1.0\n"),
@@ -86,7 +95,7 @@ kill_run() {
 
 observe doctor pagewise-agent doctor --json
 observe record pagewise-agent record --for 2s --json -o /result/record.pgr
-for name in swap-file zram zram+file kill starved; do
+for name in swap-file zram zram+file kill minfree starved; do
     observe $name pagewise-agent launch /plans/$name.toml -o /disk/$name --record --json
     cp -r /disk/$name /result/
 done
@@ -164,6 +173,15 @@ def test_the_killer_kills_what_was_used_longest_ago(results: Path) -> None:
     visits = polars.read_parquet(results / "kill" / "visits.parquet")
     assert visits["killed"].to_list() == ["", "", "a", "b"]
     assert visits["cold"].all() and visits["swap_out_bytes"].sum() == 0
+
+
+@pytest.mark.slow
+def test_killd_kills_beside_the_balloon(results: Path) -> None:
+    assert answered(results, "minfree")["oom_kills"] == 0
+    visits = polars.read_parquet(results / "minfree" / "visits.parquet")
+    assert "".join(visits["killed"]) == "a" and visits["answered"].all()
+    log = (results / "minfree" / "killd.log").read_text()
+    assert log.count("event=kill ") == 1, log
 
 
 @pytest.mark.slow

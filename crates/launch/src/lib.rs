@@ -6,10 +6,12 @@
 //! results mean.
 
 mod application;
+mod balloon;
 pub mod changes;
 mod error;
 pub mod guard;
 mod interface;
+mod killd;
 mod killer;
 pub mod plan;
 mod preparation;

@@ -7,9 +7,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::killer::Killer;
 use crate::size::Size;
 use crate::{Error, text};
+
+pub use crate::balloon::Balloon;
+pub use crate::killd::{Kills, Minfree, Reclaim};
 
 /// What a plan file says, defaults filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,7 +22,8 @@ pub struct Plan {
     /// A file with more applications, relative to the plan's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub include: Option<PathBuf>,
-    /// The applications of a round, in order.
+    /// The applications of a round, in order; without, that of `include`.
+    #[serde(default)]
     pub order: Vec<String>,
     /// How many rounds, each of as many visits as `order` has entries.
     #[serde(default = "one")]
@@ -51,9 +54,12 @@ pub struct Plan {
     /// The killer of mode kill.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kill: Option<Kill>,
-    /// The table of mode minfree.
+    /// The killer of mode minfree.
     #[serde(default, skip_serializing_if = "Minfree::is_default")]
     pub minfree: Minfree,
+    /// What makes memory scarce in mode minfree.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub balloon: Option<Balloon>,
     /// How long an application is waited for.
     #[serde(default)]
     pub timeouts: Timeouts,
@@ -82,7 +88,7 @@ pub enum Mode {
     Zswap,
     /// A budget and no swap: the application used longest ago is killed.
     Kill,
-    /// A budget and no swap: Android's table of free memory and importance says who is killed.
+    /// A budget, of which a balloon may hold a part, and no swap: killd kills by Android's table.
     Minfree,
 }
 
@@ -111,29 +117,6 @@ pub enum Schedule {
 pub struct Kill {
     /// Share of the budget that anonymous memory may take.
     pub threshold: f64,
-}
-
-/// When the killer of mode minfree acts; what is not said is as in the policy of that name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Minfree {
-    /// `PAGES:ADJ,...`: below so many free pages, whoever has at least this adj.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub levels: Option<String>,
-    /// Whether files in memory must be below the level, too.
-    pub file_cache_counts: bool,
-}
-
-impl Default for Minfree {
-    fn default() -> Minfree {
-        Minfree { levels: None, file_cache_counts: true }
-    }
-}
-
-impl Minfree {
-    fn is_default(&self) -> bool {
-        *self == Minfree::default()
-    }
 }
 
 /// How long an application is waited for before it is killed.
@@ -210,6 +193,8 @@ pub enum Interface {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Included {
+    #[serde(default)]
+    order: Vec<String>,
     applications: BTreeMap<String, Application>,
 }
 
@@ -269,6 +254,9 @@ impl Plan {
         let mut plan: Plan = parse(path)?;
         if let Some(include) = &plan.include {
             let included: Included = parse(&beside(path, include))?;
+            if plan.order.is_empty() {
+                plan.order = included.order;
+            }
             for (name, application) in included.applications {
                 if plan.applications.insert(name.clone(), application).is_some() {
                     let file = include.display();
@@ -341,6 +329,18 @@ impl Plan {
                 _ => {}
             }
         }
+        if let Some(balloon) = self.balloon {
+            let budget = self.budget.unwrap_or_default();
+            if mode != Mode::Minfree {
+                return Err(format!("balloon: mode {mode} has none, mode minfree has"));
+            }
+            if balloon.size < SIZE_MIN || balloon.size >= budget {
+                let size = balloon.size;
+                return Err(format!(
+                    "balloon.size: {size}: expected {SIZE_MIN} or more, and less than budget {budget}"
+                ));
+            }
+        }
         if self.swappiness > 200 {
             return Err(format!("swappiness: {}: expected 0 to 200", self.swappiness));
         }
@@ -352,7 +352,7 @@ impl Plan {
             (Mode::Kill, None) => {
                 Err("mode kill needs [kill] with a threshold, such as 0.4".to_owned())
             }
-            (Mode::Minfree, _) => Killer::of(self).map(|_| ()).map_err(|error| error.to_string()),
+            (Mode::Minfree, _) => self.minfree.check(),
             // A table for mode kill does no harm to the others: plans are often made by copying.
             _ => Ok(()),
         }
@@ -479,6 +479,18 @@ answer = "done"
             ("swap_size = \"1GiB\"", "", "mode swap-file needs `swap_size`"),
             ("\"swap-file\"", "\"zram\"", "mode zram needs `zram_size`"),
             ("\"swap-file\"", "\"kill\"", "mode kill needs [kill]"),
+            ("order", "balloon = { size = '1MiB' }\norder", "mode swap-file has none"),
+            (
+                "\"swap-file\"",
+                "\"minfree\"\nballoon = { size = '64MiB' }",
+                "balloon.size: 64MiB: expected 1MiB or more, and less than budget 64MiB",
+            ),
+            ("\"swap-file\"", "\"minfree\"\nminfree = { levels = 'low' }", "minfree_levels"),
+            (
+                "\"swap-file\"",
+                "\"minfree\"\nminfree = { kills = 'all' }",
+                "expected `serial` or `batch`",
+            ),
             ("order", "swappiness = 201\norder", "swappiness: 201: expected 0 to 200"),
             ("order", "schedule = { kind = 'zipf' }\norder", "missing field `exponent`"),
             ("visit {round}", "a\\nb", "applications.notes: request: \"a\\nb\": expected one line"),
@@ -513,6 +525,12 @@ answer = "done"
         fs::write(&path, format!("include = 'more.toml'\n{head}")).unwrap();
         let plan = Plan::read(&path).unwrap();
         assert_eq!(plan.applications.keys().collect::<Vec<_>>(), ["notes"]);
+        let more = format!("order = ['maps']\n{application}{more}");
+        fs::write(folder.path().join("more.toml"), more).unwrap();
+        assert_eq!(Plan::read(&path).unwrap().order, ["notes"]);
+        let without = head.replace("order = [\"notes\"]\n", "");
+        fs::write(&path, format!("include = 'more.toml'\n{without}")).unwrap();
+        assert_eq!(Plan::read(&path).unwrap().order, ["maps"]);
         fs::write(&path, format!("include = 'more.toml'\n{SMALL}")).unwrap();
         let error = Plan::read(&path).unwrap_err().to_string();
         assert!(error.contains("stands in more.toml as well"), "{error}");

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use linux::Root;
 use linux::counters;
+use linux::delays::Delays;
 use linux::groups::Usage;
 use serde::Serialize;
 use trace::table::{self, Column, Table, Values};
@@ -15,7 +16,7 @@ use crate::Error;
 use crate::plan::Plan;
 use crate::steps::Situation;
 use crate::waits::Waits;
-use crate::watch::Process;
+use crate::watch::{Kill, Process};
 
 /// One visit that was made.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub struct Visited {
     pub io: Io,
     /// What the group used at the end.
     pub usage: Usage,
+    /// Free memory of the machine before and right after the launch: their difference is S2's need.
+    pub free_bytes: (u64, u64),
     /// Where the launch spent its time.
     pub waits: Waits,
 }
@@ -89,6 +92,14 @@ impl Io {
     }
 }
 
+/// What nobody has of the machine's memory now.
+///
+/// # Errors
+/// What the operating system refuses.
+pub(crate) fn free_bytes(root: &Root) -> Result<u64, Error> {
+    Ok(counters::meminfo(root)?.get("MemFree").copied().unwrap_or(0))
+}
+
 /// Writes `visits.parquet` and `processes.parquet`, in place of earlier ones.
 ///
 /// # Errors
@@ -101,6 +112,36 @@ pub(crate) fn write_tables(
 ) -> Result<(), Error> {
     write_table(folder, "visits.parquet", visit_columns(plan, visits))?;
     write_table(folder, "processes.parquet", process_columns(processes))
+}
+
+/// Writes `kills.parquet`, in place of an earlier one; `began_ns` is the start of the run.
+///
+/// # Errors
+/// What the operating system refuses.
+pub(crate) fn write_kills(folder: &Path, kills: &[Kill], began_ns: u64) -> Result<(), Error> {
+    let each = || kills.iter();
+    let integer = |number: u64| i64::try_from(number).ok();
+    let at_s =
+        |kill: &Kill| Duration::from_nanos(kill.at_ns.saturating_sub(began_ns)).as_secs_f64();
+    let columns = [
+        ("visit", Values::Integer(each().map(|kill| integer(kill.visit)).collect())),
+        ("app", Values::Text(each().map(|kill| kill.application.clone()).collect())),
+        ("process", Values::Integer(each().map(|kill| Some(i64::from(kill.process))).collect())),
+        ("at_s", Values::Number(each().map(|kill| Some(at_s(kill))).collect())),
+        (
+            "freed_bytes",
+            Values::Integer(
+                each().map(|kill| kill.back.and_then(|(bytes, _)| integer(bytes))).collect(),
+            ),
+        ),
+        (
+            "back_s",
+            Values::Number(
+                each().map(|kill| kill.back.map(|(_, time)| time.as_secs_f64())).collect(),
+            ),
+        ),
+    ];
+    write_table(folder, "kills.parquet", columns.map(column).into())
 }
 
 fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
@@ -119,6 +160,9 @@ fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
         Values::Number(
             visits.iter().map(|visit| value(visit).map(|time| time.as_secs_f64())).collect(),
         )
+    };
+    let delays = |value: &dyn Fn(&Delays) -> Duration| {
+        seconds(&|visit| visit.waits.delays.as_ref().map(value))
     };
     let numbers = Values::Integer((0..visits.len() as i64).map(Some).collect());
     [
@@ -142,10 +186,16 @@ fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
         ("file_refaults", integers(&|visit| visit.io.file_refaults)),
         ("memory_bytes", integers(&|visit| visit.usage.memory_bytes)),
         ("anonymous_bytes", integers(&|visit| visit.usage.anonymous_bytes)),
+        ("free_bytes_before", integers(&|visit| visit.free_bytes.0)),
+        ("free_bytes_after", integers(&|visit| visit.free_bytes.1)),
         ("processor_s", seconds(&|visit| Some(visit.waits.processor))),
         ("ready_s", seconds(&|visit| Some(visit.waits.ready))),
         ("kill_s", seconds(&|visit| Some(visit.waits.kills))),
         ("kswapd_s", seconds(&|visit| Some(visit.waits.kswapd))),
+        ("reclaim_s", delays(&|delays| delays.reclaim)),
+        ("refault_s", delays(&|delays| delays.refault)),
+        ("swap_in_s", delays(&|delays| delays.swap_in)),
+        ("storage_s", delays(&|delays| delays.storage)),
         ("memory_stall_s", seconds(&|visit| visit.waits.memory_stall)),
         ("io_stall_s", seconds(&|visit| visit.waits.io_stall)),
         ("cpu_stall_s", seconds(&|visit| visit.waits.cpu_stall)),

@@ -7,16 +7,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use linux::cgroup::Version;
+use linux::delays::Teller;
 use linux::{Root, groups, system};
 
 use crate::application::{Application, Place};
+use crate::balloon::Held;
 use crate::changes::{Changes, Lock};
-use crate::killer::{self, Killer};
+use crate::killd::Killd;
+use crate::killer::{self, Threshold};
+use crate::plan::Mode;
 use crate::recording::Recording;
 use crate::results::{self, About, AboutMachine, AboutRun, Io, Visited};
 use crate::schedule::Visit;
 use crate::waits::Waits;
-use crate::watch::{Ended, Rules, Watch};
+use crate::watch::{Ended, Killer, Rules, Watch};
 use crate::{Error, Preparation};
 
 /// Who follows a run.
@@ -70,8 +74,8 @@ pub fn run(
         logs: folder.join("logs"),
     };
     made(&place.logs)?;
-    let mut recording = match begin(preparation, &place, is_recorded, &mut changes, observer) {
-        Ok(recording) => recording,
+    let begun = match begin(preparation, &place, is_recorded, &mut changes, observer) {
+        Ok(begun) => begun,
         Err(error) => {
             drop(changes);
             // Nothing was visited: only what is empty goes.
@@ -79,7 +83,8 @@ pub fn run(
             return Err(error);
         }
     };
-    let mut tour = Tour::new(preparation, &place, is_interrupted)?;
+    let Begun { mut recording, balloon, killer } = begun;
+    let mut tour = Tour::new(preparation, &place, killer, balloon, is_interrupted)?;
     let toured = tour.make(observer);
     let visits = std::mem::take(&mut tour.visits);
     let duration = tour.began.elapsed();
@@ -102,21 +107,39 @@ pub fn run(
 /// Why a run ended that made every visit.
 const COMPLETE: &str = "complete";
 
-/// Makes the changes of the plan, and begins the recording.
+/// What goes on beside the visits.
+struct Begun {
+    recording: Option<Recording>,
+    balloon: Option<Held>,
+    killer: Option<Killer>,
+}
+
+/// Makes the changes of the plan, and begins what goes on beside the visits.
 fn begin(
     preparation: &Preparation,
     place: &Place,
     is_recorded: bool,
     changes: &mut Changes,
     observer: &mut dyn Observer,
-) -> Result<Option<Recording>, Error> {
+) -> Result<Begun, Error> {
     changes.folder(&place.data)?;
     for step in &preparation.steps {
         observer.note(&step.to_string());
         changes.apply(step, place.layout)?;
     }
     let recording = preparation.folder.join("recording.pgr");
-    is_recorded.then(|| Recording::start(place.root, &recording)).transpose()
+    let recording = is_recorded.then(|| Recording::start(place.root, &recording)).transpose()?;
+    let Preparation { plan, folder, .. } = preparation;
+    let balloon =
+        plan.balloon.map(|balloon| balloon.fill(place.layout, &place.logs)).transpose()?;
+    let killer = match plan.mode {
+        Mode::Minfree => {
+            let killd = Killd::start(&plan.minfree, place.layout, folder, &place.logs)?;
+            Some(Killer::Killd(killd))
+        }
+        _ => Threshold::of(plan).map(Killer::Threshold),
+    };
+    Ok(Begun { recording, balloon, killer })
 }
 
 /// The visits of a run.
@@ -125,10 +148,13 @@ struct Tour<'run> {
     place: &'run Place<'run>,
     is_asked_to_end: Arc<dyn Fn() -> bool + Send + Sync>,
     watch: Watch,
+    balloon: Option<Held>,
     applications: BTreeMap<&'run str, Application<'run>>,
     visits: Vec<Visited>,
     /// What the kernel had killed in the group at the end of the last visit.
     oom_kills: Option<u64>,
+    /// Who is asked what applications waited for.
+    teller: Option<Teller>,
     began: Instant,
     about: AboutRun,
 }
@@ -137,6 +163,8 @@ impl<'run> Tour<'run> {
     fn new(
         preparation: &'run Preparation,
         place: &'run Place<'run>,
+        killer: Option<Killer>,
+        balloon: Option<Held>,
         is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     ) -> Result<Tour<'run>, Error> {
         let plan = &preparation.plan;
@@ -155,11 +183,9 @@ impl<'run> Tour<'run> {
             root: place.root.clone(),
             layout: Arc::clone(&preparation.layout),
             look_every: killer::look_every(plan),
-            page_bytes: preparation.situation.machine.page_bytes,
             is_interrupted: Arc::clone(&is_interrupted),
             began,
         };
-        let watch = Watch::start(rules, Killer::of(plan)?);
         let application = |(name, application)| {
             let name: &'run String = name;
             (name.as_str(), Application::new(name, application, place))
@@ -168,10 +194,12 @@ impl<'run> Tour<'run> {
             preparation,
             place,
             is_asked_to_end: is_interrupted,
-            watch,
+            watch: Watch::start(rules, killer),
+            balloon,
             applications: plan.applications.iter().map(application).collect(),
             visits: Vec::new(),
             oom_kills: Some(0),
+            teller: Teller::open(place.root)?,
             began,
             about,
         })
@@ -189,9 +217,33 @@ impl<'run> Tour<'run> {
             observer.visited(&visited, why.as_deref(), preparation.visits.len() - made);
             self.visits.push(visited);
             // At each visit: a run that is killed keeps those it made.
-            let processes = self.watch.processes();
-            let folder = &preparation.folder;
-            results::write_tables(folder, &preparation.plan, &self.visits, &processes)?;
+            self.write_tables()?;
+            self.check_companions()?;
+        }
+        Ok(())
+    }
+
+    fn write_tables(&self) -> Result<(), Error> {
+        let Preparation { plan, folder, .. } = self.preparation;
+        results::write_tables(folder, plan, &self.visits, &self.watch.processes())?;
+        match plan.mode {
+            Mode::Minfree => {
+                results::write_kills(folder, &self.watch.kills(), self.about.monotonic_start_ns)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Without its killer or its balloon a run would measure something else.
+    fn check_companions(&mut self) -> Result<(), Error> {
+        if self.watch.has_lost_its_killer() {
+            let what = "killd has ended during the run; what it said last is in killd.log";
+            return Err(Error::Refused(what.to_owned()));
+        }
+        if let Some(balloon) = &mut self.balloon
+            && balloon.has_ended()
+        {
+            return Err(balloon.failure());
         }
         Ok(())
     }
@@ -206,14 +258,17 @@ impl<'run> Tour<'run> {
             self.applications.get_mut(name.as_str()).expect("the plan was checked for it");
         let before = Io::now(root, page_bytes)?;
         let folder = layout.programs().join(name);
-        let waits_before = Waits::now(root, &folder)?;
+        let waits_before = Waits::now(root, &folder, self.teller.as_ref())?;
+        let free_before = results::free_bytes(root)?;
         let is_running = self.watch.begin(name);
         let start = self.began.elapsed();
         let is_cold = !(is_running && application.is_alive());
         let asked = launch(application, is_cold, *round, &plan.timeouts, &self.watch);
         let launched = self.began.elapsed() - start;
-        let mut waits = Waits::now(root, &folder)?.since(waits_before, is_cold);
+        let mut waits =
+            Waits::now(root, &folder, self.teller.as_ref())?.since(waits_before, is_cold);
         waits.kills = self.watch.killing();
+        let free_after = results::free_bytes(root)?;
         let ended = self.watch.settle();
         let mut result = match ended {
             Some(Ended::Interrupted) => return Ok(None),
@@ -241,6 +296,7 @@ impl<'run> Tour<'run> {
             oom_kills: oom_kills.zip(oom_kills_before).map(|(now, before)| now - before),
             io: Io::now(root, page_bytes)?.since(before),
             usage: groups::usage(root, *layout)?,
+            free_bytes: (free_before, free_after),
             waits,
         };
         Ok(Some((visited, result.err())))

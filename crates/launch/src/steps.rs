@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use linux::groups::{Layout, Setting};
 use linux::system::Machine;
-use linux::{Root, counters, swap};
+use linux::{Root, counters, delays, swap};
 
 use crate::Error;
 use crate::plan::{Mode, Plan};
@@ -123,6 +123,9 @@ pub fn steps(
         let size = plan.swap_size.unwrap_or_default();
         steps.push(Step::SwapFile { path: folder.join("swap"), size, priority });
     }
+    if root.exists(delays::SWITCH) {
+        steps.push(Step::Set(Setting::new(delays::SWITCH, 1)));
+    }
     for (change, undo) in layout.preparation(root)? {
         steps.push(Step::Toggle(change, undo));
     }
@@ -138,6 +141,13 @@ pub fn steps(
             true => settings.push(swappiness),
             false => steps.push(Step::Set(swappiness)),
         }
+    }
+    if plan.balloon.is_some() {
+        settings.extend(layout.nested_limits());
+    }
+    if plan.mode == Mode::Minfree {
+        // What applications begin with: that of whoever is visited.
+        steps.push(Step::Set(Setting::new("/proc/self/oom_score_adj", 0)));
     }
     let programs = plan.applications.keys().map(|name| layout.programs().join(name));
     let folders = std::iter::once(layout.memory().to_owned()).chain(programs).collect();
@@ -243,6 +253,23 @@ mod tests {
         // 3 of 32 GiB are 9.4 %.
         let percent = "write 10 to /sys/module/zswap/parameters/max_pool_percent; then restore it";
         assert_eq!(steps_of("zswap", &layout)[0], percent);
+    }
+
+    #[test]
+    fn mode_minfree_gives_applications_an_adj_and_the_balloon_a_limit() {
+        let root = Root::at("/no/such/system");
+        let balloon = toml::from_str("size = '300MiB'").unwrap();
+        let plan = Plan { balloon: Some(balloon), ..plan("minfree") };
+        let steps_of = |layout: &dyn Layout| -> Vec<String> {
+            let steps = steps(&plan, &situation(32, 30), &root, layout, Path::new("/run/1"));
+            steps.unwrap().iter().map(ToString::to_string).collect()
+        };
+        let adj = "write 0 to /proc/self/oom_score_adj; then restore it";
+        let one = V1::new(Path::new("/memory"), Path::new("/freezer"), "launch");
+        assert_eq!(steps_of(&one)[0], adj);
+        let two = steps_of(&V2::new(Path::new("/cgroup"), "launch"));
+        assert_eq!(two[1], adj);
+        assert!(two[2].ends_with("memory.swap.max 0, cgroup.subtree_control +memory"), "{two:?}");
     }
 
     #[test]

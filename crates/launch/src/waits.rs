@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use linux::delays::{Delays, Teller};
 use linux::pressure;
 use linux::{Root, groups, times};
 
@@ -18,6 +19,8 @@ pub struct Waits {
     pub ready: Duration,
     /// The killer ended victims until their memory was back.
     pub kills: Duration,
+    /// What the threads of its processes that live waited for; none where the kernel does not count.
+    pub delays: Option<Delays>,
     /// The kernel's reclaiming thread ran, on the whole machine.
     pub kswapd: Duration,
     /// Some task of the machine stalled for memory: in reclaim, or for pages that had been evicted;
@@ -30,12 +33,14 @@ pub struct Waits {
 }
 
 impl Waits {
-    /// What was counted until now, of the application whose group is at `folder`.
+    /// What was counted until now, of the application whose group is at `folder`; `teller` is asked
+    /// for delays.
     ///
     /// # Errors
     /// What the operating system refuses.
-    pub(crate) fn now(root: &Root, folder: &Path) -> Result<Waits, Error> {
-        let own = times::of(root, &groups::processes(root, folder)?);
+    pub(crate) fn now(root: &Root, folder: &Path, teller: Option<&Teller>) -> Result<Waits, Error> {
+        let processes = groups::processes(root, folder)?;
+        let own = times::of(root, &processes);
         let stall = |resource| -> Result<Option<Duration>, Error> {
             let pressure = pressure::of_machine(root, resource)?;
             Ok(pressure.map(|pressure| Duration::from_micros(pressure.some_us)))
@@ -44,6 +49,10 @@ impl Waits {
             processor: own.ran,
             ready: own.waited,
             kills: Duration::ZERO,
+            delays: teller.map(|teller| {
+                // One may end between being listed and being asked about.
+                processes.iter().filter_map(|&process| teller.of(process)).sum()
+            }),
             kswapd: times::kswapd(root)?,
             memory_stall: stall("memory")?,
             io_stall: stall("io")?,
@@ -61,6 +70,7 @@ impl Waits {
             processor: self.processor.saturating_sub(own.processor),
             ready: self.ready.saturating_sub(own.ready),
             kills: self.kills,
+            delays: self.delays.map(|delays| delays.since(own.delays.unwrap_or_default())),
             kswapd: self.kswapd.saturating_sub(before.kswapd),
             memory_stall: stall(self.memory_stall, before.memory_stall),
             io_stall: stall(self.io_stall, before.io_stall),

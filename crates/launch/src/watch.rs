@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linux::Root;
 use linux::groups::{self, Layout};
+use linux::{Root, system};
 
-use crate::killer::{self, Killer};
+use crate::killd::{self, Killd, Said};
+use crate::killer::Threshold;
 
 /// How long a pause is slept through at a time.
 const DOZE: Duration = Duration::from_millis(50);
@@ -22,8 +23,6 @@ pub(crate) struct Rules {
     pub(crate) layout: Arc<dyn Layout>,
     /// How often the watch looks.
     pub(crate) look_every: Duration,
-    /// Bytes of a page.
-    pub(crate) page_bytes: u64,
     /// Whether the user wants to end.
     pub(crate) is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
     /// The start of the run.
@@ -37,6 +36,28 @@ pub(crate) struct Process {
     pub(crate) number: u32,
     /// When it was first seen, since the start of the run.
     pub(crate) seen: Duration,
+}
+
+/// A process that killd killed.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Kill {
+    /// The visit meanwhile, or the next one.
+    pub(crate) visit: u64,
+    /// None where it had not been seen before.
+    pub(crate) application: Option<String>,
+    pub(crate) process: u32,
+    /// CLOCK_MONOTONIC in nanoseconds.
+    pub(crate) at_ns: u64,
+    /// How much memory was back when killd waited no longer, and after what time; none before.
+    pub(crate) back: Option<(u64, Duration)>,
+}
+
+/// Who ends applications for want of memory.
+pub(crate) enum Killer {
+    /// The watch itself, by this rule.
+    Threshold(Threshold),
+    /// Another process.
+    Killd(Killd),
 }
 
 /// A watch that runs. Dropped, it ends.
@@ -59,11 +80,14 @@ struct State {
     deadline: Option<Instant>,
     /// Why the visited application was ended.
     ended: Option<Ended>,
-    /// Who names victims; none in modes without one.
+    /// None in modes without one.
     killer: Option<Killer>,
     /// Those that the killer ended since the last visit's end, and how long that took in this visit.
     killed: Vec<String>,
     killing: Duration,
+    /// CLOCK_MONOTONIC until which `killing` is counted.
+    counted_ns: u64,
+    kills: Vec<Kill>,
     processes: BTreeMap<(String, u32), Duration>,
     is_over: bool,
 }
@@ -91,12 +115,20 @@ impl Watch {
     /// Begins a visit; the killer spares the application from now on. Whether it runs.
     pub(crate) fn begin(&self, application: &str) -> bool {
         let mut state = self.shared.state();
+        // One that was killed a moment ago has to be started.
+        self.shared.relieve(&mut state);
         state.visits += 1;
         state.visited = Some(application.to_owned());
         state.ended = None;
         state.killing = Duration::ZERO;
+        state.counted_ns = system::monotonic_ns();
         let visits = state.visits;
-        state.running.insert(application.to_owned(), visits).is_some()
+        let is_running = state.running.insert(application.to_owned(), visits).is_some();
+        if let Some(Killer::Killd(_)) = state.killer {
+            let Rules { root, layout, .. } = &self.shared.rules;
+            killd::rank(root, layout.as_ref(), &state.running);
+        }
+        is_running
     }
 
     /// Gives the visited application this much time from now on.
@@ -129,7 +161,22 @@ impl Watch {
 
     /// How long the killer took over its victims of this visit so far.
     pub(crate) fn killing(&self) -> Duration {
-        self.shared.state().killing
+        let mut state = self.shared.state();
+        self.shared.relieve(&mut state);
+        state.killing
+    }
+
+    /// Whether the killer has ended, which nobody asked it for.
+    pub(crate) fn has_lost_its_killer(&self) -> bool {
+        match &mut self.shared.state().killer {
+            Some(Killer::Killd(killd)) => killd.has_ended(),
+            _ => false,
+        }
+    }
+
+    /// Every kill of killd so far.
+    pub(crate) fn kills(&self) -> Vec<Kill> {
+        self.shared.state().kills.clone()
     }
 
     /// Ends a visit; `is_running` says whether the application lives on. Those that were killed
@@ -198,27 +245,75 @@ impl Shared {
         }
     }
 
-    /// Kills whom the killer names, one after the other, each when the memory of the last is back.
+    /// Does what the killer asks for: kills whom it names, or notes whom it killed.
     fn relieve(&self, state: &mut State) {
-        let Rules { root, layout, page_bytes, .. } = &self.rules;
         let Some(mut killer) = state.killer.take() else { return };
+        match &mut killer {
+            Killer::Threshold(threshold) => self.kill(state, *threshold),
+            Killer::Killd(killd) => {
+                killd.heard().into_iter().for_each(|said| self.heed(state, said));
+            }
+        }
+        state.killer = Some(killer);
+    }
+
+    /// Kills one after the other, each when the memory of the last is back.
+    fn kill(&self, state: &mut State, threshold: Threshold) {
         loop {
+            let Rules { root, layout, .. } = &self.rules;
             let usage = groups::usage(root, layout.as_ref()).unwrap_or_default();
             let visited = state.visited.as_deref();
-            let running =
-                || killer::running(root, layout.as_ref(), *page_bytes, &state.running, visited);
-            let Some(victim) = killer.choose(usage, running) else { break };
+            let Some(victim) = threshold.choose(usage, &state.running, visited) else { return };
             let began = Instant::now();
             self.end(&victim);
             state.killing += began.elapsed();
             state.running.remove(&victim);
             state.killed.push(victim);
         }
-        state.killer = Some(killer);
+    }
+
+    /// An application without one of its processes is one that was killed.
+    fn heed(&self, state: &mut State, said: Said) {
+        match said {
+            Said::Kill { process, at_ns } => {
+                let application = state.application_of(process);
+                if let Some(name) = &application
+                    && state.running.remove(name).is_some()
+                {
+                    state.killed.push(name.clone());
+                }
+                let visit = state.visits - u64::from(state.visited.is_some());
+                state.kills.push(Kill { visit, application, process, at_ns, back: None });
+            }
+            Said::Back { process, at_ns, freed_bytes, time } => {
+                // Times of victims that die beside one another count once.
+                let began_ns = at_ns.saturating_sub(time.as_nanos() as u64);
+                let counted_ns = at_ns.saturating_sub(began_ns.max(state.counted_ns));
+                state.killing += Duration::from_nanos(counted_ns);
+                state.counted_ns = state.counted_ns.max(at_ns);
+                let mut kills = state.kills.iter_mut();
+                let Some(kill) = kills.rfind(|kill| kill.process == process) else { return };
+                kill.back = Some((freed_bytes, time));
+                // It may run again already.
+                if let Some(name) = &kill.application
+                    && !state.running.contains_key(name)
+                {
+                    self.end(name);
+                }
+            }
+        }
     }
 
     fn end(&self, application: &str) {
         // What does not end now is ended when the groups are removed.
         let _ = groups::end(&self.rules.root, self.rules.layout.as_ref(), application);
+    }
+}
+
+impl State {
+    /// The application that had the process last.
+    fn application_of(&self, process: u32) -> Option<String> {
+        let had = self.processes.iter().filter(|((_, number), _)| *number == process);
+        had.max_by_key(|(_, seen)| **seen).map(|((application, _), _)| application.clone())
     }
 }

@@ -81,6 +81,8 @@ pub trait Layout: Debug + Send + Sync {
     fn limit(&self, bytes: u64) -> Vec<Setting>;
     /// Keeps the group out of swap; `bytes` is its limit, set already.
     fn without_swap(&self, root: &Root, bytes: u64) -> Vec<Setting>;
+    /// Lets groups inside the one with the limit have limits of their own.
+    fn nested_limits(&self) -> Vec<Setting>;
     /// How readily anonymous pages are evicted: 0 to 200, by the kernel for the group or, where it
     /// knows no such thing, for the whole machine.
     fn swappiness(&self, value: u32) -> Setting;
@@ -228,8 +230,19 @@ pub fn remove(root: &Root, layout: &dyn Layout) -> Result<(), Error> {
     for program in root.list(layout.programs())? {
         let folder = layout.programs().join(&program);
         if root.exists(folder.join("cgroup.procs")) {
-            end(root, layout, &program)?;
-            remove_folder(root, &folder)?;
+            let ended = end(root, layout, &program);
+            // Who made a group may remove it meanwhile.
+            if root.exists(&folder) {
+                ended?;
+                remove_folder(root, &folder)?;
+            }
+        }
+    }
+    // Groups inside the one with the limit, which version 1 has in a hierarchy of its own.
+    for nested in root.list(layout.memory())? {
+        let folder = layout.memory().join(&nested);
+        if root.exists(folder.join("cgroup.procs")) {
+            remove_group(root, &folder)?;
         }
     }
     // One that joined the first group and not yet the second.

@@ -7,6 +7,7 @@
 
 pub mod cgroup;
 pub mod counters;
+pub mod delays;
 mod error;
 pub mod extents;
 pub mod groups;

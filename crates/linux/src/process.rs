@@ -76,6 +76,29 @@ pub fn start(root: &Root, command: &mut Command, entrances: &[PathBuf]) -> Resul
     command.spawn().map_err(|error| Error::refused("run", program, error))
 }
 
+/// Starts `command` as the leader of a process group of its own, which the kernel kills when the
+/// thread that calls this ends, however it ends.
+///
+/// # Errors
+/// A program that cannot be run.
+pub fn start_bound(command: &mut Command) -> Result<Child, Error> {
+    use rustix::process::{getpid, getppid, set_parent_process_death_signal};
+    let parent = getpid();
+    let bind = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        match getppid() == Some(parent) {
+            true => Ok(()),
+            // It ended before it could be asked about.
+            false => Err(rustix::io::Errno::SRCH.into()),
+        }
+    };
+    // SAFETY: the closure runs in the child between fork and exec, where only calls that are safe
+    // in signal handlers may be made: it makes system calls alone, and allocates nothing.
+    unsafe { command.process_group(0).pre_exec(bind) };
+    let program = command.get_program().to_owned();
+    command.spawn().map_err(|error| Error::refused("run", program, error))
+}
+
 /// Starts `command` as the leader of a process group of its own, with the priority and the adj that
 /// programs ordinarily have, whatever those of this program are.
 ///

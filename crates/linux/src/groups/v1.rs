@@ -58,6 +58,10 @@ impl Layout for V1 {
         settings
     }
 
+    fn nested_limits(&self) -> Vec<Setting> {
+        Vec::new()
+    }
+
     fn swappiness(&self, value: u32) -> Setting {
         Setting::new(self.memory.join("memory.swappiness"), value)
     }

@@ -56,6 +56,10 @@ impl Layout for V2 {
         vec![Setting::new(self.group.join("memory.swap.max"), 0)]
     }
 
+    fn nested_limits(&self) -> Vec<Setting> {
+        vec![Setting::new(self.group.join("cgroup.subtree_control"), "+memory")]
+    }
+
     fn swappiness(&self, value: u32) -> Setting {
         Setting::new("/proc/sys/vm/swappiness", value)
     }
