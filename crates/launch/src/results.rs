@@ -162,7 +162,7 @@ fn visit_columns(plan: &Plan, visits: &[Visited]) -> Vec<Column> {
         )
     };
     let delays = |value: &dyn Fn(&Delays) -> Duration| {
-        seconds(&|visit| visit.waits.delays.as_ref().map(value))
+        seconds(&|visit| visit.launch.and_then(|launch| visit.waits.delay(launch, value)))
     };
     let numbers = Values::Integer((0..visits.len() as i64).map(Some).collect());
     [

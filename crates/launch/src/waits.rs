@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use linux::delays::{Delays, Teller};
 use linux::pressure;
-use linux::{Root, groups, times};
+use linux::{Root, groups, process, times};
 
 use crate::Error;
 
@@ -21,6 +21,8 @@ pub struct Waits {
     pub kills: Duration,
     /// What the threads of its processes that live waited for; none where the kernel does not count.
     pub delays: Option<Delays>,
+    /// Those threads, at the end.
+    pub threads: u32,
     /// The kernel's reclaiming thread ran, on the whole machine.
     pub kswapd: Duration,
     /// Some task of the machine stalled for memory: in reclaim, or for pages that had been evicted;
@@ -53,11 +55,26 @@ impl Waits {
                 // One may end between being listed and being asked about.
                 processes.iter().filter_map(|&process| teller.of(process)).sum()
             }),
+            threads: processes
+                .iter()
+                .map(|&process| process::threads(root, process).len() as u32)
+                .sum(),
             kswapd: times::kswapd(root)?,
             memory_stall: stall("memory")?,
             io_stall: stall("io")?,
             cpu_stall: stall("cpu")?,
         })
+    }
+
+    /// A delay of a launch that took so long; none where the kernel counted more than all threads can
+    /// have waited together: a wait whose beginning it had not noted counts from the machine's start.
+    pub(crate) fn delay(
+        &self,
+        launch: Duration,
+        value: impl Fn(&Delays) -> Duration,
+    ) -> Option<Duration> {
+        let delay = value(self.delays.as_ref()?);
+        (delay <= launch * self.threads.max(1)).then_some(delay)
     }
 
     /// From `before` to this; a cold launch began with no process of the application.
@@ -70,6 +87,7 @@ impl Waits {
             processor: self.processor.saturating_sub(own.processor),
             ready: self.ready.saturating_sub(own.ready),
             kills: self.kills,
+            threads: self.threads,
             delays: self.delays.map(|delays| delays.since(own.delays.unwrap_or_default())),
             kswapd: self.kswapd.saturating_sub(before.kswapd),
             memory_stall: stall(self.memory_stall, before.memory_stall),
@@ -97,5 +115,16 @@ mod tests {
         assert_eq!((warm.processor, warm.kswapd), (2 * second, second));
         assert_eq!(now.since(before, true).processor, 3 * second);
         assert_eq!(warm.io_stall, None, "absent before, so not known between");
+    }
+
+    #[test]
+    fn a_delay_longer_than_threads_can_wait_is_not_told() {
+        let second = Duration::from_secs(1);
+        let delays = Delays { storage: 3 * second, reclaim: second, ..Delays::default() };
+        let waits = Waits { threads: 2, delays: Some(delays), ..Waits::default() };
+        assert_eq!(waits.delay(2 * second, |delays| delays.storage), Some(3 * second));
+        assert_eq!(waits.delay(second, |delays| delays.storage), None);
+        assert_eq!(waits.delay(second, |delays| delays.reclaim), Some(second));
+        assert_eq!(Waits::default().delay(second, |delays| delays.reclaim), None);
     }
 }
