@@ -21,7 +21,7 @@ from pagewise.studies.figure import Figure, Point, mean_point
 from pagewise.studies.launch_fit import UNLIMITED, needs
 from pagewise.studies.launch_runs import LaunchRun, Visit, inputs_of, read_runs
 from pagewise.studies.table import Row, Table
-from pagewise.studies.thrash_phones import NO_LIMIT, series, state
+from pagewise.studies.thrash_phones import NO_LIMIT, series
 from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
 from pagewise.units import MIB
 
@@ -176,29 +176,39 @@ PARTS = {
 
 
 def figure_parts(by_run: Pairs) -> Iterator[Figure]:
-    """Each app's launches taken apart, in ample memory and in each run."""
-    points: list[Point] = []
-    for found in by_run.values():
-        for pair in found:
-            name = f"{pair.app}, {state(pair.run)}"
-            for bar, visits in ((f"{pair.app}, ample", pair.ample), (name, pair.short)):
-                if all(point.x != bar for point in points):
-                    points += [Point(bar, part, y, n=len(visits)) for part, y in parts(visits)]
-    if points:
-        yield Figure(
-            f"{NAME}-parts",
-            "What launches of real programs are made of, all threads of an app together",
-            "app and memory",
-            "seconds a launch",
-            tuple(points),
-            {"runs": [[name, found[0].run.start_ns] for name, found in by_run.items() if found]},
-            is_categorical=True,
-            is_stacked=True,
-        )
+    """Each app's launches taken apart: a view of ample memory, and one of each run."""
+    ample = {pair.app: pair for found in by_run.values() for pair in found}
+    ordered = sorted(ample.values(), key=lambda pair: pair.need_mib)
+    views = {"ample memory": [(pair.app, pair.ample) for pair in ordered]}
+    views |= {
+        series(found[0].run): [(pair.app, pair.short) for pair in found]
+        for found in by_run.values()
+        if found
+    }
+    title = "What launches of real programs are made of, all threads of an app together"
+    for number, (view, launched) in enumerate(views.items(), 1):
+        points = [
+            Point(app, part, y, n=len(visits))
+            for app, visits in launched
+            for part, y in parts(visits)
+        ]
+        if points:
+            yield Figure(
+                f"{NAME}-parts-{number}",
+                f"{title}: {view}",
+                "app, by its need",
+                "seconds a launch",
+                tuple(points),
+                {"view": view, "runs": [[name] for name in by_run]},
+                is_categorical=True,
+                is_stacked=True,
+                chart=title,
+                view=view,
+            )
 
 
 def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
-    """What launches are made of, on average; nothing where a visit does not tell."""
+    """What launches are made of, on average; nothing where visits do not tell."""
     told = {words: _mean(visits, name) for name, words in PARTS.items()}
     storage = _mean(visits, "storage_s")
     found = {words: value for words, value in told.items() if value is not None}
@@ -317,10 +327,10 @@ def kills(runs: Sequence[LaunchRun]) -> Iterator[Table]:
 
 
 def _mean(visits: Sequence[Visit], name: str) -> float | None:
-    """The mean of a wait; None where a visit does not tell."""
+    """The mean of a wait over the visits that tell; None where less than half of them do."""
     values = [visit.waits.get(name) for visit in visits]
     known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
+    return fmean(known) if known and 2 * len(known) >= len(values) else None
 
 
 def verdicts(by_run: Pairs) -> Iterator[Verdict]:

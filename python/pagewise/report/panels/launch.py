@@ -4,37 +4,38 @@ from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Panel
-from pagewise.report.panels.papers import OWN_PANEL, chart, data
+from pagewise.report.panels.papers import chart, data, grouped, has_own_panel
 from pagewise.units import format_share
 
 OWN_TIME = "own time"
 
 
 def panel(inputs: Inputs) -> Panel | None:
-    """One stacked bar per kind of launch."""
+    """A chart of stacked bars, one per kind of launch, for each study that takes launches apart."""
     found = [
-        (study, figure)
+        one
         for study in inputs.studies
-        for figure in study["figures"]
-        if figure["name"] in OWN_PANEL
+        for one in grouped(study, [figure for figure in study["figures"] if has_own_panel(figure)])
     ]
     if not found:
         return None
     return Panel(
         "launch",
         "Where slow launches spend their time",
-        " ".join(finding(figure) for _, figure in found),
-        [chart(study, [figure]) for study, figure in found],
-        [data(study, [figure]) for study, figure in found],
+        " ".join(finding(figures) for _, figures in found),
+        [chart(study, figures) for study, figures in found],
+        [data(study, figures) for study, figures in found],
     )
 
 
-def finding(figure: Result) -> str:
+def finding(figures: list[Result]) -> str:
     """The bar that waits longest beside its own time, and for what."""
     bars: dict[str, dict[str, float]] = {}
-    x, series, y = (figure["columns"].index(name) for name in ("x", "series", "y"))
-    for row in figure["rows"]:
-        bars.setdefault(str(row[x]), {})[str(row[series])] = float(row[y])
+    for figure in figures:
+        x, series, y = (figure["columns"].index(name) for name in ("x", "series", "y"))
+        view = f" ({figure['view']})" if figure.get("view") else ""
+        for row in figure["rows"]:
+            bars.setdefault(f"{row[x]}{view}", {})[str(row[series])] = float(row[y])
     name, parts = max(bars.items(), key=lambda bar: sum(bar[1].values()) - bar[1].get(OWN_TIME, 0))
     total = sum(parts.values())
     waited = {part: value for part, value in parts.items() if part != OWN_TIME}

@@ -24,7 +24,7 @@ WITH_PANEL = ("lazy-unmap", "kill-anatomy")
 
 
 OWN_PANEL = ("launch-simulated-parts", "launch-parts")
-"""Figures that a panel of their own shows."""
+"""How the names of figures begin that a panel of their own shows."""
 ROWS_OPEN = 12
 """Longer tables of a study are folded, so that the page can be read from top to bottom."""
 
@@ -52,11 +52,19 @@ def panel(inputs: Inputs) -> Panel | None:
 
 
 def by_chart(study: Result) -> list[tuple[Result, list[Result]]]:
-    """The study with the figures of each of its charts."""
+    """The study with the figures of each of its charts, save those of panels of their own."""
+    return grouped(study, [figure for figure in study["figures"] if not has_own_panel(figure)])
+
+
+def has_own_panel(figure: Result) -> bool:
+    """Whether a panel of its own shows it."""
+    return str(figure["name"]).startswith(OWN_PANEL)
+
+
+def grouped(study: Result, figures: Sequence[Result]) -> list[tuple[Result, list[Result]]]:
+    """The study with these figures by the charts that they are views of."""
     charts: dict[str, list[Result]] = {}
-    for figure in study["figures"]:
-        if figure["name"] in OWN_PANEL:
-            continue
+    for figure in figures:
         charts.setdefault(chart_title(figure), []).append(figure)
     return [(study, figures) for figures in charts.values()]
 
