@@ -5,7 +5,7 @@
 //! whose system call is under way), or of nobody for the moment in which the pool moves it between
 //! these. Free spans beside each other differ in state, except at the borders of chunks.
 
-use policy::retention::{Action, Entry, Retention, Rules, Span};
+use policy::retention::{Action, Entry, Foresight, Retention, Rules, Span};
 use types::Nanos;
 
 use crate::bits::Bits;
@@ -51,7 +51,8 @@ pub enum Work {
 pub struct Tables {
     pub tags: &'static mut [Tag],
     pub entries: &'static mut [Entry],
-    /// The page may hold something other than zeros; told of free pages only.
+    /// The page may hold something other than zeros. Once it is handed out, it keeps what is said of
+    /// it, save where it is mapped ahead: what it held then, if anything.
     pub dirty: Bits,
     /// The page is handed out to `mmap`.
     pub mapped: Bits,
@@ -72,6 +73,7 @@ pub struct Arena {
     pub tainted: Bits,
     pub closed: Bits,
     pub aside: Bits,
+    pub foresight: Foresight,
     retention: Retention,
     detached: Option<Work>,
     /// Pages up to the last that was ever handed out; behind them the tables are as new.
@@ -94,6 +96,7 @@ impl Arena {
             tainted: Bits::new(&[]),
             closed: Bits::new(&[]),
             aside: Bits::new(&[]),
+            foresight: Foresight::new(),
             retention: Retention::new(rules),
             detached: None,
             used: 0,
@@ -237,6 +240,7 @@ impl Arena {
     /// Pages of nobody become a hot span.
     pub fn deposit(&mut self, first: u32, pages: u32, now: Nanos) {
         self.dirty.set(first, pages);
+        self.foresight.freed(first, pages);
         let span = self.joined(FreeSpan { first, pages, state: Free::Hot });
         self.spans.insert(span);
         self.retention.deposit(self.entries, Span(span.first), span.pages, now);
@@ -245,6 +249,7 @@ impl Arena {
     /// Pages of nobody that are absent from memory become a clean span.
     pub fn deposit_clean(&mut self, first: u32, pages: u32) {
         self.dirty.clear(first, pages);
+        self.foresight.freed(first, pages);
         let span = self.joined(FreeSpan { first, pages, state: Free::Clean });
         self.spans.insert(span);
     }
@@ -319,6 +324,11 @@ impl Arena {
     /// See [`Retention::due`].
     pub fn due(&self) -> Option<Nanos> {
         self.retention.due(self.entries)
+    }
+
+    /// Pages that may be held hot.
+    pub fn hot_pages_max(&self) -> u64 {
+        self.retention.rules().hot_bytes.pages()
     }
 
     pub fn hot_pages(&self) -> u64 {

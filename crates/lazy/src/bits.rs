@@ -45,12 +45,12 @@ impl Bits {
         end
     }
 
-    /// The stretches from `first` to `end` whose bits are set: first page and the one behind.
-    pub fn runs(self, first: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
+    /// The stretches from `first` to `end` whose bits are `is_set`: first page and the one behind.
+    pub fn runs(self, first: u32, end: u32, is_set: bool) -> impl Iterator<Item = (u32, u32)> {
         let mut page = first;
         std::iter::from_fn(move || {
-            let from = self.next(page, end, true);
-            page = self.next(from, end, false);
+            let from = self.next(page, end, is_set);
+            page = self.next(from, end, !is_set);
             (from < end).then_some((from, page))
         })
     }
@@ -93,7 +93,7 @@ mod tests {
                     }
                 }
                 let mut set = vec![false; 512];
-                for (from, to) in bits.runs(3, 450) {
+                for (from, to) in bits.runs(3, 450, true) {
                     prop_assert!(from < to && !set[from as usize - 1] && !model[to as usize..450].starts_with(&[true]));
                     set[from as usize..to as usize].fill(true);
                 }

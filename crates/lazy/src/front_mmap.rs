@@ -148,7 +148,7 @@ fn claim(address: usize, length: usize) {
 
 /// What of these pages lies in the vault goes: their addresses are somebody's.
 fn drop_aside(arena: &Arena, first: u32, pages: u32) {
-    for (from, to) in arena.aside.runs(first, first + pages) {
+    for (from, to) in arena.aside.runs(first, first + pages, true) {
         let (address, length) = (address_of(from) + CHUNK, (to - from) as usize * PAGE);
         let _ = system::advise(address, length, libc::MADV_DONTNEED);
     }

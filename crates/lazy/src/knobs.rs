@@ -35,6 +35,8 @@ pub struct Knobs {
     pub is_on: bool,
     pub is_verbose: bool,
     pub has_helper: bool,
+    /// Whether fresh pages are mapped before their first touch where that is foreseen.
+    pub has_foresight: bool,
     pub mode: Mode,
     pub profile: Profile,
     /// Smallest and largest request that is served.
@@ -52,6 +54,7 @@ const DEFAULTS: Knobs = Knobs {
     is_on: true,
     is_verbose: false,
     has_helper: true,
+    has_foresight: true,
     mode: Mode::Fast,
     profile: Profile::None,
     block_min: 64 << 10,
@@ -103,7 +106,12 @@ impl Knobs {
         self.closes(usize::MAX)
     }
 
-    /// Whether memory that is not there yet is mapped before its first touch.
+    /// Whether fresh pages are mapped ahead where that is foreseen. A huge page is one trap anyway.
+    pub fn foresees(&self) -> bool {
+        self.has_foresight && self.mode != Mode::Thp && !self.populates()
+    }
+
+    /// Whether memory that is not there yet is always mapped before its first touch.
     pub fn populates(&self) -> bool {
         self.profile == Profile::Faithful
     }
@@ -190,6 +198,7 @@ fn set(knobs: &mut Knobs, name: &[u8], value: &[u8]) -> Result<(), &'static str>
         b"switch" => knobs.is_on = switch(value)?,
         b"verbose" => knobs.is_verbose = switch(value)?,
         b"helper" => knobs.has_helper = switch(value)?,
+        b"foresight" => knobs.has_foresight = switch(value)?,
         b"mode" => {
             knobs.mode = match value {
                 b"fast" => Mode::Fast,

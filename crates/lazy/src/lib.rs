@@ -28,6 +28,7 @@ mod knobs;
 mod limits;
 mod lock;
 mod pool;
+mod premap;
 mod pressure;
 mod real;
 mod relocate;

@@ -3,7 +3,7 @@
 //! program maps over free memory, and on tables once nothing is held.
 
 use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE};
-use policy::retention::Rules;
+use policy::retention::{Foresight, Rules};
 use types::{Bytes, LazyCounter};
 
 use crate::arena::{Arena, Grant, Owner, Work};
@@ -15,7 +15,7 @@ use crate::lock::{Guard, Lock};
 use crate::reserve::{OPEN, next_chunk};
 use crate::spans::Free;
 use crate::vault::{self, Closing, Opening};
-use crate::{helper, retire, statistics, system};
+use crate::{helper, premap, retire, statistics, system};
 
 pub static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
 
@@ -131,13 +131,17 @@ pub fn give_back_clean(first: u32, pages: u32) {
 pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32) {
     if arena.tainted.any(first, pages) {
         drop(arena);
-        give_back_tainted(first, pages);
-    } else if knobs().closes(pages as usize * PAGE) {
-        drop(arena);
-        give_back(first, pages);
-    } else {
-        deposit(arena, first, pages);
+        return give_back_tainted(first, pages);
     }
+    let fresh = premap::last_fresh(first, pages, arena.dirty).filter(|_| knobs().foresees());
+    if fresh.is_none() && !knobs().closes(pages as usize * PAGE) {
+        return deposit(arena, first, pages);
+    }
+    drop(arena);
+    if let Some(fresh) = fresh {
+        premap::look_back_at(fresh);
+    }
+    give_back(first, pages);
 }
 
 /// Does what retention asks for now.
@@ -211,17 +215,26 @@ fn grow(arena: &mut Arena) -> Option<()> {
     Some(())
 }
 
-/// Bits that the owner of pages reads without the lock.
+/// What the owner of pages goes by without the lock.
 #[derive(Clone, Copy)]
 struct Pages {
     dirty: Bits,
     closed: Bits,
     aside: Bits,
+    foresight: Foresight,
+    /// Pages mapped ahead at most: what is foreseen wrongly is no more than may be held hot.
+    ahead_max: u64,
 }
 
 impl Pages {
     fn of(arena: &Arena) -> Pages {
-        Pages { dirty: arena.dirty, closed: arena.closed, aside: arena.aside }
+        Pages {
+            dirty: arena.dirty,
+            closed: arena.closed,
+            aside: arena.aside,
+            foresight: arena.foresight,
+            ahead_max: arena.hot_pages_max(),
+        }
     }
 }
 
@@ -231,7 +244,10 @@ fn prepare(grant: Grant, pages: Pages, content: Content) -> Opening {
     if opening != Opening::Open {
         return opening;
     }
-    populate(grant);
+    let absent = grant.pages - grant.kept;
+    if absent > 0 && knobs().populates() {
+        premap::map_whole(grant);
+    }
     if grant.held != Free::Clean {
         let skipped = match content {
             Content::Any => grant.pages,
@@ -239,6 +255,10 @@ fn prepare(grant: Grant, pages: Pages, content: Content) -> Opening {
             Content::ZerosFrom(page) => page.min(grant.pages),
         };
         zero(grant.first + skipped, grant.first + grant.pages, pages.dirty);
+    }
+    // After the zeroing, which goes by the bits that are set for what is mapped here.
+    if absent > 0 && u64::from(absent) <= pages.ahead_max && knobs().foresees() {
+        premap::map_ahead(grant, pages.dirty, pages.foresight);
     }
     Opening::Open
 }
@@ -255,18 +275,6 @@ fn open(grant: Grant, Pages { closed, aside, .. }: Pages) -> Opening {
         aside.clear(grant.first, grant.pages);
     }
     opening
-}
-
-/// Maps what is not there yet, where the profile wants that.
-fn populate(grant: Grant) {
-    let (address, length) = (address_of(grant.first), grant.pages as usize * PAGE);
-    let absent = grant.pages - grant.kept;
-    if absent > 0
-        && knobs().populates()
-        && system::advise(address, length, MADV_POPULATE_WRITE).is_ok()
-    {
-        statistics::add(LazyCounter::PopulatedPages, u64::from(absent));
-    }
 }
 
 /// Zeroes the pages from `first` to `end` that may hold something, by hand up to the limit; the

@@ -70,6 +70,14 @@ pub fn advise(address: usize, length: usize, advice: c_int) -> Result<(), Errno>
     result(unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) }).map(drop)
 }
 
+/// `mincore`: bit 0 of each byte says whether the page is in memory.
+pub fn look(address: usize, pages: &mut [u8]) -> Result<(), Errno> {
+    let length = pages.len() * types::PAGE_BYTES as usize;
+    // SAFETY: the kernel writes a byte a page.
+    result(unsafe { libc::syscall(libc::SYS_mincore, address, length, pages.as_mut_ptr()) })
+        .map(drop)
+}
+
 /// Fills with zeros.
 pub fn zero(address: usize, length: usize) {
     // SAFETY: see the head of this file.

@@ -73,7 +73,7 @@ pub fn close(first: u32, pages: u32) -> Closing {
 /// of the `closed` ones are unprotected.
 pub fn open(first: u32, pages: u32, closed: Bits, aside: Bits) -> Opening {
     let end = first + pages;
-    for (from, to) in aside.runs(first, end) {
+    for (from, to) in aside.runs(first, end, true) {
         let (address, length) = (address_of(from), (to - from) as usize * PAGE);
         let opening = match Moving::begin() {
             Some(_moving) => bring_back(address + CHUNK, address, length),
@@ -83,7 +83,7 @@ pub fn open(first: u32, pages: u32, closed: Bits, aside: Bits) -> Opening {
             return opening;
         }
     }
-    if closed.runs(first, end).any(|(from, to)| aside.next(from, to, false) < to) {
+    if closed.runs(first, end, true).any(|(from, to)| aside.next(from, to, false) < to) {
         return unprotect(address_of(first), pages as usize * PAGE);
     }
     Opening::Open

@@ -10,9 +10,11 @@
 //! beyond its end is not retained.
 
 mod ages;
+mod foresight;
 mod rules;
 
 pub use ages::Entry;
+pub use foresight::{Foresight, Stretch};
 pub use rules::{
     CATALOG, HOT_BYTES_MAX, HOT_SHARE_OF_MEMORY, Row, Rules, find, hot_bytes_for, lazy_bytes_for,
 };

@@ -1,0 +1,83 @@
+//! Mapping fresh pages before their first touch: one call, with less work a page, for what would be a
+//! trap a page, where `policy::retention` foresees that the program touches them. What it left to the program
+//! is looked at when that is freed.
+//!
+//! A fresh page of a block or mapping is one whose dirty bit is clear: it was clean when it was handed
+//! out, and was not mapped here.
+
+use libc::MADV_POPULATE_WRITE;
+use policy::retention::{Foresight, Stretch};
+use types::LazyCounter;
+
+use crate::arena::Grant;
+use crate::bits::Bits;
+use crate::chunks::{PAGE, address_of};
+use crate::pool::POOL;
+use crate::{statistics, system};
+
+/// Pages looked at of what is freed, at its end.
+const LOOKED_AT_MAX: u32 = 512;
+
+/// Maps what is not there of `grant`.
+pub fn map_whole(grant: Grant) {
+    let (address, length) = (address_of(grant.first), grant.pages as usize * PAGE);
+    if system::advise(address, length, MADV_POPULATE_WRITE).is_ok() {
+        let absent = grant.pages - grant.kept;
+        statistics::add(LazyCounter::PopulatedPages, u64::from(absent));
+    }
+}
+
+/// Maps what is foreseen of the fresh pages of `grant`.
+pub fn map_ahead(grant: Grant, dirty: Bits, mut foresight: Foresight) {
+    if let Some(left) = foresight.awaited() {
+        let touched = count_present(left).unwrap_or(0);
+        if !Foresight::is_touched(left, touched) {
+            return;
+        }
+        foresight.observe(left, touched);
+        look_back(left, touched);
+    }
+    for (from, to) in dirty.runs(grant.first, grant.first + grant.pages, false) {
+        let fresh = Stretch { first: from, pages: to - from };
+        let pages = foresight.mapped_ahead(fresh);
+        let (address, length) = (address_of(from), pages as usize * PAGE);
+        // Kernels before 5.14 know no such call.
+        if length > 0
+            && system::advise(address, length, MADV_POPULATE_WRITE).is_ok()
+            && let Some(mut arena) = POOL.lock()
+        {
+            dirty.set(from, pages);
+            arena.foresight.mapped(fresh, pages);
+            statistics::add(LazyCounter::PopulatedPages, u64::from(pages));
+        }
+    }
+}
+
+/// The last fresh pages among `pages` from `first` on.
+pub fn last_fresh(first: u32, pages: u32, dirty: Bits) -> Option<Stretch> {
+    let (from, to) = dirty.runs(first, first + pages, false).last()?;
+    Some(Stretch { first: from, pages: to - from })
+}
+
+/// Learns whether the program touched what was left to it and is freed now.
+pub fn look_back_at(left: Stretch) {
+    if let Some(touched) = count_present(left) {
+        look_back(left, touched);
+    }
+}
+
+fn look_back(left: Stretch, touched: u32) {
+    if let Some(mut arena) = POOL.lock() {
+        arena.foresight.observe(left, touched);
+    }
+}
+
+/// About how many of the pages are there, by those at their end; none where the kernel does not tell.
+fn count_present(left: Stretch) -> Option<u32> {
+    let mut room = [0_u8; LOOKED_AT_MAX as usize];
+    let looked_at = left.pages.min(LOOKED_AT_MAX);
+    let present = room.get_mut(..looked_at as usize)?;
+    system::look(address_of(left.first + left.pages - looked_at), present).ok()?;
+    let there = present.iter().filter(|&&byte| byte & 1 == 1).count() as u64;
+    Some((there * u64::from(left.pages) / u64::from(looked_at.max(1))) as u32)
+}
