@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from waiting import within
 
 from pagewise.errors import UnreadableInput, UnwritableOutput
 from pagewise.huge_pages import settings
@@ -89,16 +90,41 @@ def test_a_signal_ends_the_block_first(switches: Path, log: Path, number: signal
     assert obeyed == [WORDS]
 
 
-def test_what_a_killed_run_left_is_put_back(switches: Path, log: Path) -> None:
+UNSEEN = [signal.SIGKILL, signal.SIGUSR1, signal.SIGALRM, signal.SIGSEGV]
+
+
+@pytest.mark.parametrize("number", UNSEEN, ids=lambda number: number.name)
+def test_a_killed_run_is_put_back_too(switches: Path, log: Path, number: signal.Signals) -> None:
     child = os.fork()
     if child == 0:
         try:
+            if number != signal.SIGKILL:
+                signal.signal(number, signal.SIG_DFL)
             with changed(CHOSEN, switches, log):
-                os.kill(os.getpid(), signal.SIGKILL)
+                if present(switches) == CHOSEN:
+                    os.kill(os.getpid(), number)
         finally:
             os._exit(1)  # not the tests after this one, a second time
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    assert present(switches) == CHOSEN
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -number
+    assert within(60, lambda: log.read_text() == "")
+    assert present(switches) == WORDS
+
+
+def test_the_keeper_has_nothing_to_do_after_a_run_that_ended_well(
+    switches: Path, log: Path
+) -> None:
+    with changed(CHOSEN, switches, log):
+        pass
+    (switches / "enabled").write_text("[never]")
+    assert put_back(switches, log) == {}  # nobody holds the lock any more
+    assert present(switches)["enabled"] == "never"
+
+
+def test_what_is_left_where_the_keeper_was_killed_as_well(switches: Path, log: Path) -> None:
+    log.parent.mkdir()
+    log.write_text(json.dumps(WORDS))
+    for name, word in CHOSEN.items():
+        (switches / name).write_text(f"[{word}]")
     set_back = {name: word for name, word in WORDS.items() if CHOSEN[name] != word}
     assert put_back(switches, log) == set_back
     assert present(switches) == WORDS

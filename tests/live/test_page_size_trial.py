@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import is_running, within
 
 from pagewise.advice.page_size import machines, mthp
 from pagewise.capture.run import PLUGIN
@@ -26,6 +27,18 @@ PAGEWISE = [sys.executable, "-m", "pagewise", "pagesize"]
 # Touches 32 MiB of heap, page by page.
 TOUCH = [sys.executable, "-I", "-S", "-c", "bytearray(1) * (32 << 20)"]
 HEAP_PAGES = (32 << 20) // 4096
+# Reads each page of as much new heap, and then writes to each.
+READ_FIRST = [sys.executable, "-I", "-c"]
+READ_FIRST.append("""
+import ctypes
+malloc = ctypes.CDLL(None).malloc
+malloc.restype, malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+heap = (ctypes.c_char * (32 << 20)).from_address(malloc(32 << 20))
+for byte in range(0, 32 << 20, 4096):
+    heap[byte]
+for byte in range(0, 32 << 20, 4096):
+    heap[byte] = 1
+""")
 LIMIT_S = 240
 """For a command that takes seconds: beyond it, it hangs."""
 
@@ -68,6 +81,12 @@ def test_larger_pages_save_faults() -> None:
     assert result["kernel"]["anon_fault_alloc"] >= (32 << 20) / SIZE
 
 
+def test_memory_that_is_read_first_keeps_small_pages() -> None:
+    result = verify(READ_FIRST, SIZE, rounds=1)
+    assert result["base"]["minor_faults"]["low"] > 2 * HEAP_PAGES
+    assert result["chosen"]["minor_faults"]["low"] > 2 * HEAP_PAGES
+
+
 def test_only_what_asks_gets_them_and_the_base_never() -> None:
     with settings.changed(settings.only_advised(SIZE, settings.present())):
         assert settings.present()[settings.switch(SIZE)] == "madvise"
@@ -101,7 +120,8 @@ def started() -> subprocess.Popen[str]:
     command = [*PAGEWISE, "verify", "--page-size", "64KiB", "--", "sleep", "60"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     for _ in range(600):
-        if settings.present()[settings.switch(SIZE)] == "madvise" and children(running.pid):
+        is_set = settings.present()[settings.switch(SIZE)] == "madvise"
+        if is_set and not all(map(is_keeper, children(running.pid))):
             return running
         time.sleep(0.05)
     running.kill()
@@ -135,8 +155,20 @@ def test_killed_in_the_middle() -> None:
     below = children(running.pid)
     running.kill()
     running.wait(30)
-    assert settings.present() != before
+    assert_gone(below)  # its keeper among them
+    assert settings.present() == before
+
+
+def test_killed_with_its_keeper() -> None:
+    before = settings.present()
+    running = started()
+    below = children(running.pid)
+    for process in filter(is_keeper, below):
+        os.kill(process, signal.SIGKILL)
+    running.kill()
+    running.wait(30)
     assert_gone(below)
+    assert settings.present() != before
     undone = subprocess.run(
         [*PAGEWISE, "undo"], capture_output=True, text=True, check=True, timeout=LIMIT_S
     )
@@ -145,6 +177,14 @@ def test_killed_in_the_middle() -> None:
         [*PAGEWISE, "undo"], capture_output=True, text=True, check=True, timeout=LIMIT_S
     )
     assert "nothing was left changed" in again.stderr
+
+
+def is_keeper(process: int) -> bool:
+    """Whether it waits to put back what a killed verification leaves."""
+    try:
+        return b"pagewise.huge_pages.keeper" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 def test_nothing_starts_for_who_has_ended(tmp_path: Path) -> None:
@@ -159,11 +199,7 @@ def test_nothing_starts_for_who_has_ended(tmp_path: Path) -> None:
 def assert_gone(processes: list[int]) -> None:
     """The program under test ends with the verification."""
     assert processes
-    for _ in range(200):
-        if not any(os.path.exists(f"/proc/{process}") for process in processes):
-            return
-        time.sleep(0.05)
-    pytest.fail(f"still there: {processes}")
+    assert within(60, lambda: not any(map(is_running, processes)))
 
 
 def test_the_command_says_what_was_saved() -> None:

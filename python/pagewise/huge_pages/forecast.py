@@ -2,6 +2,10 @@
 
 First touches are all the faults then. Files are mapped around a fault by 64 KiB at once whatever
 the page size (``fault_around_bytes``, mm/memory.c of Linux 6.18), so theirs do not change.
+
+What is read before it is written is taken for memory of files. Of anonymous memory it is not: Linux
+maps its page of zeroes at the read and copies 4 KiB at the write (``do_anonymous_page``), two
+faults for each 4 KiB whatever the size, of 2 MiB alone excepted.
 """
 
 from __future__ import annotations

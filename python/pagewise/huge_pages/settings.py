@@ -4,7 +4,8 @@ Source: Documentation/admin-guide/mm/transhuge.rst of Linux 6.18. Assumes sysfs 
 whoever may read may look, only root may change. Kernels before 6.8 have no switch per size, and
 every kernel lacks the one of two base pages (``hugepages-8kB``), which only files in memory use.
 
-Before anything is changed the present words go to a file, so that even ``kill -9`` can be undone.
+Before anything is changed the present words go to a file, and a process of its own waits to put
+them back (`keeper`), should this one be killed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ import fcntl
 import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
 
@@ -69,10 +72,11 @@ def changed(
     A signal ends the block as an exception does, and then the process as it always would. Raises
     Refused where the kernel does, or where another run is inside such a block.
     """
-    with _alone(undo) as log, signals.obeyed_after() as ending:
+    with ExitStack() as unlocked, _alone(undo) as log, signals.obeyed_after() as ending:
         _put_back(log, switches)
         before = present(switches)
         _write_log(log, before)
+        unlocked.callback(_keeper(switches, undo).wait)
         try:
             try:
                 for name, word in wanted.items():
@@ -86,16 +90,35 @@ def changed(
             _put_back(log, switches)
 
 
-def put_back(switches: Path = SWITCHES, undo: Path = UNDO) -> dict[str, str]:
-    """Undoes what a killed run left changed; the switches it set, none if nothing was left."""
+def put_back(
+    switches: Path = SWITCHES, undo: Path = UNDO, *, waits: bool = False
+) -> dict[str, str]:
+    """Undoes what a killed run left changed; the switches it set, none if nothing was left.
+
+    ``waits`` for a run that goes on, where Refused is raised otherwise.
+    """
     if not undo.exists():
         return {}
-    with _alone(undo) as log:
+    with _alone(undo, waits=waits) as log:
         return _put_back(log, switches)
 
 
+def _keeper(switches: Path, undo: Path) -> subprocess.Popen[bytes]:
+    """The process that puts back once the lock is free. What ends a terminal's processes does not
+    reach it, and nobody who reads our output waits for it."""
+    words = ["-P", "-m", "pagewise.huge_pages.keeper", str(switches), str(undo)]
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, *words],
+        stdin=nowhere,
+        stdout=nowhere,
+        stderr=nowhere,
+        start_new_session=True,
+    )
+
+
 @contextmanager
-def _alone(undo: Path) -> Iterator[TextIO]:
+def _alone(undo: Path, *, waits: bool = False) -> Iterator[TextIO]:
     """The log, open and locked. It stays, empty, since a lock on a removed file holds nobody."""
     try:
         undo.parent.mkdir(mode=0o755, exist_ok=True)
@@ -106,7 +129,7 @@ def _alone(undo: Path) -> Iterator[TextIO]:
         ) from error
     with log:
         try:
-            fcntl.flock(log, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(log, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Refused(
                 "another pagewise changes the page sizes of this machine now",

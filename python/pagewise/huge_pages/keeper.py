@@ -1,0 +1,25 @@
+"""Puts back what a killed pagewise left changed. Usage: -m pagewise.huge_pages.keeper SWITCHES UNDO
+
+`settings.changed` puts back on every way out that Python sees. This process, in a session of its
+own, does it after the others: SIGKILL, a signal that nobody handles, a crash. The lock on the log
+tells when, since the kernel lets it go however its holder ends.
+"""
+
+import signal
+import sys
+from pathlib import Path
+
+from pagewise.huge_pages.settings import put_back
+from pagewise.signals import ENDING
+
+
+def main() -> None:
+    """Waits for the lock; finds nothing to do after a run that ended well."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    switches, undo = map(Path, sys.argv[1:])
+    put_back(switches, undo, waits=True)
+
+
+if __name__ == "__main__":
+    main()
