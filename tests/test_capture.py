@@ -14,6 +14,7 @@ import pytest
 from waiting import killed_after
 
 from pagewise import cli
+from pagewise.capture.program import without_env
 from pagewise.capture.run import PLUGIN
 from pagewise.reference_curves import curves
 from pagewise.references import import_references, references_info
@@ -211,6 +212,38 @@ def test_a_script_and_a_limit(tmp_path: Path) -> None:
     assert told["cut"] == "the capture ended at the number of references asked for"
 
 
+@pytest.mark.parametrize("line", ["/usr/bin/env sh", "/usr/bin/env -S sh -e"])
+def test_of_a_script_for_env_the_interpreter_is_captured(tmp_path: Path, line: str) -> None:
+    script = tmp_path / "script"
+    script.write_text(f"#!{line}\necho $0 $1\n")
+    script.chmod(0o755)
+    trace = tmp_path / "t.pwf"
+    run = subprocess.run(
+        [*PAGEWISE, "capture", "-o", str(trace), "--", str(script), "word"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (run.returncode, run.stdout) == (0, f"{script} word\n"), run.stderr
+    assert references_info(trace)["ending"]["processes"]["programs"] == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("/usr/bin/env python3", ["python3"]),
+        ("/usr/bin/env -S python3 -u -X dev", ["python3", "-u", "-X", "dev"]),
+        ("/usr/bin/env -i sh", ["/usr/bin/env", "-i sh"]),
+        ("/usr/bin/env -S A=b sh", ["/usr/bin/env", "-S A=b sh"]),
+        ("/usr/bin/env -S sh '-c' true", ["/usr/bin/env", "-S sh '-c' true"]),
+        ("/usr/bin/env", ["/usr/bin/env"]),
+        ("/bin/sh -e", ["/bin/sh", "-e"]),
+    ],
+)
+def test_what_env_would_run(line: str, found: list[str]) -> None:
+    assert without_env(line.split(maxsplit=1)) == found
+
+
 def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
     trace = tmp_path / "t.pwf"
     endless = [sys.executable, "-c", "print('begun', flush=True)\nwhile True: pass"]
@@ -252,7 +285,9 @@ def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "without end" in refused(looping)
     assert "is made for machine 8" in refused(foreign)
     looping.write_text("#!/no/such/shell\n")
-    assert f"{looping} is a script, and its interpreter /no/such/shell" in refused(looping)
+    assert f"{looping} is a script; its interpreter: /no/such/shell does not exist" in refused(
+        looping
+    )
     text.chmod(0o755)
     assert "neither a program nor a script" in refused(text)
     assert cli.run(["capture", "-o", str(tmp_path / "no" / "t.pwf"), "--", "/bin/true"]) == 3

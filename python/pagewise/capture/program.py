@@ -14,6 +14,10 @@ from pagewise.errors import Missing, UnreadableInput, UsageError
 
 SCRIPTS_MAX = 5
 """Interpreters that are scripts themselves; Linux gives up after as many (fs/exec.c)."""
+ENV = "env"
+"""Of coreutils: as an interpreter it finds the one that is named after it in PATH."""
+ASKS = set("='\"\\$#")
+"""Of a word for env: it sets a variable, or is written in the language of ``-S``."""
 FIRST_LINE_BYTES = 256
 """What Linux reads of a script's first line (BINPRM_BUF_SIZE)."""
 
@@ -73,11 +77,12 @@ def find(command: Sequence[str]) -> Program:
         if interpreter is None:
             target, root = emulated(path)
             return Program(path, name, arguments, target.architecture, root, tuple(notes))
+        interpreter = without_env(interpreter)
         arguments = (*interpreter[1:], path, *arguments)
         try:
             path = name = located(interpreter[0])
         except UsageError as error:
-            error.args = (f"{path} is a script, and its interpreter {error}",)
+            error.args = (f"{path} is a script; its interpreter: {error}",)
             error.hint = "correct its first line, or install the interpreter"
             raise
     raise UsageError(f"{command[0]}: its interpreters are scripts of scripts without end")
@@ -121,6 +126,17 @@ def interpreter_of(path: str) -> list[str] | None:
     if not words:
         raise UsageError(f"{path} is a script without an interpreter", path=path)
     return words
+
+
+def without_env(interpreter: list[str]) -> list[str]:
+    """What ``#!/usr/bin/env python3`` or ``env -S python3 -u`` stands for: env becomes that
+    program, and a capture would end there. As it is where env is asked for more."""
+    if Path(interpreter[0]).name != ENV or len(interpreter) < 2:
+        return interpreter
+    option, *split = interpreter[1].split()
+    words = split if option in ("-S", "--split-string") else [interpreter[1]]
+    asks_more = not words or words[0].startswith("-") or any(set(word) & ASKS for word in words)
+    return interpreter if asks_more else words
 
 
 def emulated(path: str) -> tuple[Target, str | None]:

@@ -179,5 +179,7 @@ def notes(program: Program, report: dict[str, Any], threads: bool) -> list[str]:
             else f"{children} child processes were not followed"
         )
     if started["programs"]:
-        told.append("it became another program (execve), which was not followed")
+        told.append(
+            "it became another program (execve), which was not followed; capture that one itself"
+        )
     return told
