@@ -1,5 +1,6 @@
 """The guests of one host: what their file may say, and what is written to start them."""
 
+import json
 import re
 import resource
 import shlex
@@ -158,6 +159,17 @@ def test_a_full_disk_leaves_all_guests_or_none(host: Path, tmp_path: Path) -> No
     apply(long, out, curves_of, force=True)
     assert "loud" in (out / "dense-x86" / "kernel-arguments").read_text()
     assert {path.name for path in out.iterdir()} == {"dense-x86", "dense-arm", "flat"}
+
+
+def test_a_guest_too_small_for_larger_pages_is_told(tmp_path: Path) -> None:
+    table = {"workload": "dense.pwf", "memory": "10%", "storage": "optane-ssd"}
+    path = tmp_path / "host.toml"
+    lines = "".join(f"{name} = {json.dumps(value)}\n" for name, value in table.items())
+    path.write_text(f'architecture = "arm64"\n[[vm]]\nname = "small"\n{lines}')
+    (guest,) = apply(path, tmp_path / "out", curves_of)["guests"]
+    assert guest["page_bytes"] == 4096
+    assert "the only size of the guest that could be judged" in guest["notes"][1]
+    assert "wants a kernel with base pages of 4 KiB" in guest["notes"][2]
 
 
 def test_a_kernel_that_is_not_there_is_told(host: Path, tmp_path: Path) -> None:

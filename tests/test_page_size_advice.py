@@ -155,6 +155,25 @@ def test_nothing_is_to_be_set_for_pages_of_today() -> None:
     assert (advice["page_bytes"], advice["settings"]) == (4096, [])
 
 
+def test_a_gain_too_small_to_take_is_told() -> None:
+    # One fault instead of 64, in a billion references.
+    curves = HandCurves(
+        {size: HandCurve(64, {}, 64) for size in (512 << step for step in range(13))},
+        steps=1_000_000_000,
+    )
+    curves.sizes[65536] = HandCurve(1, {}, 1)
+    advice = advise_page_size(curves, memory="8MiB", storage="optane-ssd", target="arm64-64k")
+    assert advice["page_bytes"] == 4096
+    assert "64 KiB is the quickest of these sizes with this memory" in str(advice["notes"])
+    larger = advise_page_size(dense(), memory="8MiB", storage="optane-ssd", target="arm64-64k")
+    assert larger["page_bytes"] == 65536 and "quickest" not in str(larger["notes"])
+
+
+def test_a_margin_that_leaves_no_memory_is_named() -> None:
+    with pytest.raises(UsageError, match=r"less 100 % \(--margin\) is too small"):
+        advise_page_size(dense(), memory="4MiB", storage="optane-ssd", margin=1.0)
+
+
 def test_transparent_pages_come_back_in_pieces() -> None:
     asked = {"storage": "optane-ssd", "target": "x86-mthp"}
     short = advise_page_size(dense(), memory="80%", **asked)
@@ -265,7 +284,7 @@ def test_a_host_by_the_command(
     )
     output = tmp_path / "guests"
     status, text, diagnostics = ran("pagesize", "apply", file, "-o", output, capsys=capsys)
-    assert (status, diagnostics) == (0, "")
+    assert status == 0 and "one wants a kernel with base pages of 64 KiB" in diagnostics
     assert "one" in text and (output / "one" / "qemu.args").read_text().startswith("-name one")
     status, _, diagnostics = ran("pagesize", "apply", file, "-o", output, capsys=capsys)
     assert status == 2 and "--force" in diagnostics

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pagewise.advice.page_size.advise import advise_page_size
     from pagewise.advice.swap import advise_swap as advise
     from pagewise.binaries.check import check as check_page_size
+    from pagewise.capture.run import capture as capture_references
     from pagewise.grids.run import sweep
     from pagewise.huge_pages.verify import verify as verify_page_size
     from pagewise.kill_replay import replay_kills
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from pagewise.questions import analyze, devices, info, misses, simulate
     from pagewise.recording import Trace, import_trace, read, slice_trace
     from pagewise.reference_curves import curves
+    from pagewise.references import import_references
 
     __version__: str
 
@@ -60,9 +62,11 @@ __all__ = [
     "advise",
     "advise_page_size",
     "analyze",
+    "capture_references",
     "check_page_size",
     "curves",
     "devices",
+    "import_references",
     "import_trace",
     "info",
     "lifecycle",
@@ -82,9 +86,11 @@ _HOMES = {
     "advise": ("pagewise.advice.swap", "advise_swap"),
     "advise_page_size": ("pagewise.advice.page_size.advise", "advise_page_size"),
     "analyze": ("pagewise.questions", "analyze"),
+    "capture_references": ("pagewise.capture.run", "capture"),
     "check_page_size": ("pagewise.binaries.check", "check"),
     "curves": ("pagewise.reference_curves", "curves"),
     "devices": ("pagewise.questions", "devices"),
+    "import_references": ("pagewise.references", "import_references"),
     "import_trace": ("pagewise.recording", "import_trace"),
     "info": ("pagewise.questions", "info"),
     "lifecycle": ("pagewise.lives", "lifecycle"),

@@ -30,9 +30,9 @@ def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[s
 
     Fields: ``header`` (what the trace says about itself), ``kinds`` [[kind of event, count]],
     ``accesses``, ``writes``, ``duration_s`` (null without a clock), ``processes``, ``absent`` and
-    ``ruled_out`` in words. A recording of allocations or a trace of references has the fields of
-    ``pw.allocations_info`` or ``pw.references_info`` and their ``schema`` instead. Reads the
-    recording through once, so it may be a pipe.
+    ``ruled_out`` in words. A recording of allocations (`allocations.info`) or a trace of
+    references (`references_info`) has fields of its own instead, and a ``schema`` that says so.
+    Reads the recording through once, so it may be a pipe.
     """
     kind, text = _core.info_of_any(*read(trace).arguments(), progress=progress)
     return ANSWERS[kind](text)

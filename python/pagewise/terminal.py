@@ -127,15 +127,16 @@ def watched(label: str, *, counted: str = "", parts: int = 1) -> Iterator[Progre
         BarColumn(),
         TextColumn("{task.fields[counted]}") if counted else TaskProgressColumn(),
         TimeRemainingColumn(),
-        TextColumn("left"),
+        TextColumn("{task.fields[left]}"),
         console=console(stderr=True),
         transient=True,
     ) as bars:
-        task = bars.add_task(printable(label), total=None, counted="")
+        task = bars.add_task(printable(label), total=None, counted="", left="")
 
         def advance(done: int, total: int) -> None:
             of_all = f" of {total // parts}" if total else ""
             told = f"{done // parts:,}{of_all} {counted}"
-            bars.update(task, completed=done, total=total or None, counted=told)
+            left = "left" if total else ""  # of a capture nobody knows the end
+            bars.update(task, completed=done, total=total or None, counted=told, left=left)
 
         yield advance

@@ -40,7 +40,9 @@ def apply(
     if json:
         show_json(result)
         return
-    written = f"{output}: {len(result['guests'])} guests; how to take it back: {output}/NAME/undo"
+    count = len(result["guests"])
+    told = "one guest" if count == 1 else f"{count} guests"
+    written = f"{output}: {told}; how to take it back: {output}/NAME/undo"
     show(_table(result["guests"]), "", written)
 
 

@@ -47,7 +47,7 @@ def choose(
         Literal["memory", "cpu"],
         typer.Option(
             help="What times are per: references that miss a filter of 64 blocks of 512 bytes, or "
-            "all. It moves no optimum."
+            "all. It moves no optimum, but gains shrink, and 4 KiB stays below 3 %."
         ),
     ] = "memory",
     first_touches: Annotated[
@@ -58,7 +58,8 @@ def choose(
         ),
     ] = "file-only",
     tlb_levels: Annotated[
-        int, typer.Option(metavar="1|2", min=1, max=2, help="64 entries; or 1536 behind them.")
+        int,
+        typer.Option(metavar="1|2", min=1, max=2, help="64 entries alone, or 1536 behind them."),
     ] = 2,
     readahead: Annotated[
         str, typer.Option(metavar="SIZE", help="Cluster that a fault brings, as 32KiB; 0: none.")

@@ -7,15 +7,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from pagewise.advice.page_size.advise import memory_of
+from pagewise.advice.page_size.advise import memory_of, unjudged
 from pagewise.errors import PagewiseError, UnwritableOutput, UsageError
 from pagewise.guests.spec import Guest, load
 from pagewise.guests.start import Start, files, in_the_guest, set_aside, sizes, start
-from pagewise.models.page_size import choose
+from pagewise.models.page_size import BASE_BYTES, Choice, choose
 from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import storage_of
 from pagewise.recording import Progress
 from pagewise.storage import making
+from pagewise.units import format_size
 
 SCHEMA = "pagewise.pagesize-apply/1"
 ARCHITECTURES = {"x86_64": "x86-64", "i386": "x86-64", "aarch64": "arm64", "arm": "arm64"}
@@ -82,14 +83,19 @@ def _answer(
         "kernel": None if begun.kernel is None else str(begun.kernel),
         "kernel_arguments": begun.kernel_arguments,
         "settings": [each.to_json() for each in in_the_guest(guest, choice.page_bytes)],
-        "notes": [*_notes_of(curves, guest), *_notes(guest, begun)],
+        "notes": [
+            *_notes_of(curves, guest, choice),
+            *_notes(guest, begun, choice.page_bytes),
+        ],
     }
     return answer, files(guest.name, begun)
 
 
-def _notes_of(curves: Curves, guest: Guest) -> list[str]:
+def _notes_of(curves: Curves, guest: Guest, choice: Choice) -> list[str]:
     """What the trace of a guest's workload lacks, and whether it is of another processor."""
     notes = cut_note(curves)
+    if not any(size in choice.times for size in sizes(guest) if size != BASE_BYTES):
+        notes += unjudged(choice, "the guest", sizes(guest))
     made_for = ARCHITECTURES.get(curves.architecture or "", guest.architecture)
     if made_for != guest.architecture:
         notes.append(
@@ -98,9 +104,14 @@ def _notes_of(curves: Curves, guest: Guest) -> list[str]:
     return [f"{guest.name}: {note}" for note in notes]
 
 
-def _notes(guest: Guest, begun: Start) -> list[str]:
+def _notes(guest: Guest, begun: Start, page_bytes: int) -> list[str]:
     """What is missing before the guest can be started."""
     notes = []
+    if guest.architecture == "arm64" and begun.kernel is None:
+        notes.append(
+            f"{guest.name} wants a kernel with base pages of {format_size(page_bytes)}, and the "
+            "file names none under [kernels.arm64]"
+        )
     if begun.host_pages:
         notes.append(
             f"{guest.name} needs {begun.host_pages} pages of 2 MiB that the host sets aside before "

@@ -28,7 +28,7 @@ from pagewise.models.page_size_time import (
     Terms,
     Times,
 )
-from pagewise.units import format_size
+from pagewise.units import format_percent, format_size
 
 BASE_BYTES = 4096
 """The page size that gains are told against."""
@@ -69,6 +69,11 @@ class Choice:
     unjudged: tuple[int, ...] = ()
     """Sizes given that leave fewer than 64 frames, where a filtered trace tells too little."""
 
+    @property
+    def total_ns(self) -> dict[int, float]:
+        """T_TOTAL of every size judged."""
+        return {size: float(one.total_ns) for size, one in self.times.items()}
+
 
 def choose(
     curves: Curves,
@@ -93,8 +98,9 @@ def choose(
     known = sorted({*sizes, *IDEAL_BYTES, BASE_BYTES})
     judged = tuple(size for size in known if machine.can_judge(size, lowest_bytes))
     if BASE_BYTES not in judged:
+        looked_at = "" if margin <= MARGIN else f" less {format_percent(margin)} (--margin)"
         raise UsageError(
-            f"a memory of {format_size(memory_bytes)} is too small to judge a page size",
+            f"a memory of {format_size(memory_bytes)}{looked_at} is too small to judge a page size",
             hint=f"counts are exact from {FRAMES_MIN} frames up",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pagewise import _core
@@ -12,6 +13,7 @@ from pagewise.huge_pages import settings
 from pagewise.models.page_size import (
     BASE_BYTES,
     IDEAL_BYTES,
+    LEAST_GAIN,
     MARGIN,
     Choice,
     choose,
@@ -43,8 +45,8 @@ def advise_page_size(
 
     Fields: ``page_bytes``; ``gain`` over 4 KiB {low, typical, high}; ``ideal_bytes`` and
     ``regret``, what the target's sizes cost against 1 to 32 KiB; ``footprint_factor``;
-    ``time_ns`` by size; ``unjudged``, sizes too large for this memory; ``settings`` with undo;
-    ``notes``. Raises UsageError for unknown names and memories too small.
+    ``time_ns`` by size; ``unjudged_bytes``, sizes too large for this memory; ``settings`` with
+    undo; ``notes``. Raises UsageError for unknown names and memories too small.
     """
     chosen_target = target_named(target, curves.architecture)
     device = storage_of(storage)
@@ -72,7 +74,8 @@ def advise_page_size(
         "settings": [each.to_json() for each in chosen_target.settings(choice.page_bytes)],
         "notes": [
             *cut_note(curves),
-            *_unjudged(choice, chosen_target, terms, margin),
+            *unjudged(choice, chosen_target.name, sizes, terms, margin),
+            *_small_gain(choice, sizes),
             *_notes(choice, chosen_target, memory_bytes < footprint_bytes(curves)),
         ],
     }
@@ -98,8 +101,14 @@ def _is_above_all(share: str) -> bool:
         return False
 
 
-def _unjudged(choice: Choice, target: Target, terms: Terms, margin: float) -> list[str]:
-    """Which sizes the trace tells too little of, and what would tell more."""
+def unjudged(
+    choice: Choice,
+    target: str,
+    sizes: Sequence[int],
+    terms: Terms = TODAY,
+    margin: float = MARGIN,
+) -> list[str]:
+    """Which sizes of a target the trace tells too little of, and what would tell more."""
     if not choice.unjudged:
         return []
     smallest = choice.unjudged[0]
@@ -109,12 +118,25 @@ def _unjudged(choice: Choice, target: Target, terms: Terms, margin: float) -> li
         f"{FRAMES_MIN} such pages, too few for the trace to tell. {format_size(smallest)} takes "
         f"{needed}: give that as --memory, or capture a longer run or a larger input"
     ]
-    if not any(size in choice.times for size in target.sizes() if size != BASE_BYTES):
+    if not any(size in choice.times for size in sizes if size != BASE_BYTES):
         notes.append(
-            f"4 KiB is the only size of {target.name} that could be judged, so it says nothing "
+            f"4 KiB is the only size of {target} that could be judged, so it says nothing "
             "against the others"
         )
     return notes
+
+
+def _small_gain(choice: Choice, sizes: Sequence[int]) -> list[str]:
+    """Which larger size was left for gaining too little."""
+    best = min((size for size in sizes if size in choice.times), key=choice.total_ns.__getitem__)
+    gain = 1 - choice.total_ns[best] / choice.base_ns
+    if choice.page_bytes != BASE_BYTES or gain <= 0:
+        return []
+    return [
+        f"{format_size(best)} is the quickest of these sizes with this memory, by "
+        f"{format_percent(gain)}: 4 KiB stays where less than {format_percent(LEAST_GAIN)} is "
+        "gained, or where a little less memory would lose it"
+    ]
 
 
 def _notes(choice: Choice, target: Target, is_short: bool) -> list[str]:
