@@ -21,8 +21,6 @@ from pagewise.recording import Progress, Trace, import_trace, read
 from pagewise.units import LIMIT, parse_size
 
 RECORDING = "recording.pgr"
-MINFREE = "minfree"
-"""The mode whose killer is killd."""
 CUTS = {"swap": "*.pgw.zst", "block": "*.blocks.csv.zst"}
 """What stands for the recording as a run ships, by what it is read as."""
 
@@ -88,9 +86,9 @@ class LaunchRun:
     """Why it ended early; None where it did not."""
     visits: tuple[Visit, ...]
     killer: str = ""
-    """How the killer of mode minfree kills and takes memory, empty in other modes."""
+    """How killd kills and takes memory, in mode minfree; empty where it did not take part."""
     victims: tuple[Kill, ...] = ()
-    """Those of killd, in mode minfree."""
+    """Those of killd."""
 
     def launches(self, first: int = 1, last: int | None = None) -> list[float]:
         """Launch times in seconds of the answered visits of some rounds, both ends included."""
@@ -193,6 +191,7 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
     if not rows:
         raise UnreadableInput(f"{path}: the run has no visit", path=str(path), hint=AGAIN)
     first = min(row["round"] for row in rows)
+    kills = folder / "kills.parquet"
     try:
         plan, run = about["plan"], about["run"]
         budget = plan.get("budget")
@@ -208,8 +207,8 @@ def read_run(folder: Path, name: str | None = None) -> LaunchRun:
             start_ns=int(run["monotonic_start_ns"]),
             unfinished=None if run["finished"] else str(run.get("reason") or "no reason is given"),
             visits=tuple(_visit(row, first) for row in rows),
-            killer=_killer(plan) if plan["mode"] == MINFREE else "",
-            victims=_victims(folder / "kills.parquet"),
+            killer=_killer(plan) if kills.is_file() else "",
+            victims=_victims(kills),
         )
     except (KeyError, TypeError, AttributeError, ValueError, PagewiseError) as error:
         path = folder / "run.toml"

@@ -8,6 +8,8 @@ from pagewise.report.panels.papers import chart, data, grouped, has_own_panel
 from pagewise.units import format_share
 
 OWN_TIME = "own time"
+AMPLE = "ample memory"
+"""The view that others are compared with."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
@@ -31,7 +33,7 @@ def panel(inputs: Inputs) -> Panel | None:
 def finding(figures: list[Result]) -> str:
     """The bar that waits longest beside its own time, and for what."""
     bars: dict[str, dict[str, float]] = {}
-    for figure in figures:
+    for figure in [one for one in figures if one.get("view") != AMPLE] or figures:
         x, series, y = (figure["columns"].index(name) for name in ("x", "series", "y"))
         view = f" ({figure['view']})" if figure.get("view") else ""
         for row in figure["rows"]:
