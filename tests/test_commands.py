@@ -134,7 +134,11 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
         (["slice", "TRACE", "-o", "-"], 2, '"-": name a file'),
         (["slice", "TRACE", "-o", ""], 2, '"": name a file'),
         (["slice", "TRACE", "-o", "absent/x"], 3, "absent/x: there is no folder absent"),
-        (["report", "TRACE", "-o", "absent/report.html"], 3, "report.html"),
+        (["report", "TRACE", "-o", "absent/report.html"], 3, "cannot write to the folder absent"),
+        (["demo", "--report", "absent/report.html"], 3, "cannot write to the folder absent"),
+        (["study", "multiswap", "--report", "absent/x.html"], 3, "to the folder absent"),
+        (["study", "multiswap", "--report", "."], 2, "not a regular file"),
+        (["sweep", "SPEC", "-o", "absent/x"], 3, "cannot write to the folder absent"),
         (["report", "TRACE", "-o", "-"], 2, "'-' is no name of a file"),
         (["report", "TRACE", "-o", ""], 2, "not a regular file"),
         (["info", "TRACE", "--map", "time=a,time=b"], 2, "two columns as time"),
@@ -153,7 +157,8 @@ def test_refusals(
     message: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    given = [str(trace) if argument == "TRACE" else argument for argument in arguments]
+    files = {"TRACE": str(trace), "SPEC": str(EXAMPLES / "sweep.toml")}
+    given = [files.get(argument, argument) for argument in arguments]
     code, output, diagnostics = ran(*given, capsys=capsys)
     assert (code, output) == (status, "")
     assert diagnostics.startswith("pagewise: ") and message in diagnostics

@@ -1,5 +1,6 @@
 """What a spec file spans, and what it is refused for."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,11 @@ def test_paths_count_from_the_folder_of_the_spec(tmp_path: Path):
         ({"size": ["1MiB"]}, "unknown entries: size"),
         ({"sizes": ["64 parsecs"]}, "not a size"),
         ({"sizes": [1.5]}, "not a size"),
+        ({"seeds": ["a"]}, "seed is a whole number"),
+        ({"seeds": [-1]}, "seed is a whole number"),
+        ({"seeds": [2**63]}, "seed is a whole number"),
+        ({"scenario": [{"memory_mib": [1, 2]}]}, "memory_mib of .* is neither number nor text"),
+        ({"scenario": [{"memory_mib": date(2026, 1, 1)}]}, "memory_mib of .* is neither"),
         ({"traces": []}, "neither traces nor scenarios"),
         ({"device": [{"fast": "dram"}]}, "needs 'slow'"),
         ({"architecture": [{"nam": "flash"}]}, "unknown entries: nam"),
@@ -67,6 +73,11 @@ def test_paths_count_from_the_folder_of_the_spec(tmp_path: Path):
 def test_a_spec_that_makes_no_sense_is_refused_by_name(change: dict, complaint: str):
     with pytest.raises(UsageError, match=complaint):
         parse({**SPEC, **change})
+
+
+def test_a_profile_is_text_whatever_it_looks_like():
+    grid = parse({**SPEC, "architecture": [{"name": "hybrid", "profile": 3}]})
+    assert {request.profile for request in grid.requests} == {"3"}
 
 
 def test_a_missing_or_broken_file_is_told_apart(tmp_path: Path):

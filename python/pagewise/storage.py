@@ -66,6 +66,15 @@ def refuse_special(path: Path) -> None:
         raise UsageError(f"{path} is not a regular file", path=str(path))
 
 
+def refuse_unwritable(path: Path) -> None:
+    """An error if no file can be written at the path: to be told before the work for it is done."""
+    refuse_special(path)
+    if not os.access(path.parent, os.W_OK):
+        raise UnwritableOutput(
+            f"{path}: cannot write to the folder {path.parent}", path=str(path.parent)
+        )
+
+
 def exists(address: str) -> bool:
     """Whether there is a file at this path or address."""
     if is_remote(address):

@@ -13,6 +13,7 @@ from pagewise.commands.options import Force, tell_losses
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
+from pagewise.storage import refuse_unwritable
 from pagewise.terminal import facts, figures, say, show, watched
 from pagewise.units import format_range, format_seconds, format_share, format_size
 
@@ -52,6 +53,7 @@ def run(
     from pagewise.report import report as write_report
     from pagewise.studies.workloads import examples_folder
 
+    refuse_unwritable(report)
     if report.exists() and not (force or is_own(report)):
         raise UsageError(
             f"{report} exists, and demo did not make it",

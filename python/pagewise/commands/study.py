@@ -11,7 +11,7 @@ import typer
 
 from pagewise.commands.options import Json, tell_losses
 from pagewise.errors import UsageError
-from pagewise.storage import making
+from pagewise.storage import making, refuse_unwritable
 from pagewise.studies import STUDIES, Study
 from pagewise.studies.text import markdown, ruling, support, table_rows, verdict_rows
 from pagewise.studies.workloads import examples_folder
@@ -84,6 +84,8 @@ def run(
     label = f"{name}-simulated" if simulated else name
     output = output or Path("build") / f"study-{label}"
     with making(output), watched(f"study {label}") as progress:
+        if report is not None:
+            refuse_unwritable(report)
         if runs:
             result = study.run(runs, output, seed=seed, progress=progress)
         else:

@@ -18,7 +18,7 @@ from pagewise.grids.key import cell_key, this_build
 from pagewise.grids.spec import SCHEMA, Grid, Request, TraceSource, load, parse
 from pagewise.grids.traces import content_digest, materialize
 from pagewise.recording import Progress
-from pagewise.storage import exists, is_remote, local_path, refuse_special
+from pagewise.storage import exists, is_remote, local_path, refuse_unwritable
 
 
 def sweep(
@@ -42,7 +42,7 @@ def sweep(
     """
     grid = spec if isinstance(spec, Grid) else _grid(spec)
     output = str(output)
-    _refuse_special(output)
+    _refuse_unwritable(output)
     runner = engine_named(engine, address=address, jobs=jobs)
     with open_journal(output) as journal, tempfile.TemporaryDirectory(prefix="pagewise-") as folder:
         cells, outcomes = _cells(grid, Path(folder))
@@ -72,11 +72,11 @@ def sweep(
     }
 
 
-def _refuse_special(output: str) -> None:
-    """Neither the results nor their journal may take the place of what is no file."""
+def _refuse_unwritable(output: str) -> None:
+    """Results and journal need a folder, and may not take the place of what is no file."""
     if not is_remote(output):
         for path in (local_path(output), local_path(output) + SUFFIX):
-            refuse_special(Path(path))
+            refuse_unwritable(Path(path))
 
 
 def _grid(spec: str | Path | Mapping[str, Any]) -> Grid:

@@ -34,7 +34,7 @@ from pagewise import _core
 from pagewise.errors import UsageError
 from pagewise.spec_files import read_toml, require_known, require_table, require_text
 from pagewise.storage import is_remote
-from pagewise.units import parse_size
+from pagewise.units import LIMIT, parse_size
 
 SCHEMA = "pagewise.sweep/1"
 TOP_KEYS = {"schema", "traces", "sizes", "seeds", "scenario", "device", "architecture"}
@@ -111,7 +111,7 @@ def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
     require_known(spec, TOP_KEYS, "the spec")
     if spec.get("schema", SCHEMA) != SCHEMA:
         raise UsageError(f"this is a spec of {spec['schema']!r}, not of {SCHEMA!r}")
-    seeds = _list(spec, "seeds", default=[0])
+    seeds = [_seed(seed) for seed in _list(spec, "seeds", default=[0])]
     traces = [_trace(str(address), folder) for address in _list(spec, "traces", default=[])]
     for scenario in _list(spec, "scenario", default=[]):
         traces += [_scenario(scenario, seed) for seed in seeds]
@@ -125,7 +125,7 @@ def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
             fast=fast,
             slow=slow,
             options=options,
-            profile=architecture.get("profile"),
+            profile=str(architecture["profile"]) if "profile" in architecture else None,
         )
         for architecture in architectures
         for options in _options(architecture)
@@ -137,6 +137,12 @@ def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
     return Grid(tuple(dict.fromkeys(traces)), tuple(dict.fromkeys(requests)))
 
 
+def _seed(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value < LIMIT:
+        raise UsageError(f"a seed is a whole number from 0 to {LIMIT - 1}, not {value!r}")
+    return value
+
+
 def _trace(address: str, folder: Path) -> TraceSource:
     if not is_remote(address) and not address.startswith("file://"):
         address = str(folder / address)
@@ -145,6 +151,9 @@ def _trace(address: str, folder: Path) -> TraceSource:
 
 def _scenario(parameters: Mapping[str, Any], seed: int) -> TraceSource:
     given = dict(require_table(parameters, "[[scenario]]"))
+    for parameter, value in given.items():
+        if not isinstance(value, (str, int, float)):
+            raise UsageError(f"{parameter} of [[scenario]] is neither number nor text: {value}")
     name = str(given.pop("name", "scenario"))
     given["seed"] = seed
     return TraceSource(name=name, scenario=tuple(sorted(given.items())), seed=seed)

@@ -26,7 +26,7 @@ from pagewise.report.model import Cell, Chart, Column, Panel, Table
 from pagewise.report.panels import PANELS
 from pagewise.report.style import styles
 from pagewise.report.verdict import verdict
-from pagewise.storage import refuse_special
+from pagewise.storage import refuse_unwritable
 
 HERE = Path(__file__).parent
 SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")
@@ -49,7 +49,7 @@ def build(
     if not results:
         raise UsageError("a report needs at least one result")
     target = Path(output)
-    refuse_special(target)
+    refuse_unwritable(target)
     if target.exists() and not force:
         raise UsageError(f"{target} exists", hint="--force replaces it")
     paths = [Path(result) for result in results if not isinstance(result, Mapping)]
