@@ -2,7 +2,7 @@
 //! look. What the kernel does not tell is absent.
 
 use linux::cgroup::{MemoryGroup, Version};
-use linux::kernel_file::{KernelFile, field};
+use linux::kernel_file::{KernelFile, bytes, field};
 use linux::{Root, zones};
 use policy::kill::{Memory, Pressure, Stall, Watermarks};
 use types::{Bytes, PAGE_BYTES};
@@ -84,7 +84,7 @@ impl Gauge {
 impl Machine {
     fn read(&mut self) -> Option<Memory> {
         let text = self.meminfo.text()?;
-        let bytes = |name: &[u8]| field(text, name).map(|kibibytes| kibibytes << 10);
+        let bytes = |name: &[u8]| bytes(text, name);
         let (total, free) = (bytes(b"MemTotal")?, bytes(b"MemFree")?);
         let swap_total = bytes(b"SwapTotal").unwrap_or(0);
         let swap_free = bytes(b"SwapFree").unwrap_or(0);

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use linux::cgroup::MemoryGroup;
 use linux::held_process::{HeldProcess, each_process, open_processes};
-use linux::kernel_file::field;
+use linux::kernel_file::bytes;
+use linux::stat::Stat;
 use linux::{Root, cgroup};
 use policy::kill::{Candidate, Standing};
 use types::{Bytes, Nanos};
@@ -28,7 +29,11 @@ const MAJOR_FAULT: Nanos = Nanos(1_000_000);
 const LISTED_MAX: usize = 32_768;
 /// Threads of the kernel that are remembered; others are looked at again each time.
 const IGNORED_MAX: usize = 4096;
-/// Flag of the kernel's own threads in `/proc/PID/stat` (PF_KTHREAD).
+/// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
+const FLAGS: usize = 9;
+const MAJOR_FAULTS: usize = 12;
+const NICE: usize = 19;
+/// Flag of the kernel's own threads (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
 /// Which processes are held.
@@ -102,7 +107,7 @@ impl Table {
         room: usize,
     ) -> Result<Table, Error> {
         let members = match group {
-            Some(group) => Members::Group(cgroup::open_folder(root, &group.folder)?),
+            Some(group) => Members::Group(root.open_folder(&group.folder)?),
             None => Members::Machine,
         };
         Ok(Table {
@@ -114,7 +119,7 @@ impl Table {
             numbers: Vec::with_capacity(LISTED_MAX),
             ignored: Vec::with_capacity(IGNORED_MAX),
             room,
-            tick: Nanos(1_000_000_000 / rustix::param::clock_ticks_per_second().max(1) as i64),
+            tick: Nanos(linux::system::tick().as_nanos() as i64),
             page: rustix::param::page_size() as u64,
             overlooked: 0,
         })
@@ -192,7 +197,7 @@ impl Table {
         let Some(stat) = process.read(c"stat", &mut buffer).ok().and_then(Stat::parse) else {
             return;
         };
-        if stat.flags & KERNEL_THREAD != 0 {
+        if stat.number(FLAGS).is_none_or(|flags: u64| flags & KERNEL_THREAD != 0) {
             if self.ignored.len() < self.ignored.capacity() {
                 self.ignored.push(number);
             }
@@ -200,13 +205,13 @@ impl Table {
         }
         let mut entry = Entry {
             process,
-            name: stat.name,
+            name: printable(stat.name()),
             user: 0,
             group: 0,
             mask: 0,
             cpu: Nanos(0),
             ran: now,
-            is_slow: stat.is_slow(),
+            is_slow: is_slow(&stat),
             refused_until: Nanos(i64::MIN),
             dying_until: Nanos(i64::MIN),
         };
@@ -273,35 +278,37 @@ impl Entry {
         page: u64,
     ) -> Option<Candidate> {
         let stat = Stat::parse(self.process.read(c"stat", buffer).ok()?)?;
-        if stat.state == b'Z' || stat.state == b'X' {
+        if matches!(stat.state()?, b'Z' | b'X') {
             return None;
         }
-        if stat.name != self.name {
-            // It runs another program now.
-            self.name = stat.name;
-            self.classify(rules, buffer);
-        }
-        let cpu = Nanos(stat.cpu_ticks as i64 * tick.0);
+        let cpu = Nanos(stat.cpu_ticks()? as i64 * tick.0);
         if cpu != self.cpu {
             (self.cpu, self.ran) = (cpu, now);
         }
-        self.is_slow = stat.is_slow();
+        self.is_slow = is_slow(&stat);
+        let major_faults: i64 = stat.number(MAJOR_FAULTS)?;
+        let name = printable(stat.name());
+        if name != self.name {
+            // It runs another program now.
+            self.name = name;
+            self.classify(rules, buffer);
+        }
         let resident = own_pages(self.process.read(c"statm", buffer).ok()?)? * page;
         let adj = signed(self.process.read(c"oom_score_adj", buffer).ok()?)?;
         let swapped = match has_swap {
             true => {
-                self.process.read(c"status", buffer).ok().and_then(|text| field(text, b"VmSwap"))
+                self.process.read(c"status", buffer).ok().and_then(|text| bytes(text, b"VmSwap"))
             }
             false => None,
         };
         let rule = rules::first(rules, self.mask, adj);
-        let start = cpu.0.min(START_MAX.0) + stat.major_faults as i64 * MAJOR_FAULT.0;
+        let start = cpu.0.min(START_MAX.0) + major_faults * MAJOR_FAULT.0;
         Some(Candidate {
             process: self.process.number(),
             group: self.group,
             adj,
             resident: Bytes(resident),
-            swapped: Bytes(swapped.unwrap_or(0) << 10),
+            swapped: Bytes(swapped.unwrap_or(0)),
             idle: Nanos(now.0 - self.ran.0),
             restart_cost: rule.and_then(|rule| rule.restart).unwrap_or(Nanos(start)),
             standing: self.standing(rule, now),
@@ -318,46 +325,18 @@ impl Entry {
     }
 }
 
-/// What is wanted of `/proc/PID/stat` (proc_pid_stat(5)).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stat {
-    pub name: [u8; 16],
-    pub state: u8,
-    pub flags: u64,
-    pub major_faults: u64,
-    pub cpu_ticks: u64,
-    pub nice: i64,
+/// Whether a process will not die soon by itself.
+fn is_slow(stat: &Stat<'_>) -> bool {
+    stat.state() == Some(b'D') || stat.number(NICE).is_some_and(|nice: i64| nice > 0)
 }
 
-impl Stat {
-    fn is_slow(&self) -> bool {
-        self.state == b'D' || self.nice > 0
+/// A name that a line can hold: at most 15 bytes, and zeros behind.
+fn printable(name: &[u8]) -> [u8; 16] {
+    let mut kept = [0; 16];
+    for (to, &from) in kept.iter_mut().zip(name).take(15) {
+        *to = if from.is_ascii_graphic() && !b"\"'\\:,=".contains(&from) { from } else { b'?' };
     }
-
-    /// The name stands in brackets and may itself hold brackets and blanks.
-    pub(crate) fn parse(text: &[u8]) -> Option<Stat> {
-        let begin = text.iter().position(|&byte| byte == b'(')? + 1;
-        let end = text.iter().rposition(|&byte| byte == b')')?;
-        let mut name = [0; 16];
-        for (to, &from) in name.iter_mut().zip(text.get(begin..end)?).take(15) {
-            *to = if from.is_ascii_graphic() && !b"\"'\\:,=".contains(&from) { from } else { b'?' };
-        }
-        let mut fields = text.get(end + 2..)?.split(|&byte| byte == b' ');
-        // Fields count from 3, the state, on.
-        let mut at = 3;
-        let mut next = |field: usize| {
-            let value = fields.nth(field - at)?;
-            at = field + 1;
-            std::str::from_utf8(value).ok()
-        };
-        let state = next(3)?.bytes().next()?;
-        let flags = next(9)?.parse().ok()?;
-        let major_faults = next(12)?.parse().ok()?;
-        let user_ticks: u64 = next(14)?.parse().ok()?;
-        let system_ticks: u64 = next(15)?.parse().ok()?;
-        let nice = next(19)?.parse().ok()?;
-        Some(Stat { name, state, flags, major_faults, cpu_ticks: user_ticks + system_ticks, nice })
-    }
+    kept
 }
 
 /// Pages in memory that are no file's and shared with nobody, from `/proc/PID/statm`: what comes back.
@@ -401,14 +380,17 @@ mod tests {
 
     #[test]
     fn a_hostile_name_hides_nothing() {
-        let text =
-            b"77 (\") Z (\n=x) S 1 77 77 0 -1 4194304 5 0 6 0 11 12 0 0 20 -5 1 0 100 4096 7";
-        let stat = Stat::parse(text).unwrap();
-        assert_eq!((stat.state, stat.flags, stat.major_faults), (b'S', 4_194_304, 6));
-        assert_eq!((stat.cpu_ticks, stat.nice), (23, -5));
-        assert_eq!(&stat.name[..10], b"?)?Z?(??x\0");
-        assert_eq!(Stat::parse(b"77 (x"), None);
-        assert_eq!(Stat::parse(b"77 (x) S 1"), None);
+        assert_eq!(&printable(b"\") Z (\n=x")[..10], b"?)?Z?(??x\0");
+        assert_eq!(&printable(b"a name of 20 letters"), b"a?name?of?20?le\0");
+    }
+
+    #[test]
+    fn who_waits_or_comes_last_is_slow() {
+        for (state, nice, expected) in [("S", -5, false), ("D", 0, true), ("S", 5, true)] {
+            let text = format!("7 (x) {state} 1 7 7 0 -1 64 5 0 6 0 11 12 0 0 20 {nice} 1 0 9");
+            let stat = Stat::parse(text.as_bytes()).unwrap();
+            assert_eq!(is_slow(&stat), expected, "{text}");
+        }
     }
 
     #[test]

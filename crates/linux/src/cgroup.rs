@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, RawDir, openat};
+use rustix::fs::{FileType, OFlags, RawDir};
 use rustix::io::{Errno, read};
 
 use crate::counters::{self, Counters};
@@ -123,8 +123,15 @@ impl MemoryGroup {
     /// What the operating system refuses.
     pub fn processes(&self, root: &Root) -> Result<Vec<u32>, Error> {
         let mut found = Vec::new();
-        members(root, &self.folder, &mut found)?;
-        Ok(found)
+        let walked = root.open_folder(&self.folder).and_then(|folder| {
+            each_process_below(&folder, &mut |process| found.push(process))
+                .map_err(|error| Error::refused("list processes of", &self.folder, error.into()))
+        });
+        match walked {
+            // A group that was removed.
+            Err(_) if !root.exists(&self.folder) => Ok(Vec::new()),
+            walked => walked.map(|()| found),
+        }
     }
 
     /// `memory.stat`; none once the group was removed.
@@ -139,16 +146,6 @@ impl MemoryGroup {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Opens the folder of a group, for [`each_process_below`].
-///
-/// # Errors
-/// What the operating system refuses.
-pub fn open_folder(root: &Root, folder: &Path) -> Result<OwnedFd, Error> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    openat(CWD, root.path(folder), flags, Mode::empty())
-        .map_err(|error| Error::refused("open", folder, error.into()))
 }
 
 /// Groups below groups that are looked into.
@@ -208,19 +205,6 @@ fn each_number(file: &OwnedFd, each: &mut dyn FnMut(u32)) -> Result<(), Errno> {
     }
 }
 
-/// Processes of the group in `folder` and of those below it.
-fn members(root: &Root, folder: &Path, found: &mut Vec<u32>) -> Result<(), Error> {
-    let text = root.read(folder.join("cgroup.procs"))?.unwrap_or_default();
-    found.extend(text.lines().filter_map(|line| line.parse::<u32>().ok()));
-    for name in root.list(folder)? {
-        let below = folder.join(name);
-        if root.exists(below.join("cgroup.procs")) {
-            members(root, &below, found)?;
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,10 +251,10 @@ mod tests {
         assert_eq!(all.processes(&root).unwrap(), [1, 12, 13]);
         let many: String = (1000..2000).map(|number| format!("{number}\n")).collect();
         fs::write(mount.join("apps/one/cgroup.procs"), many).unwrap();
-        let mut found = Vec::new();
-        let folder = open_folder(&root, &all.folder).unwrap();
-        each_process_below(&folder, &mut |number| found.push(number)).unwrap();
+        let mut found = all.processes(&root).unwrap();
         found.sort_unstable();
         assert_eq!(found, [1].into_iter().chain(1000..2000).collect::<Vec<u32>>());
+        fs::remove_dir_all(mount).unwrap();
+        assert_eq!(all.processes(&root).unwrap(), [0; 0]);
     }
 }

@@ -10,12 +10,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::fs::{Mode, OFlags, fstat, openat};
 use rustix::io::{Errno, read};
 use rustix::path::DecInt;
 use rustix::process::{
     Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process,
 };
+
+use crate::stat::Stat;
 
 /// A process that is held.
 #[derive(Debug)]
@@ -114,11 +116,11 @@ impl HeldProcess {
                 return;
             };
             let mut buffer = [0; 256];
-            let state = open_at(&thread, c"stat", OFlags::empty())
+            let length = open_at(&thread, c"stat", OFlags::empty())
                 .and_then(|file| read(&file, &mut buffer))
-                .ok()
-                .and_then(|length| state(&buffer[..length]));
-            is_found |= state == Some(b'D');
+                .unwrap_or(0);
+            let stat = Stat::parse(&buffer[..length]);
+            is_found |= stat.and_then(|stat| stat.state()) == Some(b'D');
         });
         is_found
     }
@@ -173,10 +175,7 @@ pub(crate) fn open_at(folder: &OwnedFd, name: &CStr, flags: OFlags) -> Result<Ow
 /// # Errors
 /// What the operating system refuses.
 pub fn open_processes(root: &crate::Root) -> Result<OwnedFd, crate::Error> {
-    let path = root.path("/proc");
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
-    openat(CWD, &path, flags, Mode::empty())
-        .map_err(|error| crate::Error::refused("open", path, error.into()))
+    root.open_folder("/proc")
 }
 
 /// Calls `each` with the number of every process in `processes`, that is `/proc`. Allocates nothing.
@@ -197,12 +196,6 @@ pub fn each_process(processes: &OwnedFd, mut each: impl FnMut(u32)) -> Result<()
 
 fn number_of(name: &CStr) -> Option<u32> {
     std::str::from_utf8(name.to_bytes()).ok()?.parse().ok()
-}
-
-/// The state letter in a `stat` line: the field after the name, which may hold anything.
-pub fn state(stat: &[u8]) -> Option<u8> {
-    let end = stat.iter().rposition(|&byte| byte == b')')?;
-    stat.get(end + 2).copied()
 }
 
 #[cfg(test)]
@@ -238,11 +231,5 @@ mod tests {
         let mut is_there = false;
         each_process(&processes, |number| is_there |= number == std::process::id()).unwrap();
         assert!(is_there);
-    }
-
-    #[test]
-    fn a_name_may_look_like_a_stat_line() {
-        assert_eq!(state(b"12 () Z () D 1 12"), Some(b'D'));
-        assert_eq!(state(b"12 (x"), None);
     }
 }

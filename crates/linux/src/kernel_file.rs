@@ -53,6 +53,11 @@ pub fn field(text: &[u8], name: &[u8]) -> Option<u64> {
     number(rest.strip_prefix(b":").unwrap_or(rest).trim_ascii_start())
 }
 
+/// The size after `name`, which the kernel tells in kB, in bytes.
+pub fn bytes(text: &[u8], name: &[u8]) -> Option<u64> {
+    field(text, name)?.checked_mul(1024)
+}
+
 /// The number that a text begins with.
 pub fn number(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -66,7 +71,7 @@ mod tests {
     #[test]
     fn fields_are_found_by_their_whole_name() {
         let text = b"MemTotal:       24592 kB\nMemFree: 7 kB\npgscan_direct 12\npgscan 99\n";
-        assert_eq!(field(text, b"MemFree"), Some(7));
+        assert_eq!((field(text, b"MemFree"), bytes(text, b"MemFree")), (Some(7), Some(7168)));
         assert_eq!(field(text, b"pgscan"), Some(99));
         assert_eq!(field(text, b"pgscan_direct"), Some(12));
         assert_eq!(field(text, b"Mem"), None);

@@ -22,6 +22,7 @@ pub mod process;
 pub mod program;
 mod root;
 mod shared_words;
+pub mod stat;
 pub mod swap;
 pub mod system;
 pub mod times;

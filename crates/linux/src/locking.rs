@@ -31,13 +31,6 @@ pub fn lock_touched(root: &Root) -> Result<(), Error> {
     mlockall(flags).map_err(|error| Error::call("mlockall", error))
 }
 
-/// Bytes of this process that are locked in memory now; none where the kernel does not tell.
-pub fn locked_bytes(root: &Root) -> Option<u64> {
-    let text = root.read("/proc/self/smaps_rollup").ok()??;
-    let line = text.lines().find_map(|line| line.strip_prefix("Locked:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
-}
-
 /// Mappings of files that this process may not write and has no page of its own in.
 fn clean_file_ranges(smaps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();

@@ -1,8 +1,9 @@
 //! Memory of the machine or of a cgroup, and of processes, at an instant.
 
 use crate::cgroup::{MemoryGroup, Version};
-use crate::counters::{self, Counters};
-use crate::{Error, Root, swap};
+use crate::kernel_file::bytes;
+use crate::stat::Stat;
+use crate::{Error, Root, counters, swap};
 
 /// Memory in bytes, as whoever needs some finds it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,28 +123,15 @@ pub struct ProcessState {
 /// kernel's.
 pub fn of_process(root: &Root, process: u32) -> Option<ProcessState> {
     let file = |name: &str| root.read(format!("/proc/{process}/{name}")).ok().flatten();
-    let status = file("status")?;
-    let told: Counters = status
-        .lines()
-        .filter_map(|line| {
-            let (name, value) = line.split_once(':')?;
-            let kibibytes = value.trim().strip_suffix(" kB")?;
-            Some((name.to_owned(), kibibytes.parse::<u64>().ok()? * 1024))
-        })
-        .collect();
-    let stat = file("stat")?;
-    // The name stands in brackets and may itself have brackets and blanks.
-    let name_end = stat.rfind(')')?;
-    let name = stat.get(stat.find('(')? + 1..name_end)?.to_owned();
-    let fields: Vec<&str> = stat.get(name_end + 1..)?.split_whitespace().collect();
-    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let (status, stat) = (file("status")?, file("stat")?);
+    let stat = Stat::parse(stat.as_bytes())?;
     Some(ProcessState {
-        name,
-        start: field(22)?,
+        name: String::from_utf8_lossy(stat.name()).into_owned(),
+        start: stat.start_ticks()?,
         adj: file("oom_score_adj")?.trim().parse().ok()?,
-        resident: *told.get("VmRSS")?,
-        swapped: told.get("VmSwap").copied().unwrap_or(0),
-        ticks: field(14)? + field(15)?,
+        resident: bytes(status.as_bytes(), b"VmRSS")?,
+        swapped: bytes(status.as_bytes(), b"VmSwap").unwrap_or(0),
+        ticks: stat.cpu_ticks()?,
     })
 }
 

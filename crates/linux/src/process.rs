@@ -10,6 +10,7 @@ use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal};
 
+use crate::stat::Stat;
 use crate::{Error, Root};
 
 /// Numbers of all processes, in order.
@@ -47,11 +48,10 @@ pub fn of_thread(root: &Root, thread: u32) -> Option<u32> {
 /// When a process began, in ticks since the machine was started; none once it has ended, also while
 /// its parent has not asked for its status. A number that another process has now began at another time.
 pub fn beginning(root: &Root, process: u32) -> Option<u64> {
-    let stat = root.read(format!("/proc/{process}/stat")).ok()??;
-    // The name is in brackets and may hold anything.
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
-    let has_ended = matches!(fields.next()?, "Z" | "X") && threads(root, process).len() <= 1;
-    (!has_ended).then(|| fields.nth(18)?.parse().ok())?
+    let text = root.read(format!("/proc/{process}/stat")).ok()??;
+    let stat = Stat::parse(text.as_bytes())?;
+    let has_ended = matches!(stat.state()?, b'Z' | b'X') && threads(root, process).len() <= 1;
+    stat.start_ticks().filter(|_| !has_ended)
 }
 
 /// Starts `command` as the leader of a process group of its own, inside the cgroups whose files

@@ -2,7 +2,10 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
 
 use crate::Error;
 
@@ -53,6 +56,16 @@ impl Root {
             entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         names.sort();
         Ok(names)
+    }
+
+    /// Opens the absolute `folder`, to read what lies in it without allocating.
+    ///
+    /// # Errors
+    /// What the operating system refuses, a folder that is not there included.
+    pub fn open_folder(&self, folder: impl AsRef<Path>) -> Result<OwnedFd, Error> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
+        openat(CWD, self.path(&folder), flags, Mode::empty())
+            .map_err(|error| Error::refused("open", folder, error.into()))
     }
 
     /// Whether the absolute `path` is there.

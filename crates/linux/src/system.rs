@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use crate::counters;
-use crate::{Error, Root};
+use crate::{Error, Root, counters, kernel_file};
 
 /// What kind of machine this is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,11 +58,14 @@ pub fn processor_time() -> Duration {
     Duration::from_nanos(clock_ns(rustix::time::ClockId::ProcessCPUTime) as u64)
 }
 
+/// The length of the ticks in which the kernel tells times in `/proc/PID/stat` (USER_HZ).
+pub fn tick() -> Duration {
+    Duration::from_secs(1) / rustix::param::clock_ticks_per_second().clamp(1, 1_000_000) as u32
+}
+
 /// The most memory that this process ever had resident, in bytes; none where the kernel does not say.
 pub fn peak_bytes(root: &Root) -> Option<u64> {
-    let text = root.read("/proc/self/status").ok()??;
-    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-    Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
+    kernel_file::bytes(root.read("/proc/self/status").ok()??.as_bytes(), b"VmHWM")
 }
 
 /// Whether each task counts its pages by itself and tells its memory once in 64 faults, as on

@@ -1,19 +1,18 @@
 //! Processor time: what processes used, and how long they waited for a processor.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::{Error, Root, process};
+use crate::stat::Stat;
+use crate::{Error, Root, process, system};
 
-/// `/proc/PID/stat` counts in ticks of USER_HZ, which is 100 on every processor we run on.
-const TICK: Duration = Duration::from_millis(10);
-/// Fields of `/proc/PID/stat` behind the name: utime, stime, cutime and cstime follow one another.
-const UTIME: usize = 11;
-const TIMES: usize = 4;
+/// utime, stime, cutime and cstime: what a process ran, and what its children that ended did.
+const TICK_FIELDS: RangeInclusive<usize> = 14..=17;
 
 /// Processor time of some processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// They ran, and their children that ended, at 10 ms.
+    /// They ran, and their children that ended, to a tick (`system::tick`).
     pub ran: Duration,
     /// Their threads that live were ready to run and did not.
     pub waited: Duration,
@@ -59,15 +58,9 @@ pub fn resident_bytes(root: &Root, processes: &[u32], page_bytes: u64) -> u64 {
 
 fn ran(root: &Root, process: u32) -> Option<Duration> {
     let text = root.read(format!("/proc/{process}/stat")).ok()??;
-    // The name is in brackets and may hold any sign, a bracket too.
-    let (_, fields) = text.rsplit_once(')')?;
-    let ticks: u32 = fields
-        .split_whitespace()
-        .skip(UTIME)
-        .take(TIMES)
-        .filter_map(|field| field.parse::<u32>().ok())
-        .sum();
-    Some(TICK * ticks)
+    let stat = Stat::parse(text.as_bytes())?;
+    let ticks: u32 = TICK_FIELDS.filter_map(|field| stat.number::<u32>(field)).sum();
+    Some(system::tick() * ticks)
 }
 
 /// A file `schedstat`: nanoseconds on a processor and waiting for one, and how often it ran.

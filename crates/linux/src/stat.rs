@@ -1,0 +1,79 @@
+//! `/proc/PID/stat`, read without allocating: fields by their numbers in proc_pid_stat(5).
+
+use std::str::FromStr;
+
+/// The fields that are asked for, numbered from 1.
+const STATE: usize = 3;
+const USER_TICKS: usize = 14;
+const SYSTEM_TICKS: usize = 15;
+const START_TICKS: usize = 22;
+
+/// The text of one process or thread, as far as it was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Stat<'text> {
+    name: &'text [u8],
+    /// From the state on.
+    rest: &'text [u8],
+}
+
+impl<'text> Stat<'text> {
+    /// None of a text that ends within the name. The name stands in brackets and may itself hold
+    /// brackets, blanks and what looks like the fields behind it; those have no bracket.
+    pub fn parse(text: &'text [u8]) -> Option<Stat<'text>> {
+        let begin = text.iter().position(|&byte| byte == b'(')? + 1;
+        let end = text.iter().rposition(|&byte| byte == b')')?;
+        Some(Stat { name: text.get(begin..end)?, rest: text[end + 1..].trim_ascii() })
+    }
+
+    /// Its name as it is, at most 15 bytes of any kind.
+    pub fn name(&self) -> &'text [u8] {
+        self.name
+    }
+
+    /// Its state: `R`, `S`, `D` where no signal reaches it, `Z` or `X` where it has ended.
+    pub fn state(&self) -> Option<u8> {
+        self.text(STATE)?.first().copied()
+    }
+
+    /// The number in a field behind the state; none where the kernel gives no such field.
+    pub fn number<Number: FromStr>(&self, field: usize) -> Option<Number> {
+        std::str::from_utf8(self.text(field)?).ok()?.parse().ok()
+    }
+
+    /// Processor time that all its threads used so far, in ticks (`system::tick`).
+    pub fn cpu_ticks(&self) -> Option<u64> {
+        Some(self.number::<u64>(USER_TICKS)? + self.number::<u64>(SYSTEM_TICKS)?)
+    }
+
+    /// When it began, in ticks since the machine was started.
+    pub fn start_ticks(&self) -> Option<u64> {
+        self.number(START_TICKS)
+    }
+
+    fn text(&self, field: usize) -> Option<&'text [u8]> {
+        self.rest.split(|&byte| byte == b' ').nth(field.checked_sub(STATE)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_the_fields_behind_it() {
+        let text = b"77 () Z 1 (\nx) S 1 77 77 0 -1 64 5 0 6 0 11 12 7 8 20 -5 1 0 100 4096\n";
+        let stat = Stat::parse(text).unwrap();
+        assert_eq!((stat.name(), stat.state()), (&b") Z 1 (\nx"[..], Some(b'S')));
+        assert_eq!((stat.cpu_ticks(), stat.start_ticks()), (Some(23), Some(100)));
+        assert_eq!((stat.number(19), stat.number(23)), (Some(-5_i64), Some(4096_i64)));
+        assert_eq!(stat.number::<u64>(24), None);
+    }
+
+    #[test]
+    fn a_text_that_was_cut_tells_what_it_has() {
+        assert!(Stat::parse(b"77 (x").is_none() && Stat::parse(b"").is_none());
+        let stat = Stat::parse(b"77 (x) D 1").unwrap();
+        assert_eq!((stat.state(), stat.cpu_ticks()), (Some(b'D'), None));
+        assert_eq!(Stat::parse(b"77 (x)").unwrap().state(), None);
+    }
+}
