@@ -80,6 +80,18 @@ impl<W: Write> FrameWriter<W> {
     }
 }
 
+/// Passes the number that names a format, with which `input` begins; false where it begins otherwise.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn pass_magic(input: &mut Input, magic: &[u8; 8]) -> Result<bool, Error> {
+    let is_it = input.fill()?.starts_with(magic);
+    if is_it {
+        input.consume(magic.len());
+    }
+    Ok(is_it)
+}
+
 /// One block of a file.
 pub enum Frame {
     /// Its kind, and what it holds.

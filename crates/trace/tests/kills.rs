@@ -26,7 +26,7 @@ fn rows_are_as_expected() {
     for kernel in KERNELS {
         let outcome = outcome(kernel);
         assert!(outcome.about.kernel.starts_with(kernel), "{}", outcome.about.kernel);
-        assert_eq!(outcome.lost, 0);
+        assert_eq!((outcome.lost, outcome.is_cut), (0, false));
         let text = std::fs::read_to_string(golden(&format!("kills-{kernel}.json"))).unwrap();
         let expected: serde_json::Value = serde_json::from_str(&text).unwrap();
         let mut rows = serde_json::to_value(&outcome.kills).unwrap();
@@ -81,7 +81,10 @@ fn a_recording_that_was_cut_off_is_read_up_to_there() {
     let mut counts = Vec::new();
     for end in (600..bytes.len()).step_by(bytes.len() / 60) {
         std::fs::write(&path, &bytes[..end]).unwrap();
-        counts.push(read(&path).map_or(0, |outcome| victims(&outcome).len()));
+        counts.push(read(&path).map_or(0, |outcome| {
+            assert!(outcome.is_cut, "{end} of {} bytes", bytes.len());
+            victims(&outcome).len()
+        }));
     }
     assert_eq!((counts.first(), counts.iter().max()), (Some(&0), Some(&2)));
     assert!(counts.is_sorted());

@@ -154,6 +154,7 @@ fn report(outcome: &Outcome) -> serde_json::Value {
         "kernel": outcome.about.kernel,
         "backend": outcome.about.backend,
         "lost": outcome.lost,
+        "is_cut": outcome.is_cut,
         "absent": outcome.absent,
         "kills": outcome.kills,
     })
@@ -177,6 +178,9 @@ fn tell(outcome: &Outcome) -> Result<(), Exit> {
     outcome.kills.iter().try_for_each(|kill| print(line(kill)))?;
     for missing in &outcome.absent {
         say(format_args!("not told: {}: {}", missing.what, missing.why));
+    }
+    if outcome.is_cut {
+        say("the end of the recording is missing: its recorder was stopped before it");
     }
     if outcome.lost > 0 {
         say(format_args!("{} events were lost: give a larger --buffer", outcome.lost));

@@ -7,35 +7,23 @@ use types::Progress;
 use super::builder::Builder;
 use super::{History, SOURCE};
 use crate::input::Input;
-use crate::recording::{About, Block, MAGIC, read_block};
+use crate::recording::{About, Block, read_about, read_block};
 use crate::{Error, ErrorKind, Loss};
 
 /// Whether `path` is a recording of allocations; false also where it cannot be read.
 pub fn is_allocations(path: &Path) -> bool {
-    let about = Input::open(path, false).and_then(|mut input| about(&mut input));
+    let about = Input::open(path, false).and_then(|mut input| read_about(&mut input));
     matches!(about, Ok(Some(about)) if has_allocations(&about))
 }
 
 /// Whether a file that begins with `head` is a recording of allocations.
 pub fn is_head(head: &[u8]) -> bool {
-    let about = Input::from_bytes("", head).and_then(|mut input| about(&mut input));
+    let about = Input::from_bytes("", head).and_then(|mut input| read_about(&mut input));
     matches!(about, Ok(Some(about)) if has_allocations(&about))
 }
 
 fn has_allocations(about: &About) -> bool {
     about.sources.iter().any(|source| source == SOURCE)
-}
-
-/// What a recording says about itself; none where it is no recording.
-fn about(input: &mut Input) -> Result<Option<About>, Error> {
-    if !input.need(MAGIC.len())?.is_some_and(|head| head.starts_with(&MAGIC)) {
-        return Ok(None);
-    }
-    input.skip(MAGIC.len() as u64)?;
-    Ok(match read_block(input)? {
-        Some(Block::About(about)) => Some(about),
-        _ => None,
-    })
 }
 
 /// Reads a recording of allocations into memory.
@@ -52,7 +40,7 @@ pub fn read(path: &Path, progress: &dyn Progress) -> Result<History, Error> {
 /// As `read`.
 pub fn read_input(mut input: Input, progress: &dyn Progress) -> Result<History, Error> {
     let (path, total) = (input.path().to_owned(), input.file_bytes());
-    let about = about(&mut input)?.filter(has_allocations).ok_or_else(|| {
+    let about = read_about(&mut input)?.filter(has_allocations).ok_or_else(|| {
         let expected = "expected a recording of allocations, as `pagewise-agent record \
                         --allocations` writes";
         Error::new(ErrorKind::UnknownFormat, &path, expected)

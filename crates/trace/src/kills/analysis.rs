@@ -31,6 +31,8 @@ pub struct Outcome {
     pub lost: u64,
     /// What cannot be told, and why.
     pub absent: Vec<Missing>,
+    /// Whether the end of the recording is missing.
+    pub is_cut: bool,
 }
 
 /// What turns blocks into kills.
@@ -42,6 +44,8 @@ pub struct Analysis {
     waiting: Vec<Event>,
     anatomy: Anatomy,
     lost: u64,
+    /// Until the block of the end came.
+    is_cut: bool,
 }
 
 impl Analysis {
@@ -66,7 +70,8 @@ impl Analysis {
         };
         let functions = about.functions.iter().take(FUNCTIONS_MAX).filter_map(begins).collect();
         let anatomy = Anatomy::new(scope, tells_calls, functions);
-        Ok(Analysis { about, decoder, pages, waiting: Vec::new(), anatomy, lost: 0 })
+        let waiting = Vec::new();
+        Ok(Analysis { about, decoder, pages, waiting, anatomy, lost: 0, is_cut: true })
     }
 
     /// Takes the next block.
@@ -93,7 +98,10 @@ impl Analysis {
             }
             Block::Events(events) => self.waiting.extend(events),
             Block::Until(time_ns) => self.advance(*time_ns),
-            Block::Ending(ending) => self.lost = self.lost.saturating_add(ending.lost),
+            Block::Ending(ending) => {
+                self.lost = self.lost.saturating_add(ending.lost);
+                self.is_cut = false;
+            }
             Block::Unknown(_) => {}
         }
         match self.waiting.len() > WAITING_MAX {
@@ -131,7 +139,8 @@ impl Analysis {
         self.advance(u64::MAX);
         let (kills, dropped) = self.anatomy.finish();
         let absent = self.about.absent.clone();
-        Outcome { about: self.about, kills, lost: self.lost.saturating_add(dropped), absent }
+        let lost = self.lost.saturating_add(dropped);
+        Outcome { about: self.about, kills, lost, absent, is_cut: self.is_cut }
     }
 
     /// Hands events on up to a time. Those of one instant keep the order in which they came.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::analysis::{Analysis, Outcome};
 use super::event::Event;
 use super::typed;
-use crate::framing::{Frame, FrameWriter, read_frame};
+use crate::framing::{Frame, FrameWriter, pass_magic, read_frame};
 use crate::input::Input;
 use crate::recording::Missing;
 use crate::{Error, ErrorKind};
@@ -163,15 +163,7 @@ pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Outcome, Error> {
 }
 
 fn read_input(input: &mut Input, path: &Path) -> Result<Outcome, Error> {
-    let mut magic = [0; 8];
-    for byte in &mut magic {
-        if input.held().is_empty() && input.fill()?.is_empty() {
-            break;
-        }
-        *byte = input.held()[0];
-        input.consume(1);
-    }
-    if magic != MAGIC {
+    if !pass_magic(input, &MAGIC)? {
         let message = "is no recording of kills; make one: pagewise-agent killtrace --all -o FILE";
         return Err(Error::new(ErrorKind::UnknownFormat, path, message));
     }

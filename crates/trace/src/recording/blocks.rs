@@ -1,9 +1,9 @@
 //! Blocks from the bytes of a recording.
 
 use super::moments::Moment;
-use super::{About, BlockKind, Ending, FileName, Record, Sample, packing};
+use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample, packing};
 use crate::Error;
-use crate::framing::{Frame, read_frame};
+use crate::framing::{Frame, pass_magic, read_frame};
 use crate::input::Input;
 
 /// One block of a recording.
@@ -25,6 +25,20 @@ pub enum Block {
     Unknown(u32),
     /// The file ends within a block, of which this many bytes are there.
     CutShort(u64),
+}
+
+/// What a recording says about itself, of which nothing was read; none where it is no recording.
+///
+/// # Errors
+/// As [`read_block`].
+pub fn read_about(input: &mut Input) -> Result<Option<About>, Error> {
+    if !pass_magic(input, &MAGIC)? {
+        return Ok(None);
+    }
+    Ok(match read_block(input)? {
+        Some(Block::About(about)) => Some(about),
+        _ => None,
+    })
 }
 
 /// The next block of `input`, which stands behind the magic number or another block; none at the end.

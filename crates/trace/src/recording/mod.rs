@@ -8,7 +8,7 @@ mod packing;
 mod parts;
 mod writer;
 
-pub use blocks::{Block, read_block};
+pub use blocks::{Block, read_about, read_block};
 pub use packing::RECORDS_MAX;
 pub use parts::{About, Area, Counters, Ending, FileName, Missing, Pressure, Sample};
 pub use writer::Writer;

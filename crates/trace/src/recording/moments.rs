@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use types::Progress;
 
-use super::{About, Block, MAGIC, flag, kind, read_block};
+use super::{About, Block, flag, kind, read_about, read_block};
 use crate::input::Input;
 use crate::{Error, ErrorKind};
 
@@ -109,7 +109,8 @@ pub fn walk(
 ) -> Result<(About, bool), Error> {
     let mut input = Input::open(path, false)?;
     let total = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let about = begin(&mut input)?.filter(|about| about.sources.iter().any(|name| name == SOURCE));
+    let about = read_about(&mut input)?;
+    let about = about.filter(|about| about.sources.iter().any(|name| name == SOURCE));
     let about = about.ok_or_else(|| {
         let expected = "expected a recording with kills, as `pagewise-agent record --kills` writes";
         Error::new(ErrorKind::UnknownFormat, path, expected)
@@ -135,16 +136,4 @@ pub fn walk(
             .map_err(|_| Error::new(ErrorKind::Cancelled, path, "cancelled"))?;
     }
     Ok((about, is_cut))
-}
-
-/// What a recording says about itself; none where it is no recording.
-fn begin(input: &mut Input) -> Result<Option<About>, Error> {
-    if !input.need(MAGIC.len())?.is_some_and(|head| head.starts_with(&MAGIC)) {
-        return Ok(None);
-    }
-    input.skip(MAGIC.len() as u64)?;
-    Ok(match read_block(input)? {
-        Some(Block::About(about)) => Some(about),
-        _ => None,
-    })
 }
