@@ -1,7 +1,8 @@
 //! The process in the cgroup: takes memory piece by piece, uses it, gives way.
 
+use std::cmp::Ordering;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -11,7 +12,7 @@ use linux::Root;
 use linux::cgroup::MemoryGroup;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-use types::PAGE_BYTES;
+use types::{Bytes, PAGE_BYTES};
 
 use super::{Kind, Options, Target};
 use crate::{Error, Gauge};
@@ -22,11 +23,18 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// By how much a target of pressure is neared at each look, as a share of what it has.
 const STEP_SHARE: u64 = 20;
 
-/// A piece of memory of one kind.
-enum Piece {
-    Private(Vec<u8>),
-    /// A file with that many bytes: in a folder without a name, or in memory.
-    Backed(File),
+/// Pieces of memory of one kind.
+enum Hoard {
+    Private(Vec<Vec<u8>>),
+    /// So many pieces of a file without a name: in a folder, or in memory.
+    Backed {
+        file: File,
+        pieces: usize,
+        /// Whether storage gets each piece at once.
+        is_synced: bool,
+        /// Whether use is writing, and not reading alone.
+        is_rewritten: bool,
+    },
 }
 
 /// What the threads of a balloon share.
@@ -120,106 +128,148 @@ fn next_goal(options: &Options, gauge: &mut Gauge, held: u64, goal: u64) -> u64 
 
 impl Shared<'_> {
     fn work(&self, number: u64) {
-        let mut pieces = Vec::new();
+        let Ok(mut hoard) = Hoard::new(self.options).map_err(|error| self.fail(error)) else {
+            return;
+        };
         let mut random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut touched = (Instant::now(), 0_usize);
         while !self.is_over.load(Relaxed) {
-            let goal = self.goal_each.load(Relaxed) / PIECE_BYTES;
-            let has_taken = match (pieces.len() as u64).cmp(&goal) {
-                std::cmp::Ordering::Less => self.take(&mut pieces, &mut random),
-                std::cmp::Ordering::Greater => {
-                    pieces.pop();
-                    self.held.fetch_sub(PIECE_BYTES, Relaxed);
-                    true
-                }
-                std::cmp::Ordering::Equal => false,
+            let is_changed = match self.change(&mut hoard, &mut random) {
+                Ok(is_changed) => is_changed,
+                Err(error) => return self.fail(error),
             };
-            self.touch(&mut pieces, &mut touched);
-            match (has_taken, self.options.rate) {
-                (true, Some(rate)) => {
-                    let bytes = (rate.0 / self.options.threads as u64).max(1);
-                    let time = PIECE_BYTES as f64 / bytes as f64;
-                    std::thread::sleep(Duration::from_secs_f64(time.min(1.0)));
-                }
+            self.touch(&mut hoard, &mut touched);
+            match (is_changed, self.options.rate) {
+                (true, Some(rate)) => self.pause(rate),
                 (true, None) => {}
                 (false, _) => std::thread::sleep(LOOK_EVERY),
             }
         }
     }
 
-    fn take(&self, pieces: &mut Vec<Piece>, random: &mut u64) -> bool {
-        let bytes = filling(random, self.options.compressible_percent);
-        let piece = match self.options.kind {
-            Kind::Anon => Ok(Piece::Private(bytes)),
-            Kind::Shared => memory_file().and_then(|file| backed(file, &bytes)),
-            Kind::File => nameless(&self.options.folder).and_then(|file| {
-                let piece = backed(file, &bytes)?;
-                if let Piece::Backed(file) = &piece {
-                    file.sync_data()?;
-                }
-                Ok(piece)
-            }),
-            Kind::Dirty => nameless(&self.options.folder).and_then(|file| backed(file, &bytes)),
-        };
-        match piece {
-            Ok(piece) => {
-                pieces.push(piece);
+    /// Takes or gives a piece towards the goal; whether one was missing.
+    fn change(&self, hoard: &mut Hoard, random: &mut u64) -> std::io::Result<bool> {
+        let goal = self.goal_each.load(Relaxed) / PIECE_BYTES;
+        match (hoard.pieces() as u64).cmp(&goal) {
+            Ordering::Less => {
+                hoard.push(filling(random, self.options.compressible_percent))?;
                 self.held.fetch_add(PIECE_BYTES, Relaxed);
-                true
             }
-            Err(error) => {
-                let what = match self.options.kind {
-                    Kind::Anon | Kind::Shared => "take memory".to_owned(),
-                    Kind::File | Kind::Dirty => {
-                        format!("make a file in {}", self.options.folder.display())
-                    }
-                };
-                let failure = Error::refused(&what, error);
-                self.failure.lock().expect("no holder of this lock panics").get_or_insert(failure);
-                self.is_over.store(true, Relaxed);
-                false
+            Ordering::Greater => {
+                hoard.pop()?;
+                self.held.fetch_sub(PIECE_BYTES, Relaxed);
             }
+            Ordering::Equal => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Waits as long as a piece takes at this rate of all threads together.
+    fn pause(&self, rate: Bytes) {
+        let seconds = PIECE_BYTES as f64 * self.options.threads as f64 / rate.0.max(1) as f64;
+        let began = Instant::now();
+        while began.elapsed().as_secs_f64() < seconds && !self.is_over.load(Relaxed) {
+            let left = seconds - began.elapsed().as_secs_f64();
+            std::thread::sleep(Duration::from_secs_f64(left.clamp(0.0, LOOK_EVERY.as_secs_f64())));
         }
     }
 
+    /// It cannot go on; the first reason is told.
+    fn fail(&self, error: std::io::Error) {
+        let what = match self.options.kind {
+            Kind::Anon | Kind::Shared => "take memory".to_owned(),
+            Kind::File | Kind::Dirty => format!("make a file in {}", self.options.folder.display()),
+        };
+        let failure = Error::refused(&what, error);
+        self.failure.lock().expect("no holder of this lock panics").get_or_insert(failure);
+        self.is_over.store(true, Relaxed);
+    }
+
     /// Uses pieces in turn, as many as are due since the last time.
-    fn touch(&self, pieces: &mut [Piece], last: &mut (Instant, usize)) {
+    fn touch(&self, hoard: &mut Hoard, last: &mut (Instant, usize)) {
         let share = self.options.touched_percent as f64 / 100.0;
-        let due = (last.0.elapsed().as_secs_f64() * share * pieces.len() as f64) as usize;
-        if due == 0 || pieces.is_empty() {
+        let count = hoard.pieces();
+        let due = (last.0.elapsed().as_secs_f64() * share * count as f64) as usize;
+        if due == 0 {
             return;
         }
         last.0 = Instant::now();
-        let count = pieces.len();
         for step in 0..due.min(count) {
             // A page of a file that cannot be read is no longer worth much, and no matter here.
-            let _ = pieces[(last.1 + step) % count].touch(self.options.kind == Kind::Dirty);
+            let _ = hoard.touch((last.1 + step) % count);
         }
         last.1 = (last.1 + due) % count;
     }
 }
 
-impl Piece {
-    fn touch(&mut self, is_rewritten: bool) -> std::io::Result<()> {
+impl Hoard {
+    /// An empty one.
+    fn new(options: &Options) -> std::io::Result<Hoard> {
+        let file = match options.kind {
+            Kind::Anon => return Ok(Hoard::Private(Vec::new())),
+            Kind::Shared => File::from(memfd_create(c"balloon", MemfdFlags::CLOEXEC)?),
+            Kind::File | Kind::Dirty => nameless(&options.folder)?,
+        };
+        let is_synced = options.kind == Kind::File;
+        Ok(Hoard::Backed { file, pieces: 0, is_synced, is_rewritten: options.kind == Kind::Dirty })
+    }
+
+    fn pieces(&self) -> usize {
         match self {
-            Piece::Private(bytes) => {
-                for page in bytes.chunks_mut(PAGE_BYTES as usize) {
-                    page[0] = std::hint::black_box(page[0]).wrapping_add(1);
-                }
-                Ok(())
-            }
-            Piece::Backed(file) => {
-                let mut bytes = vec![0; PIECE_BYTES as usize];
-                file.seek(SeekFrom::Start(0))?;
-                file.read_exact(&mut bytes)?;
-                if is_rewritten {
-                    file.seek(SeekFrom::Start(0))?;
-                    file.write_all(&bytes)?;
-                }
-                Ok(())
-            }
+            Hoard::Private(pieces) => pieces.len(),
+            Hoard::Backed { pieces, .. } => *pieces,
         }
     }
+
+    fn push(&mut self, bytes: Vec<u8>) -> std::io::Result<()> {
+        match self {
+            Hoard::Private(pieces) => pieces.push(bytes),
+            Hoard::Backed { file, pieces, is_synced, .. } => {
+                file.write_all_at(&bytes, place(*pieces))?;
+                if *is_synced {
+                    file.sync_data()?;
+                }
+                *pieces += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the last piece back.
+    fn pop(&mut self) -> std::io::Result<()> {
+        match self {
+            Hoard::Private(pieces) => drop(pieces.pop()),
+            Hoard::Backed { file, pieces, .. } => {
+                *pieces = pieces.saturating_sub(1);
+                file.set_len(place(*pieces))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Uses a piece.
+    fn touch(&mut self, piece: usize) -> std::io::Result<()> {
+        match self {
+            Hoard::Private(pieces) => {
+                for page in pieces[piece].chunks_mut(PAGE_BYTES as usize) {
+                    page[0] = std::hint::black_box(page[0]).wrapping_add(1);
+                }
+            }
+            Hoard::Backed { file, is_rewritten, .. } => {
+                let mut bytes = vec![0; PIECE_BYTES as usize];
+                file.read_exact_at(&mut bytes, place(piece))?;
+                if *is_rewritten {
+                    file.write_all_at(&bytes, place(piece))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a piece of a file begins.
+fn place(piece: usize) -> u64 {
+    piece as u64 * PIECE_BYTES
 }
 
 /// A piece of random bytes in which the end of each page is zero.
@@ -240,10 +290,6 @@ fn filling(random: &mut u64, zero_percent: u64) -> Vec<u8> {
     bytes
 }
 
-fn memory_file() -> std::io::Result<File> {
-    Ok(File::from(memfd_create(c"balloon", MemfdFlags::CLOEXEC)?))
-}
-
 /// A file in `folder` that is gone when it is closed.
 fn nameless(folder: &Path) -> std::io::Result<File> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -252,11 +298,6 @@ fn nameless(folder: &Path) -> std::io::Result<File> {
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
     std::fs::remove_file(path)?;
     Ok(file)
-}
-
-fn backed(mut file: File, bytes: &[u8]) -> std::io::Result<Piece> {
-    file.write_all(bytes)?;
-    Ok(Piece::Backed(file))
 }
 
 #[cfg(test)]
@@ -274,17 +315,36 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_files_leave_no_file() {
+    fn what_is_taken_is_given_back_and_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
-        let bytes = filling(&mut 7, 0);
-        for file in [nameless(folder.path()).unwrap(), memory_file().unwrap()] {
-            let mut piece = backed(file, &bytes).unwrap();
-            piece.touch(true).unwrap();
-            let Piece::Backed(mut file) = piece else { panic!("it has a file") };
-            let mut found = Vec::new();
-            file.seek(SeekFrom::Start(0)).unwrap();
-            file.read_to_end(&mut found).unwrap();
-            assert!(found == bytes);
+        for kind in [Kind::Anon, Kind::File, Kind::Dirty, Kind::Shared] {
+            let options = Options {
+                target: Target::Percent(1),
+                kind,
+                rate: None,
+                compressible_percent: 0,
+                touched_percent: 0,
+                threads: 1,
+                adj: 0,
+                limit: None,
+                within: None,
+                floor: None,
+                folder: folder.path().to_owned(),
+                time: None,
+            };
+            let mut hoard = Hoard::new(&options).unwrap();
+            for seed in [7, 8] {
+                hoard.push(filling(&mut seed.clone(), 0)).unwrap();
+            }
+            hoard.touch(1).unwrap();
+            hoard.pop().unwrap();
+            assert_eq!(hoard.pieces(), 1);
+            if let Hoard::Backed { file, .. } = &hoard {
+                let mut found = vec![0; PIECE_BYTES as usize];
+                file.read_exact_at(&mut found, 0).unwrap();
+                assert!(found == filling(&mut 7, 0), "{kind:?}");
+                assert_eq!(file.metadata().unwrap().len(), PIECE_BYTES);
+            }
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
