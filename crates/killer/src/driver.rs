@@ -431,13 +431,15 @@ impl Killer {
         !self.victims.is_empty()
     }
 
-    /// Other settings from now on. Room, sockets and hooks stay as they were at the start.
+    /// Other settings from now on, or none of them. Room and sockets stay as they were at the start.
     fn set(&mut self, config: Config) -> Result<(), Error> {
         let policy = config.build_policy()?;
-        self.policy = policy;
+        let hooks = HookRunner::start(&config.hooks)?;
+        // What this kernel does not offer was said at the start.
+        let wake = Wake::new(&self.root, self.group.as_ref(), config.stalls, |_| {})?;
+        (self.policy, self.hooks, self.wake) = (policy, hooks, wake);
         self.table.set_rules(Arc::clone(&config.rules));
         self.pace = Pace::new(config.poll.0, config.poll.1);
-        self.hooks = HookRunner::start(&config.hooks)?;
         let Config { candidates_max, ref sockets, .. } = self.config;
         self.config = Config { candidates_max, sockets: sockets.clone(), ..config };
         self.refreshed = None;

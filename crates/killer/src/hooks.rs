@@ -3,7 +3,7 @@
 //! program cannot be started without.
 
 use std::process::Command;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -79,10 +79,10 @@ impl HookRunner {
     pub(crate) fn run(&mut self, occasion: Occasion) -> bool {
         let is_wanted = if occasion.is_before { self.has_before } else { self.has_after };
         let Some(sender) = self.sender.as_ref().filter(|_| is_wanted) else { return true };
-        match sender.try_send(occasion) {
-            Ok(()) => self.sent += 1,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => return false,
+        if sender.try_send(occasion).is_err() {
+            return false;
         }
+        self.sent += 1;
         if !occasion.is_before {
             return true;
         }
@@ -104,13 +104,8 @@ impl Drop for HookRunner {
 }
 
 fn serve(hooks: &Hooks, occasions: &Receiver<Occasion>, done: &(Mutex<u64>, Condvar)) {
-    loop {
-        // The time only ends an idle wait, so that the end of the sender is noticed in any case.
-        let occasion = match occasions.recv_timeout(Duration::from_secs(60)) {
-            Ok(occasion) => occasion,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => return,
-        };
+    // Ends with the sender.
+    for occasion in occasions {
         run_hook(hooks, &occasion);
         *done.0.lock().expect("no holder of this lock panics") += 1;
         done.1.notify_all();

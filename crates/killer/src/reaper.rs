@@ -301,20 +301,10 @@ impl Shared {
 mod tests {
     use super::*;
     use linux::held_process::open_processes;
-    use std::process::{Child, Command, Stdio};
-
-    struct Sleeper(Child);
-
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
-    }
+    use testkit::Sleeper;
 
     fn sleeper() -> (Sleeper, HeldProcess) {
-        let child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
-        let sleeper = Sleeper(child);
+        let sleeper = Sleeper::start();
         let processes = open_processes(&Root::system()).unwrap();
         let held = HeldProcess::open(&processes, sleeper.0.id()).unwrap();
         (sleeper, held)

@@ -376,7 +376,7 @@ fn hash(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Child, Command, Stdio};
+    use testkit::Sleeper;
 
     #[test]
     fn a_hostile_name_hides_nothing() {
@@ -406,23 +406,6 @@ mod tests {
     fn own_memory_is_what_is_not_shared() {
         assert_eq!(own_pages(b"900 500 120 1 0 300 0\n"), Some(380));
         assert_eq!(own_pages(b"900"), None);
-    }
-
-    /// A child that ends with the test.
-    struct Sleeper(Child);
-
-    impl Sleeper {
-        fn start() -> Sleeper {
-            let mut command = Command::new("sleep");
-            Sleeper(command.arg("1000").stdin(Stdio::null()).spawn().unwrap())
-        }
-    }
-
-    impl Drop for Sleeper {
-        fn drop(&mut self) {
-            let _ = self.0.kill();
-            let _ = self.0.wait();
-        }
     }
 
     fn candidate(table: &Table, number: u32) -> Option<(usize, Candidate)> {

@@ -9,6 +9,8 @@ pub mod lifecycle;
 pub mod references;
 pub mod retention;
 mod skip;
+mod sleeper;
 pub mod swap;
 
 pub use skip::{LEDGER, skipped};
+pub use sleeper::Sleeper;
