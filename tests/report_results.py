@@ -365,7 +365,7 @@ def kill_replay() -> dict[str, Any]:
         "available_bytes": 5 * MIB,
         "victims": [candidate],
         "spared": [candidate],
-        "standing": "needed",
+        "judgement": "needed",
     }
     counts = {"false_alarms": 0, "missed_freezes": 1}
     reason = {"from_s": 0.0, "to_s": 2.0, "why": "enough memory is available"}

@@ -28,7 +28,7 @@ def test_a_killer_takes_the_child_when_its_level_is_reached() -> None:
     assert victim["adj"] == 800
     assert 60 * MIB < victim["resident_bytes"] < 80 * MIB
     # The same child that its parent killed seconds later.
-    assert decision["standing"] == "needed"
+    assert decision["judgement"] == "needed"
     (kill,) = result["recorded"]
     assert kill["process"] == victim["process"] and not kill["is_of_kernel"]
     assert decision["time_s"] < kill["time_s"] < decision["time_s"] + 10
@@ -42,7 +42,7 @@ def test_with_a_shorter_window_the_same_decision_is_a_false_alarm() -> None:
     result = pw.replay_kills(RECORDING, policy=["minfree"], options=LEVELS, window="100ms")
     (minfree,) = result["policies"]
     assert minfree["false_alarms"] == 1
-    assert minfree["decisions"][0]["standing"] == "false-alarm"
+    assert minfree["decisions"][0]["judgement"] == "false-alarm"
 
 
 def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str]) -> None:

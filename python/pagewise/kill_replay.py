@@ -36,7 +36,7 @@ def replay_kills(
     Fields: ``moments``, ``duration_s``, ``total_bytes``, ``memory`` [{time_s, available_bytes,
     swap_free_bytes}], ``freezes`` [{from_s, to_s, is_kernel_kill}], ``recorded`` [{time_s, process,
     name, is_of_kernel}], and for each of ``policies`` its ``decisions`` [{time_s, why,
-    available_bytes, victims, spared, standing}], ``reasons`` [{from_s, to_s, why}] for doing
+    available_bytes, victims, spared, judgement}], ``reasons`` [{from_s, to_s, why}] for doing
     nothing, ``false_alarms`` and ``missed_freezes``. Raises UnreadableInput, UsageError,
     NothingRecorded.
     """

@@ -191,7 +191,7 @@ def test_what_it_holds_in_memory_is_little(group: Group, tmp_path: Path) -> None
             2,
             "killd.toml:3: lmkd: swap_util_max",
         ),
-        ("policy = 'oom'\n", 2, "killd.toml:1: there is no policy"),
+        ("policy = 'oom'\n", 2, "killd.toml:1: there is no kill policy"),
     ],
 )
 def test_settings_are_checked(tmp_path: Path, text: str, status: int, expected: str) -> None:

@@ -106,7 +106,7 @@ impl Default for Config {
             kill_timeout: ms(100),
             grace: crate::DEFAULT_GRACE,
             candidates_max: 1024,
-            stalls: Stalls { partial: ms(70), complete: ms(700) },
+            stalls: Stalls::default(),
             rules: [protection()].into(),
             hooks: Hooks { time_max: ms(200), ..Hooks::default() },
             sockets: Paths::default(),
@@ -245,8 +245,7 @@ impl Config {
     /// # Errors
     /// An option that it does not have, or a value that is none.
     pub fn build_policy(&self) -> Result<Box<dyn Kill>, Error> {
-        let row =
-            kill::find(&self.policy).ok_or_else(|| Error::Refused(unknown_policy(&self.policy)))?;
+        let row = kill::find(&self.policy).map_err(Error::Refused)?;
         let options: Vec<(&str, &str)> =
             self.options.iter().map(|(name, value)| (&**name, &**value)).collect();
         row.build(&options).map_err(Error::Refused)
@@ -283,9 +282,7 @@ impl Config {
 
     fn add_policy(&mut self, source: &Source<'_>, file: &File) -> Result<(), Error> {
         if let Some(policy) = &file.policy {
-            if kill::find(policy.get_ref()).is_none() {
-                return Err(source.error(policy.span().start, unknown_policy(policy.get_ref())));
-            }
+            kill::find(policy.get_ref()).map_err(|what| source.error(policy.span().start, what))?;
             if self.policy != *policy.get_ref() {
                 // Options are of one policy.
                 self.options.clear();
@@ -342,11 +339,6 @@ impl Config {
         }
         Ok(())
     }
-}
-
-fn unknown_policy(name: &str) -> String {
-    let names: Vec<&str> = kill::CATALOG.iter().map(|row| row.name).collect();
-    format!("there is no policy {name:?}; there are {}", names.join(", "))
 }
 
 /// The files meant: folders stand for their files.
@@ -466,7 +458,10 @@ mod tests {
     #[test]
     fn what_is_wrong_is_told_with_its_line() {
         for (text, expected) in [
-            ("policy = \"oom\"", "/0.toml:1: there is no policy \"oom\"; there are minfree, lmkd"),
+            (
+                "policy = \"oom\"",
+                "/0.toml:1: there is no kill policy \"oom\"; there are minfree, lmkd",
+            ),
             ("\n\npolice = 1", "/0.toml:3: unknown field `police`"),
             ("unit = \"all\"", "/0.toml:1: unknown variant `all`"),
             ("kills = \"two\"", "/0.toml:1: unknown variant `two`, expected `serial` or `batch`"),

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use linux::Root;
 use linux::cgroup::{MemoryGroup, Version};
-use policy::kill::Stall;
+use policy::kill::{COMPLETE_STALL, PARTIAL_STALL, Stall};
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use types::Nanos;
 
 use crate::Error;
 
@@ -47,6 +48,14 @@ pub struct Stalls {
     pub partial: Duration,
     /// Of all tasks, in a second.
     pub complete: Duration,
+}
+
+impl Default for Stalls {
+    /// What Android's daemon is woken for.
+    fn default() -> Stalls {
+        let time = |time: Nanos| Duration::from_nanos(time.0 as u64);
+        Stalls { partial: time(PARTIAL_STALL), complete: time(COMPLETE_STALL) }
+    }
 }
 
 impl Wake {
@@ -181,10 +190,8 @@ mod tests {
     fn without_any_trigger_time_alone_wakes() {
         let folder = tempfile::tempdir().unwrap();
         let mut absent = Vec::new();
-        let stalls =
-            Stalls { partial: Duration::from_millis(70), complete: Duration::from_millis(700) };
         let root = Root::at(folder.path());
-        let mut wake = Wake::new(&root, None, stalls, |what| absent.push(what)).unwrap();
+        let mut wake = Wake::new(&root, None, Stalls::default(), |what| absent.push(what)).unwrap();
         assert_eq!(absent.len(), 2);
         assert!(absent[0].starts_with("some pressure of /proc/pressure/memory"), "{absent:?}");
         assert_eq!(wake.wait(Duration::from_millis(1)), Woken::Time);

@@ -43,8 +43,7 @@ pub fn replay_kills(
         serde_json::from_str(request).map_err(|error| usage(py, &format!("request: {error}")))?;
     let mut policies = Vec::new();
     for Policy { name, options } in wanted.policies {
-        let row =
-            kill::find(&name).ok_or_else(|| usage(py, &format!("no such kill policy: {name}")))?;
+        let row = kill::find(&name).map_err(|message| usage(py, &message))?;
         let options: Vec<(&str, &str)> =
             options.iter().map(|(name, value)| (&name[..], &value[..])).collect();
         let policy = row.build(&options).map_err(|message| usage(py, &message))?;

@@ -148,7 +148,7 @@ def decided(decision: Row) -> tuple[float, list[str]]:
         victims,
         decision["why"],
         format_size(decision["available_bytes"]),
-        decision["standing"],
+        decision["judgement"],
     ]
     return decision["time_s"], words
 

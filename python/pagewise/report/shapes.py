@@ -276,7 +276,7 @@ REPLAY_KILLS = {
                 {
                     "time_s": POSITIVE,
                     "available_bytes": COUNT,
-                    **dict.fromkeys(("why", "standing"), TEXT),
+                    **dict.fromkeys(("why", "judgement"), TEXT),
                     "victims": [_CANDIDATE],
                     "spared": [_CANDIDATE],
                 }

@@ -129,11 +129,10 @@ fn rank_before_others(root: &Root) {
 
 fn check(paths: &[PathBuf]) -> Outcome {
     let config = Config::load(&Root::system(), paths)?;
-    let row = kill::find(&config.policy)
-        .ok_or_else(|| Exit::Usage(format!("there is no policy {}", config.policy)))?;
+    let row = kill::find(&config.policy).map_err(Exit::Usage)?;
     print(format_args!("policy {}: {}", row.name, row.summary))?;
     for option in row.options {
-        let set = config.options.iter().rev().find(|(name, _)| name == option.name);
+        let set = config.options.iter().find(|(name, _)| name == option.name);
         let value = set.map_or(option.default, |(_, value)| value);
         let note = if set.is_some() { "" } else { " (default)" };
         print(format_args!("  {} = {value}{note}: {}", option.name, option.summary))?;
@@ -156,6 +155,5 @@ fn told(rule: &killer::Rule) -> String {
 }
 
 fn parse_policy(name: &str) -> Result<String, String> {
-    let names = || kill::CATALOG.iter().map(|row| row.name).collect::<Vec<_>>().join(", ");
-    kill::find(name).map(|row| row.name.to_owned()).ok_or_else(|| format!("there are {}", names()))
+    kill::find(name).map(|row| row.name.to_owned())
 }

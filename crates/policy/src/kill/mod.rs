@@ -94,6 +94,12 @@ pub struct Pressure {
     pub full_basis_points: u32,
 }
 
+/// How long some task stalls in a second before Android's daemon is woken (psi_partial_stall_ms of
+/// lmkd, Android 13; 200 ms on devices of little memory).
+pub const PARTIAL_STALL: Nanos = Nanos(70_000_000);
+/// How long every task does (psi_complete_stall_ms).
+pub const COMPLETE_STALL: Nanos = Nanos(700_000_000);
+
 /// Pressure that the kernel woke the driver for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stall {
@@ -104,6 +110,18 @@ pub enum Stall {
     Partial,
     /// Every task stalled longer than allowed.
     Complete,
+}
+
+impl Stall {
+    /// What the kernel wakes Android's daemon for when in a second some tasks stalled for so long, and
+    /// every task for so long.
+    pub fn of(some: Nanos, every: Nanos) -> Stall {
+        match (every >= COMPLETE_STALL, some >= PARTIAL_STALL) {
+            (true, _) => Stall::Complete,
+            (false, true) => Stall::Partial,
+            (false, false) => Stall::None,
+        }
+    }
 }
 
 /// A process that could be killed.
@@ -287,7 +305,13 @@ pub const CATALOG: &[Row] = &[
     },
 ];
 
-/// The policy with this name, or none.
-pub fn find(name: &str) -> Option<&'static Row> {
-    CATALOG.iter().find(|row| row.name == name)
+/// The policy with this name.
+///
+/// # Errors
+/// That there is none, with the names that there are.
+pub fn find(name: &str) -> Result<&'static Row, String> {
+    CATALOG.iter().find(|row| row.name == name).ok_or_else(|| {
+        let names: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();
+        format!("there is no kill policy {name:?}; there are {}", names.join(", "))
+    })
 }

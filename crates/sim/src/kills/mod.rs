@@ -13,7 +13,7 @@ mod replay;
 use types::Nanos;
 
 pub use outcome::{
-    Decision, Freeze, Outcome, Point, Reason, RecordedKill, Replay, Standing, Victim,
+    Decision, Freeze, Judgement, Outcome, Point, Reason, RecordedKill, Replay, Victim,
 };
 pub use replay::Replayer;
 

@@ -87,13 +87,13 @@ pub struct Decision {
     /// Who would have been next, the first few.
     pub spared: Vec<Victim>,
     /// What the recording says of it.
-    pub standing: Standing,
+    pub judgement: Judgement,
 }
 
-/// How a decision stands beside what was recorded.
+/// What the recording says of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum Judgement {
     /// A freeze or a kill came within the window, or was there.
     Needed,
     /// Neither came.

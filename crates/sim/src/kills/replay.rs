@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use policy::kill::{
-    Candidate, Kill, Memory, Pressure, Ranked, Ranking, Snapshot, Stall, Verdict, Watermarks,
+    self, Candidate, Kill, Memory, Pressure, Ranked, Ranking, Snapshot, Stall, Watermarks,
 };
 use trace::recording::moments::{Found, MemoryState, Moment, ProcessState};
 use types::{Bytes, Nanos};
@@ -11,7 +11,7 @@ use types::{Bytes, Nanos};
 use super::Settings;
 use super::freezes::{Finder, Trailing};
 use super::outcome::{
-    Decision, Freeze, Outcome, Point, Reason, RecordedKill, Replay, Standing, Victim,
+    Decision, Freeze, Judgement, Outcome, Point, Reason, RecordedKill, Replay, Victim,
 };
 
 /// Candidates that a ranking has room for.
@@ -22,10 +22,6 @@ const SPARED_KEPT: usize = 5;
 const REASONS_KEPT: usize = 10_000;
 /// Points of memory that are kept at most; half as many at least once there were so many.
 const POINTS_KEPT: usize = 4096;
-
-/// What the kernel wakes Android's daemon for: 70 ms of some tasks, 700 ms of all, of a second.
-const PARTIAL_STALL: f64 = 0.07;
-const COMPLETE_STALL: f64 = 0.7;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A process: its number, and its start, which tells it from later ones of that number.
@@ -133,11 +129,7 @@ impl Replayer {
             some_basis_points: (self.some.share(10 * SECOND_NS) * 1e4) as u32,
             full_basis_points: (self.full.share(10 * SECOND_NS) * 1e4) as u32,
         });
-        let stall = match (self.some.share(SECOND_NS), self.full.share(SECOND_NS)) {
-            (_, full) if full >= COMPLETE_STALL => Stall::Complete,
-            (some, _) if some >= PARTIAL_STALL => Stall::Partial,
-            _ => Stall::None,
-        };
+        let stalled = |trailing: &Trailing| Nanos((trailing.share(SECOND_NS) * 1e9) as i64);
         let watermarks = state.watermarks.map(|pages| {
             let [min, low, high] = pages.map(Bytes);
             Watermarks { min, low, high }
@@ -157,7 +149,7 @@ impl Replayer {
             scanned_directly: state.scanned_directly,
             scanned_by_kswapd: state.scanned_by_kswapd,
             file_refaults: state.file_refaults,
-            stall,
+            stall: Stall::of(stalled(&self.some), stalled(&self.full)),
         }
     }
 
@@ -241,8 +233,8 @@ impl Run {
         }
         let snapshot = Snapshot { time, memory, candidates: &alive };
         match self.policy.decide(&snapshot, &mut self.ranking) {
-            Verdict::Spare { why } => self.spare(time_s, why),
-            Verdict::Kill { why, victims } => {
+            kill::Verdict::Spare { why } => self.spare(time_s, why),
+            kill::Verdict::Kill { why, victims } => {
                 let state = |ranked: &Ranked| &processes[places[ranked.candidate]];
                 let told = |ranked: &Ranked| victim(state(ranked), ranked);
                 let ranked = self.ranking.ranked();
@@ -257,7 +249,7 @@ impl Run {
                     available_bytes: memory.available.0,
                     victims: dying.iter().map(told).collect(),
                     spared: others.iter().take(SPARED_KEPT).map(told).collect(),
-                    standing: Standing::Undecided,
+                    judgement: Judgement::Undecided,
                 });
             }
         }
@@ -311,9 +303,9 @@ struct Judge<'a> {
 impl Judge<'_> {
     fn judge(&self, mut replay: Replay) -> Replay {
         for decision in &mut replay.decisions {
-            decision.standing = self.standing(decision.time_s);
+            decision.judgement = self.judgement(decision.time_s);
         }
-        let is_false = |one: &&Decision| one.standing == Standing::FalseAlarm;
+        let is_false = |one: &&Decision| one.judgement == Judgement::FalseAlarm;
         replay.false_alarms = replay.decisions.iter().filter(is_false).count() as u64;
         let is_met = |freeze: &Freeze| {
             let (from_s, to_s) = (freeze.from_s - self.window_s, freeze.to_s);
@@ -323,15 +315,15 @@ impl Judge<'_> {
         replay
     }
 
-    fn standing(&self, time_s: f64) -> Standing {
+    fn judgement(&self, time_s: f64) -> Judgement {
         let until_s = time_s + self.window_s;
         let is_frozen =
             self.freezes.iter().any(|freeze| freeze.from_s <= until_s && freeze.to_s >= time_s);
         let is_killed = self.recorded.iter().any(|kill| (time_s..=until_s).contains(&kill.time_s));
         match is_frozen || is_killed {
-            true => Standing::Needed,
-            false if until_s > self.end_s => Standing::Undecided,
-            false => Standing::FalseAlarm,
+            true => Judgement::Needed,
+            false if until_s > self.end_s => Judgement::Undecided,
+            false => Judgement::FalseAlarm,
         }
     }
 }

@@ -58,7 +58,7 @@ fn victims_give_back_what_they_had_and_are_not_chosen_again() {
     assert_eq!(run.reasons.len(), 2);
     assert_eq!((run.reasons[1].from_s, run.reasons[1].to_s), (0.2, 0.2));
     // The recording ends before anybody knows.
-    assert_eq!(run.decisions[0].standing, Standing::Undecided);
+    assert_eq!(run.decisions[0].judgement, Judgement::Undecided);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn decisions_are_set_beside_freezes_and_kills() {
     // The only candidate of adj 900 died in vain at 1 s, so nobody was left for the freeze: at 200
     // MiB with 100 given back the second level is not reached.
     assert_eq!(run.decisions.len(), 1);
-    assert_eq!(run.decisions[0].standing, Standing::FalseAlarm);
+    assert_eq!(run.decisions[0].judgement, Judgement::FalseAlarm);
     assert_eq!((run.false_alarms, run.missed_freezes), (1, 1));
 
     // Without the early moment it dies within the freeze.
@@ -89,7 +89,7 @@ fn decisions_are_set_beside_freezes_and_kills() {
     let outcome = replay("minfree", LEVELS, found.clone());
     let [run] = &outcome.policies[..] else { panic!("one policy") };
     assert_eq!((run.decisions.len(), run.false_alarms, run.missed_freezes), (1, 0, 0));
-    assert_eq!(run.decisions[0].standing, Standing::Needed);
+    assert_eq!(run.decisions[0].judgement, Judgement::Needed);
 
     // A kill of the kernel's is a freeze that nobody foresaw.
     found.truncate(50);

@@ -43,18 +43,10 @@ impl Killer {
                 Rule::Threshold { pages_max: (share * frames as f64) as u64 }
             }
             KillRule::Policy { name, options } => {
-                let row = kill::find(name).ok_or_else(|| {
-                    let names: Vec<&str> = kill::CATALOG.iter().map(|row| row.name).collect();
-                    Error::usage(format!(
-                        "phone: no kill policy '{name}'; there are {}",
-                        names.join(", ")
-                    ))
-                })?;
                 let given: Vec<(&str, &str)> =
                     options.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-                Rule::Policy(
-                    row.build(&given).map_err(|why| Error::usage(format!("phone: {why}")))?,
-                )
+                let policy = kill::find(name).and_then(|row| row.build(&given));
+                Rule::Policy(policy.map_err(|why| Error::usage(format!("phone: {why}")))?)
             }
         };
         let room = phone.apps.len();

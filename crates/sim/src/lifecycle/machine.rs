@@ -243,6 +243,7 @@ impl<'a> Machine<'a> {
             Brought::File { is_refault } => {
                 self.ledger.file_reads += 1;
                 self.ledger.file_refaults += u64::from(is_refault);
+                self.stalls.file_refaults += u64::from(is_refault);
                 self.unsettled_refaults += u64::from(is_refault);
                 self.unsettled_first += u64::from(!is_refault);
                 if !self.phone.tiers_hold_files {
@@ -442,7 +443,7 @@ impl<'a> Machine<'a> {
             pressure: Some(self.stalls.pressure(self.clock_ns)),
             scanned_directly: Some(self.stalls.scanned_directly),
             scanned_by_kswapd: Some(self.stalls.scanned_in_background),
-            file_refaults: Some(self.ledger.file_refaults),
+            file_refaults: Some(self.stalls.file_refaults),
             stall: self.stalls.recent(self.clock_ns),
         }
     }

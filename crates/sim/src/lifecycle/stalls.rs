@@ -1,15 +1,13 @@
 //! How long the phone stalled for memory of late, as the kernel's pressure tells policies.
 
 use policy::kill::{Pressure, Stall};
+use types::Nanos;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Seconds that pressure looks back (avg10 of the kernel, as a plain mean).
 const WINDOW: usize = 10;
-/// Stalls within a second for which lmkd is woken (findings, low-memory-kill 4).
-const PARTIAL_NS: u64 = 70_000_000;
-const COMPLETE_NS: u64 = 700_000_000;
 
-/// Stalls by second, and what reclaim looked at.
+/// Stalls by second, and what reclaim looked at and evicted too early.
 #[derive(Debug, Default)]
 pub(super) struct Stalls {
     by_second: [u64; WINDOW],
@@ -19,6 +17,8 @@ pub(super) struct Stalls {
     pub(super) scanned_directly: u64,
     /// Pages that the background reclaimer judged.
     pub(super) scanned_in_background: u64,
+    /// Pages of files that were read again, over all visits.
+    pub(super) file_refaults: u64,
 }
 
 impl Stalls {
@@ -51,12 +51,11 @@ impl Stalls {
 
     /// What the kernel would have woken the killer for.
     pub(super) fn recent(&self, now_ns: u64) -> Stall {
-        let is_now = now_ns / SECOND_NS == self.newest;
-        match self.by_second[self.newest as usize % WINDOW] {
-            stalled if is_now && stalled >= COMPLETE_NS => Stall::Complete,
-            stalled if is_now && stalled >= PARTIAL_NS => Stall::Partial,
-            _ => Stall::None,
+        if now_ns / SECOND_NS != self.newest {
+            return Stall::None;
         }
+        let stalled = Nanos(self.by_second[self.newest as usize % WINDOW] as i64);
+        Stall::of(stalled, stalled)
     }
 }
 

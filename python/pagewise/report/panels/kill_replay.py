@@ -18,7 +18,7 @@ DECISION_COLUMNS = (
     Column("adj", "adj", "count"),
     Column("bytes", "memory and swap", "bytes"),
     Column("why", "why"),
-    Column("standing", "as recorded"),
+    Column("judgement", "as recorded"),
 )
 REASON_COLUMNS = (
     Column("recording", "recording"),
@@ -122,7 +122,7 @@ def decisions(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
             one["adj"],
             one["resident_bytes"] + one["swapped_bytes"],
             made["why"],
-            made["standing"],
+            made["judgement"],
         )
         for made in policy["decisions"]
         for place, candidates in (("dies", made["victims"]), ("next", made["spared"]))
