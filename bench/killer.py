@@ -259,7 +259,7 @@ def removed(group: Path) -> None:
 
 
 def compiled(name: str) -> Path:
-    """Where a C program of this folder lies once it is compiled."""
+    """Where a C program lies once it is compiled."""
     return ROOT / "build" / f"bench-{name}"
 
 
@@ -273,9 +273,17 @@ def prepare() -> None:
     if os.geteuid() != 0 or not (V1 / "memory.usage_in_bytes").exists():
         raise SystemExit("needs root and memory cgroups of version 1")
     compiled("victim").parent.mkdir(exist_ok=True)
-    for name in ("victim", "stall"):
-        source = ROOT / "bench" / f"{name}.c"
-        command = ["cc", "-O2", "-Wall", "-pthread", "-o", compiled(name), source]
+    for source in (ROOT / "tools" / "victim.c", ROOT / "bench" / "stall.c"):
+        command = [
+            "cc",
+            "-std=gnu17",
+            "-O2",
+            "-Wall",
+            "-pthread",
+            "-o",
+            compiled(source.stem),
+            source,
+        ]
         subprocess.run(command, check=True, timeout=HANGS_AFTER_S)
     build = ["cargo", "build", "--release", "--quiet", "-p", "killer", "--example", "kill_time"]
     subprocess.run(build, check=True, cwd=ROOT, timeout=1800)

@@ -1,6 +1,7 @@
 """Waiting in tests, always with an end to it: the time only says that something hangs."""
 
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -35,6 +36,12 @@ def within(seconds: float, holds: Callable[[], bool]) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def line_of(stream: Any, seconds: float = 120) -> str:
+    """The next line of a pipe; empty where none comes in time."""
+    ready, _, _ = select.select([stream], [], [], seconds)
+    return str(stream.readline()) if ready else ""
 
 
 def is_running(process: int) -> bool:

@@ -241,11 +241,7 @@ def living(cell: Cell, group: Path, victim: Path) -> Iterator[Victim]:
     """
     group.mkdir()
     try:
-        limit = cell.mib // 2 if cell.overruns else cell.mib + SLACK_MIB
-        name = (
-            "memory.limit_in_bytes" if (group / "memory.limit_in_bytes").exists() else "memory.max"
-        )
-        (group / name).write_text(str(limit * MIB))
+        limit(group, cell.mib // 2 if cell.overruns else cell.mib + SLACK_MIB)
         inside = f'echo $$ >{group}/cgroup.procs; read _; exec "$@"'
         process = subprocess.Popen(
             ["sh", "-c", inside, "sh", str(victim), str(cell.threads), str(cell.mib)],
@@ -267,6 +263,19 @@ def living(cell: Cell, group: Path, victim: Path) -> Iterator[Victim]:
             process.wait(timeout=DEADLINE_S)
     finally:
         remove(group)
+
+
+def limit(group: Path, mib: int) -> None:
+    """Limits what a group has in memory, and keeps it out of swap."""
+    limits = {
+        "memory.limit_in_bytes": mib * MIB,
+        "memory.memsw.limit_in_bytes": mib * MIB,
+        "memory.max": mib * MIB,
+        "memory.swap.max": 0,
+    }
+    for name, value in limits.items():
+        if (group / name).exists():
+            (group / name).write_text(str(value))
 
 
 def write_trace(recording: Path, trace: Path) -> None:

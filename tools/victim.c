@@ -1,6 +1,8 @@
 /* A process to be killed: THREADS threads, the first included, touch MIB MiB of anonymous memory together,
- * in pages of 4 KiB, and wait. Says "ready" when all have. Dies with whoever started it.
- * Usage: victim THREADS MIB */
+ * in pages of 4 KiB, and wait. Says "ready" when all have. Dies with whoever started it. With FILE one of
+ * them reads it, which on a file system that stalls no signal ends.
+ * Usage: victim THREADS MIB [FILE] */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,9 +11,10 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { PAGE_BYTES = 4096, STACK_BYTES = 64 << 10 };
+enum { PAGE_BYTES = 4096, STACK_BYTES = 64 << 10, READING_US = 200000 /* until the read waits */ };
 
 static size_t share_bytes;
+static const char *file;
 static pthread_barrier_t all_touched;
 
 static void touch_share(void)
@@ -36,14 +39,27 @@ static void *live(void *nothing)
     return nothing;
 }
 
+static void *read_file(void *nothing)
+{
+    char byte;
+    touch_share();
+    int opened = open(file, O_RDONLY);
+    if (opened < 0 || read(opened, &byte, 1) < 0) {
+        perror(file);
+        exit(1);
+    }
+    return nothing;
+}
+
 int main(int count, char **words)
 {
-    if (count != 3) {
-        fprintf(stderr, "usage: victim THREADS MIB\n");
+    if (count != 3 && count != 4) {
+        fprintf(stderr, "usage: victim THREADS MIB [FILE]\n");
         return 2;
     }
     unsigned threads = strtoul(words[1], NULL, 10);
     share_bytes = (strtoul(words[2], NULL, 10) << 20) / threads / PAGE_BYTES * PAGE_BYTES;
+    file = words[3];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     pthread_barrier_init(&all_touched, NULL, threads);
     pthread_attr_t small;
@@ -51,12 +67,14 @@ int main(int count, char **words)
     pthread_attr_setstacksize(&small, STACK_BYTES);
     for (unsigned number = 1; number < threads; number++) {
         pthread_t thread;
-        if (pthread_create(&thread, &small, live, NULL) != 0) {
+        if (pthread_create(&thread, &small, file && number == 1 ? read_file : live, NULL) != 0) {
             perror("pthread_create");
             return 1;
         }
     }
     touch_share();
+    if (file)
+        usleep(READING_US);
     puts("ready");
     fflush(stdout);
     for (;;)

@@ -4,7 +4,6 @@ Needs root and memory cgroups; says what is missing where it is.
 """
 
 import re
-import select
 import signal
 import subprocess
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 from agent import AGENT, refusal
 from groups import HANGS_AFTER_S, MIB, Group
+from waiting import line_of
 
 pytestmark = pytest.mark.skipif(
     refusal("memory-cgroup") is not None, reason=str(refusal("memory-cgroup"))
@@ -29,13 +29,6 @@ def group() -> Iterator[Group]:
 def started(group: Group, *arguments: str) -> "subprocess.Popen[str]":
     command = [AGENT, "balloon", *arguments, "--within", group.folder]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-
-
-def first_line(balloon: "subprocess.Popen[str]") -> str:
-    """What it says first."""
-    assert balloon.stdout is not None
-    assert select.select([balloon.stdout], [], [], HANGS_AFTER_S)[0], "it says nothing"
-    return balloon.stdout.readline()
 
 
 def used(folder: Path) -> int:
@@ -54,7 +47,7 @@ def wait_until_gone(folder: Path) -> None:
 def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: str) -> None:
     balloon = started(group, "64MiB", "--kind", kind, "--threads", "2", "--for", "60s")
     try:
-        told = re.fullmatch(r'event=filled bytes=(\d+) cgroup="(.*)"\n', first_line(balloon))
+        told = re.fullmatch(r'event=filled bytes=(\d+) cgroup="(.*)"\n', line_of(balloon.stdout))
         assert told is not None
         folder = Path(told[2])
         assert folder.parent == group.folder
@@ -73,7 +66,7 @@ def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: st
 def test_one_that_is_killed_leaves_no_process_and_no_group(group: Group) -> None:
     balloon = started(group, "32MiB", "--for", "60s")
     try:
-        told = re.search(r'cgroup="(.*)"', first_line(balloon))
+        told = re.search(r'cgroup="(.*)"', line_of(balloon.stdout))
         assert told is not None
         holder = int((Path(told[1]) / "cgroup.procs").read_text())
     finally:
@@ -111,7 +104,7 @@ def test_it_ends_when_the_machine_has_too_little_left(group: Group) -> None:
 def test_it_leaves_the_available_memory_that_it_is_told_to(group: Group) -> None:
     balloon = started(group, "available:100MiB", "--for", "60s")
     try:
-        told = re.search(r"bytes=(\d+)", first_line(balloon))
+        told = re.search(r"bytes=(\d+)", line_of(balloon.stdout))
         assert told is not None
         assert 150 * MIB <= int(told[1]) <= 200 * MIB
     finally:

