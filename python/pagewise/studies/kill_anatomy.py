@@ -259,7 +259,7 @@ def summaries(kills: Sequence[Kill], runs: KillRuns, seed: int) -> list[Row]:
     kinds = dict.fromkeys((kill.victim, kill.others) for kill in kills)
     return [
         summary([kill for kill in kills if (kill.victim, kill.others) == kind], runs, seed, kind)
-        for kind in sorted(kinds, key=lambda kind: list(kinds).index(kind))
+        for kind in kinds
     ]
 
 
@@ -268,9 +268,6 @@ def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, i
     totals = seen(kills, "total")
     name = f"{runs.name} {kills[0].experiment} {kind}"
     low, high = interval(totals, 0.5, seed, name) if totals else (None, None)
-    shares = [
-        kill.reclaim_us / kill.total_us for kill in kills if kill.reclaim_us and kill.total_us
-    ]
     return {
         "victim": kind[0],
         "others": kind[1],
@@ -285,7 +282,7 @@ def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, i
         "total": middle(totals),
         "total from": low,
         "total to": high,
-        "reclaim share": middle(shares),
+        "reclaim share": middle([kill.reclaim_share for kill in kills]),
     }
 
 

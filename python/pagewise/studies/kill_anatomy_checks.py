@@ -53,9 +53,7 @@ def each(victims: dict[str, list[Kill]], test: Test) -> list[Reading]:
 
 def share(kills: Sequence[Kill]) -> tuple[bool, float] | None:
     """How much of a kill reclaim is."""
-    shares = [
-        kill.reclaim_us / kill.total_us for kill in kills if kill.reclaim_us and kill.total_us
-    ]
+    shares = [kill.reclaim_share for kill in kills if kill.reclaim_share is not None]
     return (median(shares) >= SHARE_LEAST, median(shares)) if shares else None
 
 

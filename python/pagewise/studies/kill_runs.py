@@ -48,6 +48,11 @@ class Kill:
         """What kind of victim it is, in words."""
         return f"{self.asked_threads} threads, {self.asked_mib} MiB"
 
+    @property
+    def reclaim_share(self) -> float | None:
+        """How much of it reclaim is, if both were told."""
+        return self.reclaim_us / self.total_us if self.reclaim_us and self.total_us else None
+
     def phase(self, name: str) -> float | None:
         """The phase of this name, in microseconds."""
         value: float | None = getattr(self, f"{name}_us")
