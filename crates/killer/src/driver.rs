@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use linux::cgroup::{Hierarchy, MemoryGroup};
 use linux::held_process::HeldProcess;
 use linux::{Root, system};
-use policy::kill::{Kill, Memory, Ranked, Ranking, Snapshot, Stall, Verdict};
+use policy::kill::{Decision, Kill, Memory, Ranked, Ranking, Snapshot, Stall};
 use rustix::io::Errno;
 use types::{Bytes, Nanos};
 
@@ -236,14 +236,14 @@ impl Killer {
     fn decide(&mut self, now: Nanos, woken: Woken, mut memory: Memory) {
         loop {
             let snapshot = Snapshot { time: now, memory, candidates: self.table.candidates() };
-            let verdict = self.policy.decide(&snapshot, &mut self.ranking);
-            let (why, count) = match verdict {
+            let decision = self.policy.decide(&snapshot, &mut self.ranking);
+            let (why, count) = match decision {
                 _ if now < self.quiet_until => return,
-                Verdict::Kill { why, victims } => (why, victims),
-                Verdict::Spare { why } if self.policy.margin(&memory).0 == 0 => {
+                Decision::Kill { why, victims } => (why, victims),
+                Decision::Spare { why } if self.policy.margin(&memory).0 == 0 => {
                     return self.say_spared(now, why, &memory);
                 }
-                Verdict::Spare { .. } => {
+                Decision::Spare { .. } => {
                     self.spared = None;
                     return;
                 }

@@ -1,7 +1,7 @@
 //! Kill policies: what none of them may ever do, and each against its naive model or its rules.
 
 use policy::kill::{
-    CATALOG, Candidate, Kill, Memory, Pressure, Ranking, Snapshot, Stall, Standing, Verdict,
+    CATALOG, Candidate, Decision, Kill, Memory, Pressure, Ranking, Snapshot, Stall, Standing,
     Watermarks, find,
 };
 use proptest::prelude::*;
@@ -81,17 +81,17 @@ proptest! {
                     memory: memory_of(&memory),
                     candidates: &real,
                 };
-                let verdict = policy.decide(&snapshot, &mut ranking);
+                let decision = policy.decide(&snapshot, &mut ranking);
                 let mut seen = std::collections::BTreeSet::new();
                 for one in ranking.ranked() {
                     prop_assert!(naive::may_die(&candidates[one.candidate]), "{}", row.name);
                     prop_assert!(seen.insert(one.candidate), "{} twice", row.name);
                 }
-                match verdict {
-                    Verdict::Kill { victims, .. } => {
+                match decision {
+                    Decision::Kill { victims, .. } => {
                         prop_assert!((1..=ranking.ranked().len()).contains(&victims));
                     }
-                    Verdict::Spare { why } => prop_assert!(!why.is_empty()),
+                    Decision::Spare { why } => prop_assert!(!why.is_empty()),
                 }
                 prop_assert!(policy.margin(&snapshot.memory).0 <= snapshot.memory.total.0);
             }
@@ -110,14 +110,14 @@ proptest! {
             let (memory, candidates) = naive::snapshot(&mut random);
             let real: Vec<Candidate> = candidates.iter().map(candidate_of).collect();
             let snapshot = Snapshot { time: Nanos(0), memory: memory_of(&memory), candidates: &real };
-            let verdict = minfree.decide(&snapshot, &mut ranking);
+            let decision = minfree.decide(&snapshot, &mut ranking);
             let expected = naive::minfree(&levels, &memory, &candidates).unwrap_or_default();
             prop_assert_eq!(ranked(&snapshot, &ranking), expected.clone());
-            prop_assert_eq!(matches!(verdict, Verdict::Kill { victims: 1, .. }), !expected.is_empty());
-            let verdict = largest.decide(&snapshot, &mut ranking);
+            prop_assert_eq!(matches!(decision, Decision::Kill { victims: 1, .. }), !expected.is_empty());
+            let decision = largest.decide(&snapshot, &mut ranking);
             let expected = naive::largest(8, 15, &memory, &candidates).unwrap_or_default();
             prop_assert_eq!(ranked(&snapshot, &ranking), expected.clone());
-            prop_assert_eq!(matches!(verdict, Verdict::Kill { victims: 1, .. }), !expected.is_empty());
+            prop_assert_eq!(matches!(decision, Decision::Kill { victims: 1, .. }), !expected.is_empty());
         }
     }
 
@@ -132,9 +132,9 @@ proptest! {
             memory.disk_swap_pages = (0, 0);
             let real: Vec<Candidate> = candidates.iter().map(candidate_of).collect();
             let snapshot = Snapshot { time: Nanos(0), memory: memory_of(&memory), candidates: &real };
-            let verdict = policy.decide(&snapshot, &mut ranking);
+            let decision = policy.decide(&snapshot, &mut ranking);
             let is_short = memory.available_pages * 10 <= memory.total_pages;
-            let Verdict::Kill { victims, .. } = verdict else {
+            let Decision::Kill { victims, .. } = decision else {
                 prop_assert!(!is_short || !candidates.iter().any(naive::may_die));
                 continue;
             };
@@ -196,8 +196,12 @@ fn the_drivers_rule_counts_files_as_free() {
             ..Memory::default()
         };
         let snapshot = Snapshot { time: Nanos(0), memory, candidates: &candidates };
-        let verdict = policy.decide(&snapshot, &mut ranking);
-        assert_eq!(matches!(verdict, Verdict::Kill { .. }), is_dying, "{free} {reserved} {files}");
+        let decision = policy.decide(&snapshot, &mut ranking);
+        assert_eq!(
+            matches!(decision, Decision::Kill { .. }),
+            is_dying,
+            "{free} {reserved} {files}"
+        );
     }
 }
 
@@ -218,7 +222,7 @@ fn compressed_swap_is_no_room_beside_memory() {
         let mut policy = built(name, &[]);
         let mut is_dying = |memory| {
             let snapshot = Snapshot { time: Nanos(0), memory, candidates: &candidates };
-            matches!(policy.decide(&snapshot, &mut ranking), Verdict::Kill { .. })
+            matches!(policy.decide(&snapshot, &mut ranking), Decision::Kill { .. })
         };
         assert!(is_dying(memory), "{name}: half of zram is free");
         let on_disk = Memory {
@@ -240,7 +244,7 @@ fn stalls_kill_when_they_last_and_memory_is_short_alone() {
             Pressure { some_basis_points: 10_000, full_basis_points: full_percent * 100 };
         let memory = Memory { pressure: Some(pressure), ..short_of(available) };
         let snapshot = Snapshot { time: Nanos(second * SECOND), memory, candidates: &candidates };
-        matches!(policy.decide(&snapshot, &mut ranking), Verdict::Kill { .. })
+        matches!(policy.decide(&snapshot, &mut ranking), Decision::Kill { .. })
     };
     assert!(!at(0, 90, 10));
     assert!(!at(2, 90, 10));
@@ -277,8 +281,8 @@ fn who_has_idled_long_is_missed_least() {
     let mut ranking = Ranking::with_room(8);
     // 4 % of 1 GiB are 41 MiB: one of 50 MiB is enough.
     let expected = "little memory is available and little swap is left";
-    let verdict = built("restart-cost", &[]).decide(&snapshot, &mut ranking);
-    assert_eq!(verdict, Verdict::Kill { why: expected, victims: 1 });
+    let decision = built("restart-cost", &[]).decide(&snapshot, &mut ranking);
+    assert_eq!(decision, Decision::Kill { why: expected, victims: 1 });
     assert_eq!(ranked(&snapshot, &ranking), [11, 12, 10, 13]);
 }
 
@@ -331,8 +335,8 @@ impl Phone {
             Snapshot { time: Nanos(self.time), memory: self.memory, candidates: &candidates };
         let mut ranking = Ranking::with_room(8);
         match self.policy.decide(&snapshot, &mut ranking) {
-            Verdict::Kill { .. } => ranked(&snapshot, &ranking),
-            Verdict::Spare { .. } => Vec::new(),
+            Decision::Kill { .. } => ranked(&snapshot, &ranking),
+            Decision::Spare { .. } => Vec::new(),
         }
     }
 }

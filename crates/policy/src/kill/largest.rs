@@ -6,7 +6,7 @@ use types::Bytes;
 
 use super::options::{OptionRow, Values};
 use super::ranking::{Ranking, Score};
-use super::{Kill, Memory, Snapshot, Verdict, share};
+use super::{Decision, Kill, Memory, Snapshot, share};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
@@ -34,19 +34,19 @@ pub(super) fn make(values: &Values<'_>) -> Result<Box<dyn Kill>, String> {
 }
 
 impl Kill for Largest {
-    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Verdict {
+    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let memory = &snapshot.memory;
         if !memory.is_available_within(self.memory_percent) {
-            return Verdict::Spare { why: "enough memory is available" };
+            return Decision::Spare { why: "enough memory is available" };
         }
         if !memory.is_disk_swap_within(self.swap_percent) {
-            return Verdict::Spare { why: "there is swap left" };
+            return Decision::Spare { why: "there is swap left" };
         }
         ranking.rank(snapshot, |candidate| {
             Some(Score(candidate.badness(memory), candidate.resident.0))
         });
-        Verdict::first("little memory is available and little swap is left", ranking)
+        Decision::first("little memory is available and little swap is left", ranking)
     }
 
     fn margin(&self, memory: &Memory) -> Bytes {

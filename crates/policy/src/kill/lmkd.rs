@@ -7,7 +7,7 @@ use types::{Bytes, Nanos, PAGE_BYTES};
 
 use super::options::{OptionRow, Values};
 use super::ranking::{Ranking, Score};
-use super::{ADJ_PERCEPTIBLE, Kill, Memory, Snapshot, Stall, Verdict};
+use super::{ADJ_PERCEPTIBLE, Decision, Kill, Memory, Snapshot, Stall};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
@@ -239,7 +239,7 @@ fn swap_use_percent(memory: &Memory) -> u64 {
 }
 
 impl Kill for Lmkd {
-    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Verdict {
+    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let memory = &snapshot.memory;
         let reclaim = self.reclaim(memory);
@@ -247,11 +247,11 @@ impl Kill for Lmkd {
         let is_quiet = reclaim == Reclaim::None && memory.stall == Stall::None;
         if is_quiet && level(memory) > Level::BelowMin {
             self.has_killed = false;
-            return Verdict::Spare { why: "the kernel has no need to make room" };
+            return Decision::Spare { why: "the kernel has no need to make room" };
         }
         let Some(mut finding) = self.finding(memory, reclaim, thrashing) else {
             self.has_killed = false;
-            return Verdict::Spare { why: "the kernel makes room, and no rule applies" };
+            return Decision::Spare { why: "the kernel makes room, and no rule applies" };
         };
         let stalls = memory.pressure.map_or(0, |pressure| pressure.full_basis_points);
         if u64::from(stalls) > self.properties.stall_limit_critical * 100 {
@@ -273,7 +273,7 @@ impl Kill for Lmkd {
                 self.thrashing_limit = self.thrashing_limit * kept / 100;
             }
         }
-        Verdict::first(finding.why, ranking)
+        Decision::first(finding.why, ranking)
     }
 
     fn margin(&self, memory: &Memory) -> Bytes {

@@ -6,7 +6,7 @@ use types::{Bytes, PAGE_BYTES};
 
 use super::options::{OptionRow, Values};
 use super::ranking::{Ranking, Score};
-use super::{Kill, Memory, Snapshot, Verdict};
+use super::{Decision, Kill, Memory, Snapshot};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
@@ -61,18 +61,18 @@ impl Minfree {
 }
 
 impl Kill for Minfree {
-    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Verdict {
+    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let pages = self.pages(&snapshot.memory);
         let Some(level) = self.levels.iter().find(|level| pages < level.pages) else {
-            return Verdict::Spare { why: "free memory is above every level" };
+            return Decision::Spare { why: "free memory is above every level" };
         };
         ranking.rank(snapshot, |candidate| {
             // From -1000 on upwards, so that it orders as a number without a sign.
             let adj = i64::from(candidate.adj) + 1000;
             (candidate.adj >= level.adj).then_some(Score(adj as u64, candidate.resident.0))
         });
-        Verdict::first("free memory is below a level of the table", ranking)
+        Decision::first("free memory is below a level of the table", ranking)
     }
 
     fn margin(&self, memory: &Memory) -> Bytes {

@@ -211,7 +211,7 @@ fn share(whole: Bytes, percent: u64) -> Bytes {
 
 /// What is to be done, and the rule that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// Nobody dies.
     Spare {
         /// Why not.
@@ -226,12 +226,12 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl Decision {
     /// The first of the ranking dies, where there is one.
-    fn first(why: &'static str, ranking: &Ranking) -> Verdict {
+    fn first(why: &'static str, ranking: &Ranking) -> Decision {
         match ranking.is_empty() {
-            true => Verdict::Spare { why: NOBODY },
-            false => Verdict::Kill { why, victims: 1 },
+            true => Decision::Spare { why: NOBODY },
+            false => Decision::Kill { why, victims: 1 },
         }
     }
 }
@@ -243,7 +243,7 @@ pub const NOBODY: &str = "memory is short, and nobody is left that may be killed
 pub trait Kill: Send {
     /// Ranks the candidates, the first to die first, and says how many die now. Without need it may
     /// leave the ranking empty. Nothing is allocated.
-    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Verdict;
+    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision;
 
     /// How much memory may still go before this policy would look for somebody: the driver looks
     /// the more often, the faster that shrinks.

@@ -7,7 +7,7 @@ use types::{Bytes, Nanos};
 
 use super::options::{OptionRow, Values};
 use super::ranking::{Ranking, Score};
-use super::{Candidate, Kill, Memory, Snapshot, Verdict, share};
+use super::{Candidate, Decision, Kill, Memory, Snapshot, share};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
@@ -88,21 +88,21 @@ fn rank_groups(
 }
 
 impl Kill for Pressure {
-    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Verdict {
+    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let has_stalled = self.has_stalled(snapshot);
         if self.is_swap_used_up(&snapshot.memory) {
             rank_groups(snapshot, ranking, |candidate| candidate.swapped);
-            return Verdict::first("memory and swap are used up", ranking);
+            return Decision::first("memory and swap are used up", ranking);
         }
         if !has_stalled {
-            return Verdict::Spare { why: "neither is swap used up nor do all tasks stall" };
+            return Decision::Spare { why: "neither is swap used up nor do all tasks stall" };
         }
         if !snapshot.memory.is_available_within(self.available_percent_max) {
-            return Verdict::Spare { why: "tasks stall, yet memory is available" };
+            return Decision::Spare { why: "tasks stall, yet memory is available" };
         }
         rank_groups(snapshot, ranking, Candidate::bytes);
-        Verdict::first("all tasks have stalled for memory", ranking)
+        Decision::first("all tasks have stalled for memory", ranking)
     }
 
     fn margin(&self, memory: &Memory) -> Bytes {

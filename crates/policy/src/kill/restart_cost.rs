@@ -6,7 +6,7 @@ use types::{Bytes, Nanos};
 
 use super::options::{OptionRow, Values};
 use super::ranking::{Ranking, Score};
-use super::{Candidate, Kill, Memory, Snapshot, Verdict, share};
+use super::{Candidate, Decision, Kill, Memory, Snapshot, share};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
@@ -127,20 +127,20 @@ impl RestartCost {
 }
 
 impl Kill for RestartCost {
-    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Verdict {
+    fn decide(&mut self, snapshot: &Snapshot<'_>, ranking: &mut Ranking) -> Decision {
         ranking.clear();
         let memory = &snapshot.memory;
         let why = match self.need(memory) {
             Ok(why) => why,
-            Err(why) => return Verdict::Spare { why },
+            Err(why) => return Decision::Spare { why },
         };
         ranking.rank(snapshot, |candidate| Some(score(candidate)));
         if ranking.is_empty() {
-            return Verdict::first(why, ranking);
+            return Decision::first(why, ranking);
         }
         let target = share(memory.total, self.high_percent);
         let needed = target.0.saturating_sub(memory.available.0).max(1);
-        Verdict::Kill { why, victims: self.choose(snapshot, ranking, needed) }
+        Decision::Kill { why, victims: self.choose(snapshot, ranking, needed) }
     }
 
     fn margin(&self, memory: &Memory) -> Bytes {

@@ -233,8 +233,8 @@ impl Run {
         }
         let snapshot = Snapshot { time, memory, candidates: &alive };
         match self.policy.decide(&snapshot, &mut self.ranking) {
-            kill::Verdict::Spare { why } => self.spare(time_s, why),
-            kill::Verdict::Kill { why, victims } => {
+            kill::Decision::Spare { why } => self.spare(time_s, why),
+            kill::Decision::Kill { why, victims } => {
                 let state = |ranked: &Ranked| &processes[places[ranked.candidate]];
                 let told = |ranked: &Ranked| victim(state(ranked), ranked);
                 let ranked = self.ranking.ranked();

@@ -2,7 +2,7 @@
 
 use super::phone::{KillRule, Phone, nanos};
 use crate::Error;
-use policy::kill::{self, Candidate, Kill, Memory, Ranking, Snapshot, Standing, Verdict};
+use policy::kill::{self, Candidate, Decision, Kill, Memory, Ranking, Snapshot, Standing};
 use types::{Bytes, Nanos, PAGE_BYTES};
 
 /// The first process that may be killed has this number: policies spare those of the system's start.
@@ -77,7 +77,7 @@ impl Killer {
                 self.candidates.extend(candidates(phone, now_ns, running));
                 let snapshot =
                     Snapshot { time: Nanos(now_ns as i64), memory, candidates: &self.candidates };
-                let Verdict::Kill { victims, .. } = policy.decide(&snapshot, &mut self.ranking)
+                let Decision::Kill { victims, .. } = policy.decide(&snapshot, &mut self.ranking)
                 else {
                     return Vec::new();
                 };
