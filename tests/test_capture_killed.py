@@ -82,6 +82,17 @@ def test_a_question_about_a_program_ends_as_its_capture_does(
     assert {path.name for path in tmp_path.iterdir()} == {"kept.pwf", "processes"}
 
 
+def test_a_question_that_is_ended_tells_how_to_keep_a_capture(tmp_path: Path) -> None:
+    words = ["advise", "pagesize", "--memory", "80%", "--storage", "ufs-3.1"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with capturing(tmp_path, *words, stderr=subprocess.PIPE, env=environment) as (run, _):
+        run.send_signal(signal.SIGTERM)
+        _, said = run.communicate(timeout=60)
+        assert run.returncode == status_of(signal.SIGTERM), said
+    assert b"what was captured is gone: `pagewise capture -o FILE.pwf" in said
+    assert {path.name for path in tmp_path.iterdir()} == {"processes"}
+
+
 def test_the_program_ends_with_a_killed_capture(tmp_path: Path) -> None:
     with capturing(tmp_path, "capture", "-o", str(tmp_path / "t.pwf")) as (run, (_, program)):
         run.send_signal(signal.SIGKILL)

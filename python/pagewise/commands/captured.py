@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 from pagewise.commands import capture
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.signals import Ended
+from pagewise.terminal import say
 
 TRACE_SUFFIX = ".pwf"
 
@@ -47,5 +48,10 @@ def captured(
         )
         capture.tell(result, is_kept=keep is not None)
         if result["ended_by"] is not None:
+            if keep is None:
+                say(
+                    "note: what was captured is gone: `pagewise capture -o FILE.pwf -- COMMAND` "
+                    "keeps it however it ends, and FILE.pwf then gets the answer"
+                )
             raise Ended(result["ended_by"])
         yield trace
