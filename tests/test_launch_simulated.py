@@ -50,7 +50,10 @@ def test_the_study_runs_and_judges_every_check(tmp_path: Path) -> None:
     assert all(row["readings"] > 0 for row in result["verdicts"])
     assert {figure["name"] for figure in result["figures"]} >= {
         f"launch-simulated-{name}"
-        for name in ("s0-fig1", "s0-fig2", "s0-fig3", "s0-fig5-1gb", "s1-fig5", "s2-fig1", "parts")
+        for name in (
+            *("s0-fig1", "s0-fig2", "s0-fig3", "s0-fig5-1gb", "s1-fig5", "s2-fig1"),
+            *("parts-1", "parts-2", "parts-3"),
+        )
     }
     assert "## S2's apps in short memory" in markdown(result)
     drawn = panel.panel(gather([tmp_path / "launch-simulated.json"]))

@@ -110,7 +110,7 @@ def figures(inputs: Inputs) -> Iterator[Figure]:
         yield figure_5(lives, seeds, phone)
     yield figure_hybrid(lives, seeds)
     yield figure_scarcity(lives)
-    yield figure_parts(lives)
+    yield from figures_parts(lives)
     yield figure_real(inputs.judged)
 
 
@@ -300,34 +300,41 @@ def figure_scarcity(lives: Outcomes) -> Figure:
     )
 
 
-def figure_parts(lives: Outcomes) -> Figure:
-    """Where launches spend their time: swap at 1 GB, its absence, and S2's apps in short memory."""
+def figures_parts(lives: Outcomes) -> Iterator[Figure]:
+    """Where launches spend their time, a view each: S0's phones with swap and without, and S2's
+    apps in short memory.
+    """
     choices = (*scarcity_choices(lives), *SHORT_CHOICES)
     serial = f"{phones.SHORT}, serial"
-    bars: list[tuple[str, list[Any]]] = [
-        (f"{phone}, {key.below}", lives[key]["visits"][phones.PHONES[phone][1] :])
-        for phone in phones.PHONES
-        for key in (_on(phone, 0), _off(phone, 0))
-    ]
-    bars += [
-        (f"{app}, short memory", lives[Key(app, serial, choices, 0)]["visits"][-1:])
-        for app in phones.NEEDS_KB
-    ]
-    points = [
-        Point(bar, words, fmean(visit[part] for visit in visits) / 1e9)
-        for bar, visits in bars
-        for part, words in PARTS.items()
-    ]
-    return Figure(
-        f"{NAME}-parts",
-        "Launch time by what it was spent on",
-        "",
-        "launch time, seconds",
-        tuple(points),
-        {"choices": [shown(SHOWN_KILLER), choices]},
-        is_categorical=True,
-        is_stacked=True,
-    )
+    visits = {
+        f"S0's phones, {swap}": {
+            name: lives[phone(name, 0)]["visits"][phones.PHONES[name][1] :]
+            for name in phones.PHONES
+        }
+        for swap, phone in (("swap on", _on), ("swap off", _off))
+    }
+    visits["S2's apps, short memory"] = {
+        app: lives[Key(app, serial, choices, 0)]["visits"][-1:] for app in phones.NEEDS_KB
+    }
+    title = "Launch time by what it was spent on"
+    for number, (view, bars) in enumerate(visits.items(), 1):
+        points = [
+            Point(bar, words, fmean(visit[part] for visit in launched) / 1e9)
+            for bar, launched in bars.items()
+            for part, words in PARTS.items()
+        ]
+        yield Figure(
+            f"{NAME}-parts-{number}",
+            f"{title}: {view}",
+            "",
+            "launch time, seconds",
+            tuple(points),
+            {"view": view, "choices": [shown(SHOWN_KILLER), choices]},
+            is_categorical=True,
+            is_stacked=True,
+            chart=title,
+            view=view,
+        )
 
 
 def figure_real(judged: Sequence[Judged]) -> Figure:
