@@ -348,6 +348,66 @@ assert libc.posix_memalign(ctypes.byref(place), 24, ctypes.c_size_t(1 << 20)) ==
     assert (done.returncode, done.stderr) == (0, "")
 
 
+STREAMS = r"""
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static atomic_int is_over;
+static void *read_line(void *path)
+{
+    FILE *file = fopen(path, "r");
+    while (file && !is_over) {
+        char *line = NULL;
+        size_t size = 0;
+        rewind(file);
+        usleep(1000);
+        if (getline(&line, &size, file) < 300000)
+            abort();
+        free(line);
+    }
+    return file;
+}
+static void *flush(void *unused)
+{
+    while (!is_over) {
+        fflush(NULL);
+        usleep(1000);
+    }
+    return unused;
+}
+int main(int count, char **words)
+{
+    pthread_t threads[3];
+    alarm(200);
+    for (int at = 0; at < 3; at++)
+        pthread_create(&threads[at], NULL, at == 0 ? flush : read_line, words[1]);
+    for (int round = 0; round < 100 * count; round++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(fflush(NULL) != 0);
+        int ended;
+        if (waitpid(child, &ended, 0) < 0 || ended != 0)
+            return 2;
+    }
+    is_over = 1;
+    for (int at = 0; at < 3; at++)
+        pthread_join(threads[at], NULL);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded"])
+def test_forks_beside_streams_that_need_memory_do_not_hang(folder: Path, mode: str) -> None:
+    program = compiled(STREAMS, folder / "streams")
+    (folder / "line").write_text("x" * 300_000 + "\n")
+    assert status(program, str(folder / "line"), MODE=mode) == (0, "")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("module", ["test_mmap", "test_threading", "test_subprocess"])
 def test_pythons_own_tests_pass(module: str, tmp_path: Path) -> None:

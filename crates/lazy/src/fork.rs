@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::chunks::PAGE;
 use crate::helper;
 use crate::pool::{POOL, perform};
-use crate::{system, vault};
+use crate::{streams, system, vault};
 
 /// Pages of the pool that a fork may carry across.
 const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
@@ -17,19 +17,27 @@ static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Has the three functions below called around every `fork`.
 pub fn watch() {
+    streams::find();
     // SAFETY: the functions live as long as the program.
     unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
 }
 
 extern "C" fn prepare() {
+    give_most_back();
+    streams::lock();
+    if let Some(arena) = POOL.lock() {
+        IS_LOCKED.store(true, Relaxed);
+        std::mem::forget(arena);
+    }
+}
+
+fn give_most_back() {
     let Some(mut arena) = POOL.lock() else { return };
     while arena.hot_pages() + arena.lazy_pages() > KEPT_PAGES {
         let Some(work) = arena.oldest() else { break };
         perform(work, arena.aside);
         arena.finish();
     }
-    IS_LOCKED.store(true, Relaxed);
-    std::mem::forget(arena);
 }
 
 extern "C" fn parent() {
@@ -37,9 +45,11 @@ extern "C" fn parent() {
         // SAFETY: this thread locked it in `prepare`.
         unsafe { POOL.unlock_forgotten() };
     }
+    streams::unlock();
 }
 
 extern "C" fn child() {
+    streams::reset();
     helper::forget();
     vault::forget();
     if IS_LOCKED.swap(false, Relaxed) {

@@ -38,6 +38,7 @@ mod spans;
 mod stand_aside;
 mod start;
 mod statistics;
+mod streams;
 mod system;
 mod text;
 mod vault;

@@ -70,7 +70,7 @@ pub fn trim() {
 }
 
 /// The address of the symbol in whatever comes after this library; 0 where there is none.
-fn next(symbol: *const c_char) -> usize {
+pub fn next(symbol: *const c_char) -> usize {
     // SAFETY: the symbol is a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, symbol) as usize }
 }
