@@ -30,8 +30,8 @@ ran in turn.
   `mmap`, `munmap`, `madvise` and their relatives. Share: that time of the web process over the
   response time. A swipe has 1,500 to 3,000 samples of the web process, so one swipe's share is
   known to about one hundredth; the interval given is over swipes.
-- A pool saves more of the response than the paper's identity says (faults saved x share of time in
-  faults): the calls that unmap are saved, too, and memory that is used again is in the caches.
+- A pool can save more of the response than the paper's identity says (faults saved x share of time
+  in faults): the calls that unmap are saved, too, and memory that is used again is in the caches.
 - Pressure: `bench/lazy/programs/pressure.c` frees {FREED_MIB} MiB, then maps and writes
   {BURST_MIB} MiB by the system call itself, in a memory cgroup of {LIMIT_MIB} MiB without swap.
 - Forks: the CPU time of the parent's next block of 32 MiB while a child shares its memory.
