@@ -44,17 +44,26 @@ pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -
         }
     };
     count_grant(&arena, grant);
-    let pages = Pages::of(&arena);
+    let known = Known::of(&arena);
     let tables = arena.wanted_tables();
     drop(arena);
     tables.into_iter().flatten().for_each(populate_table);
-    match prepare(grant, pages, content) {
+    match prepare(grant, known, content) {
         Opening::Open => Some(grant),
         refused => {
             refuse(grant, owner, refused);
-            None
+            obtain_open(pages, alignment, owner)
         }
     }
+}
+
+/// Memory that needs no opening, where the process has no mapping left to open any with.
+#[cold]
+fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
+    let mut arena = POOL.lock()?;
+    let grant = arena.allocate_open(pages, alignment, owner)?;
+    count_grant(&arena, grant);
+    Some(grant)
 }
 
 /// Lets the memory at `first` grow by `pages` pages behind it, where they are free.
@@ -65,9 +74,9 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     let grant = Grant::of(end, pages, held);
     arena.own(owned.first, owned.pages + pages, owner);
     statistics::add(LazyCounter::OwnedPages, u64::from(pages));
-    let pages = Pages::of(&arena);
+    let known = Known::of(&arena);
     drop(arena);
-    let opening = prepare(grant, pages, content);
+    let opening = prepare(grant, known, content);
     if opening == Opening::Open {
         return true;
     }
@@ -217,7 +226,7 @@ fn grow(arena: &mut Arena) -> Option<()> {
 
 /// What the owner of pages goes by without the lock.
 #[derive(Clone, Copy)]
-struct Pages {
+struct Known {
     dirty: Bits,
     closed: Bits,
     aside: Bits,
@@ -226,9 +235,9 @@ struct Pages {
     ahead_max: u64,
 }
 
-impl Pages {
-    fn of(arena: &Arena) -> Pages {
-        Pages {
+impl Known {
+    fn of(arena: &Arena) -> Known {
+        Known {
             dirty: arena.dirty,
             closed: arena.closed,
             aside: arena.aside,
@@ -239,8 +248,8 @@ impl Pages {
 }
 
 /// Makes memory that was handed out ready for use, or says why the kernel does not let it be opened.
-fn prepare(grant: Grant, pages: Pages, content: Content) -> Opening {
-    let opening = open(grant, pages);
+fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
+    let opening = open(grant, known);
     if opening != Opening::Open {
         return opening;
     }
@@ -254,16 +263,16 @@ fn prepare(grant: Grant, pages: Pages, content: Content) -> Opening {
             Content::Zeros => 0,
             Content::ZerosFrom(page) => page.min(grant.pages),
         };
-        zero(grant.first + skipped, grant.first + grant.pages, pages.dirty);
+        zero(grant.first + skipped, grant.first + grant.pages, known.dirty);
     }
     // After the zeroing, which goes by the bits that are set for what is mapped here.
-    if absent > 0 && u64::from(absent) <= pages.ahead_max && knobs().foresees() {
-        premap::map_ahead(grant, pages.dirty, pages.foresight);
+    if absent > 0 && u64::from(absent) <= known.ahead_max && knobs().foresees() {
+        premap::map_ahead(grant, known.dirty, known.foresight);
     }
     Opening::Open
 }
 
-fn open(grant: Grant, Pages { closed, aside, .. }: Pages) -> Opening {
+fn open(grant: Grant, Known { closed, aside, .. }: Known) -> Opening {
     if !closed.any(grant.first, grant.pages) && !aside.any(grant.first, grant.pages) {
         return Opening::Open;
     }

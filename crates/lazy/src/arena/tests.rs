@@ -379,6 +379,21 @@ fn what_lies_beside_a_span_makes_up_for_what_it_lacks() {
 }
 
 #[test]
+fn accessible_pages_are_found_behind_closed_ones() {
+    let mut arena = Arena::new(Rules::paper());
+    arena.grow(0, tables());
+    arena.closed.set(0, 10);
+    arena.closed.set(30, 20);
+    let first = |grant: Option<Grant>| grant.map(|grant| (grant.first, grant.pages, grant.held));
+    let mut take = |pages, alignment| first(arena.allocate_open(pages, alignment, Owner::Block));
+    assert_eq!(take(21, 1), Some((50, 21, Free::Clean)));
+    assert_eq!(take(CHUNK_PAGES, 1), None);
+    // What is left of the chunk behind is longer than what lies before.
+    assert_eq!(take(5, 64), Some((128, 5, Free::Clean)));
+    assert_eq!(arena.block(50), Some(21));
+}
+
+#[test]
 fn mapped_pages_come_back_stretch_by_stretch() {
     let mut arena = Arena::new(Rules::paper());
     arena.grow(0, tables());
