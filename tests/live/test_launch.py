@@ -220,6 +220,31 @@ def test_killd_spares_what_was_used_last(tmp_path: Path, kills: str, reclaim: st
 
 
 @pytest.mark.usefixtures("machine")
+def test_killers_are_replayed_on_the_memory_of_the_run(tmp_path: Path) -> None:
+    # Nobody kills; three of 70 leave less than 200 of 400 MiB while the last visits last.
+    plan = write(
+        tmp_path / "plan.toml",
+        {name: line(HOLD, mib=70) for name in ("a", "b", "c")},
+        order=["a", "b", "c", "b", "c"],
+        mode="kill",
+        budget="400MiB",
+        kill={"threshold": 1.0},
+        pause={"visit": "1s"},
+    )
+    finished = launch(plan, "--record")
+    assert finished.returncode == 0, finished.stderr
+    assert visits(plan)["kills"].sum() == 0
+    recording = plan.with_suffix("") / "recording.pgr"
+    command = [AGENT.with_name("pagewise"), "replay-kills", recording, "--json"]
+    command += ["--policy", "minfree", "--option", "minfree.minfree_levels=51200:0"]
+    replayed = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert replayed.returncode == 0, replayed.stderr
+    result = json.loads(replayed.stdout)
+    assert result["total_bytes"] == 400 << 20, "the memory of the run, not of the machine"
+    assert result["policies"][0]["decisions"], replayed.stdout
+
+
+@pytest.mark.usefixtures("machine")
 def test_a_killer_that_ends_ends_the_run(tmp_path: Path) -> None:
     plan = scarce(tmp_path, ["a", "b"], rounds=1000)
     folder = plan.with_suffix("")

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use linux::Root;
+use linux::cgroup::Hierarchy;
 use recorder::{BackendChoice, Filter, Outcome, Stop, sources};
 
 use crate::Error;
@@ -40,15 +41,17 @@ impl Stop for Ending {
 }
 
 impl Recording {
-    /// Records every source to `path`; when this returns, nothing is missed any more.
+    /// Records every source to `path`, and of memory and processes those of the group at `memory`;
+    /// when this returns, nothing is missed any more.
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub(crate) fn start(root: &Root, path: &Path) -> Result<Recording, Error> {
+    pub(crate) fn start(root: &Root, path: &Path, memory: &Path) -> Result<Recording, Error> {
         let options = recorder::Options {
             output: path.to_owned(),
             sources: sources::CATALOG.iter().collect(),
             filter: Filter::default(),
+            noted: Some(Hierarchy::required(root, "memory")?.group(root, memory)?),
             backend: BackendChoice::Any,
             buffer_bytes: BUFFER_BYTES,
             command: Vec::new(),

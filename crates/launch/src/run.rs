@@ -128,7 +128,9 @@ fn begin(
         changes.apply(step, place.layout)?;
     }
     let recording = preparation.folder.join("recording.pgr");
-    let recording = is_recorded.then(|| Recording::start(place.root, &recording)).transpose()?;
+    let memory = place.layout.memory();
+    let start = || Recording::start(place.root, &recording, memory);
+    let recording = is_recorded.then(start).transpose()?;
     let Preparation { plan, folder, .. } = preparation;
     let balloon =
         plan.balloon.map(|balloon| balloon.fill(place.layout, &place.logs)).transpose()?;

@@ -33,6 +33,8 @@ pub struct Options {
     pub sources: Vec<&'static Source>,
     /// Whose events.
     pub filter: Filter,
+    /// The group whose memory and processes are noted, where that is not the filter's.
+    pub noted: Option<linux::cgroup::MemoryGroup>,
     /// How the kernel is heard.
     pub backend: BackendChoice,
     /// Room for records that wait to be written: a power of two.
@@ -204,6 +206,7 @@ fn run(
     })?;
     let has_moments = options.sources.iter().any(|source| source.name == moments::SOURCE);
     let group = options.filter.group.as_ref();
+    let noted = options.noted.as_ref().or(group);
     let (mut next_sample, mut next_moment) = (Instant::now() + SAMPLE_EVERY, Instant::now());
     loop {
         let over = stop.is_over();
@@ -211,7 +214,7 @@ fn run(
         let now = Instant::now();
         if has_moments
             && (over.is_some() || now >= next_moment)
-            && let Some(moment) = memory::moment(root, group)
+            && let Some(moment) = memory::moment(root, noted)
         {
             writer.moment(&moment).map_err(Error::Write)?;
             next_moment = now + MOMENT_EVERY;

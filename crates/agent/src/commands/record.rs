@@ -166,6 +166,7 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
         output: arguments.output.clone(),
         sources: wanted(arguments),
         filter: Filter { group, process: arguments.pid },
+        noted: None,
         backend: match arguments.backend {
             BackendName::Any => BackendChoice::Any,
             BackendName::Bpf => BackendChoice::Bpf,
