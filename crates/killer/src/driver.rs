@@ -171,15 +171,8 @@ impl Killer {
     }
 
     /// Runs until `control` says so or its group is gone. `reload` reads the settings again; where
-    /// they are wrong, those in force stay.
-    ///
-    /// # Errors
-    /// None at present: what fails while it runs is said and gone on without.
-    pub fn run(
-        &mut self,
-        control: &Control,
-        mut reload: impl FnMut() -> Result<Config, Error>,
-    ) -> Result<(), Error> {
+    /// they are wrong, those in force stay. What fails while it runs is said and gone on without.
+    pub fn run(&mut self, control: &Control, mut reload: impl FnMut() -> Result<Config, Error>) {
         // The first looks touch what later ones need.
         let mut wait = Some(Duration::ZERO);
         for _ in 0..WARM_LOOKS {
@@ -205,7 +198,6 @@ impl Killer {
             self.output.say(|line| put(line, "event", "group-gone"));
         }
         self.notify.tell("STOPPING=1");
-        Ok(())
     }
 
     /// Waits as long as `time` and looks once; how long to wait then. None once the group is gone.

@@ -81,7 +81,7 @@ fn serve(arguments: &Arguments) -> Outcome {
     let mut killer = Killer::start(&root, &scope, config, output)?;
     // After the other threads have begun, which keep what programs ordinarily have.
     rank_before_others(&root);
-    killer.run(&control, || settings(&root, arguments))?;
+    killer.run(&control, || settings(&root, arguments));
     Ok(ExitCode::SUCCESS)
 }
 
