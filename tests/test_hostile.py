@@ -223,6 +223,18 @@ def test_names_of_files_may_be_any_bytes(recording: Path, tmp_path: Path) -> Non
     assert "a b\n\ufffd.csv" in page.read_text(encoding="utf-8")
 
 
+def test_a_terminal_that_lacks_letters(recording: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.parquet"
+    foreign = tmp_path / os.fsdecode("señal.csv".encode())
+    foreign.write_bytes(recording.read_bytes())
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    report = ["report", foreign, "-o", tmp_path / "report.html"]
+    for command in (["import", foreign, "-o", output], ["info", output], ["--help"], report):
+        run = ran(*command, env={**os.environ, **plain})
+        assert (run.returncode, run.stderr) == (0, ""), command
+    assert "se\\xf1al.csv" in ran("info", output, env={**os.environ, **plain}).stdout
+
+
 def test_nothing_recorded_is_a_finding(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     empty.write_text("time_s,event,process,page,state,kind\n")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from io import TextIOWrapper
 
 from pagewise import signals
 
@@ -34,6 +35,7 @@ def open_standard_streams() -> None:
     """Opens the null device in place of every standard stream that the caller closed (`>&-`).
 
     Otherwise the next file opened would take the stream's number, and get what is meant for it.
+    What a terminal's character set lacks is written as an escape.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
@@ -42,6 +44,9 @@ def open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", closefd=False))
+        stream = getattr(sys, name)
+        if mode == "w" and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 if __name__ == "__main__":

@@ -101,9 +101,9 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
     environment.finalize = unbroken
     environment.filters.update(embed=embed, written=written, grouped=grouped)
     environment.filters.update(look_of=look_of, emphasized=emphasized)
-    echarts = (HERE / "vendor" / "echarts.common.min.js").read_text()
-    script = (HERE / "page" / "charts.js").read_text()
-    template = environment.from_string((HERE / "page" / "page.html.j2").read_text())
+    echarts = (HERE / "vendor" / "echarts.common.min.js").read_text(encoding="utf-8")
+    script = (HERE / "page" / "charts.js").read_text(encoding="utf-8")
+    template = environment.from_string((HERE / "page" / "page.html.j2").read_text(encoding="utf-8"))
     return template.render(
         title=title,
         subtitle=subtitle(inputs),
@@ -111,7 +111,7 @@ def render(inputs: Inputs, panels: Sequence[Panel], title: str) -> str:
         verdict=verdict(inputs, {panel.identifier for panel in panels}),
         panels=panels,
         policy=Markup(content_policy([echarts, script])),
-        css=Markup((HERE / "page" / "page.css").read_text()),
+        css=Markup((HERE / "page" / "page.css").read_text(encoding="utf-8")),
         echarts=Markup(echarts),
         script=Markup(script),
         rows_shown=ROWS_SHOWN,
