@@ -12,6 +12,7 @@ use crate::ledger::Ledger;
 use crate::mapping::{Mapped, Mapper};
 use crate::merge::Merge;
 use crate::record::{Record, RecordReader};
+use crate::references;
 use crate::renumber::Renumber;
 use crate::runs::{Run, Shape};
 use crate::stage::{HELD_MAX, Staged};
@@ -377,7 +378,10 @@ fn format_of(input: &mut Input, options: &PipelineOptions) -> Result<&'static Fo
     let format = match &options.format {
         Some(name) => formats::by_name(name).ok_or_else(|| {
             let names: Vec<&str> = formats::CATALOG.iter().map(|format| format.name).collect();
-            let message = format!("no format is called {name:?}; formats are {}", names.join(", "));
+            let message = match references::formats::by_name(name) {
+                Some(_) => format!("{name} has memory references of a program: --as refs"),
+                None => format!("no format is called {name:?}; formats are {}", names.join(", ")),
+            };
             Error::new(ErrorKind::Usage, input.path(), message)
         })?,
         // Whoever names columns has a file with columns.

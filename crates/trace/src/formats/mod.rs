@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use crate::input::Input;
 use crate::record::{Mapping, RecordReader};
 use crate::references::MAGIC;
+use crate::references::formats::is_recognised;
 use crate::{Error, ErrorKind, Position};
 
 /// How sure a format is that a recording is its own.
@@ -158,7 +159,10 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     surest(input, CATALOG, |format| format.sniff)?.ok_or_else(|| {
         let head = head(input);
         let hint = FOREIGN_MARKS.iter().find(|(mark, _)| head.starts_with(mark));
-        let hint = hint.map_or("no known format", |&(_, hint)| hint);
+        let hint = hint.map(|&(_, hint)| hint).unwrap_or_else(|| match is_recognised(head) {
+            true => "memory references of a program: import them with --as refs",
+            false => "no known format",
+        });
         let names: Vec<&str> = CATALOG.iter().map(|format| format.name).collect();
         let message = format!("{hint}; formats are {}", names.join(", "));
         Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))

@@ -4,7 +4,7 @@ mod addresses;
 mod lackey;
 mod refs3;
 
-use crate::formats::{Sniff, surest};
+use crate::formats::{Confidence, Sniff, surest};
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, Lines};
@@ -49,6 +49,11 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 /// The names of all formats, for people.
 pub fn names() -> String {
     CATALOG.iter().map(|format| format.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a file that begins with these bytes (decompressed) is of one of these formats.
+pub fn is_recognised(head: &[u8]) -> bool {
+    CATALOG.iter().any(|format| (format.sniff)(head) > Confidence::No)
 }
 
 /// The format of a file, by its content.

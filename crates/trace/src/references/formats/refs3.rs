@@ -25,7 +25,9 @@ const EXPECTED: Expected =
 
 fn sniff(head: &[u8]) -> Confidence {
     let lines = head_lines(head, LINES_SNIFFED);
-    Confidence::Likely.when(!lines.is_empty() && lines.iter().all(|line| reference(line).is_some()))
+    let references = lines.iter().filter(|line| reference(line).is_some()).count();
+    // A line that was cut or mixed with another is a bad line, not another format.
+    Confidence::Likely.when(references > 0 && 2 * references >= lines.len())
 }
 
 fn parse(line: &[u8]) -> Result<Option<Reference>, Expected> {

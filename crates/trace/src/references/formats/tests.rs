@@ -79,6 +79,21 @@ fn the_three_columns_are_those_of_their_authors() {
 }
 
 #[test]
+fn a_bad_line_hides_no_trace_and_words_alone_are_none() {
+    let lines = "readi 4000be0 2\nread\nwrite befffacc 4\n";
+    assert_eq!(by_content(lines).unwrap(), "refs3");
+    assert_eq!(read(&refs3::FORMAT, lines).1, [2]);
+    assert!(by_content("readi\nwrite beffacc 4\nreadd 1\n").is_err());
+}
+
+#[test]
+fn who_takes_references_for_pages_is_told() {
+    let text = "readi 4000be0 2\n".as_bytes().to_vec();
+    let error = crate::formats::recognise(&mut Input::from_bytes("sample", text).unwrap());
+    assert!(error.unwrap_err().to_string().contains("import them with --as refs"));
+}
+
+#[test]
 fn addresses_may_stand_below_comments_in_quotes_and_behind_an_index() {
     let lines = "# tool 1.0\n\n,address,type\n# r\n0,0x1000,w\n\"1\",\"0x2000\",\"r\"\n";
     for delimiter in [",", ";", "\t"] {
