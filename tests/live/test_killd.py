@@ -44,10 +44,10 @@ def group() -> Iterator[Group]:
 class Killer:
     """A killer that runs, and what it has said so far. Left, it is ended."""
 
-    def __init__(self, group: Group, settings: Path) -> None:
+    def __init__(self, folder: Path, settings: Path) -> None:
         self.lines: list[str] = []
         self.process = subprocess.Popen(
-            [AGENT, "killd", "--cgroup", group.folder, "--config", settings],
+            [AGENT, "killd", "--cgroup", folder, "--config", settings],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
@@ -107,7 +107,7 @@ def asked(path: Path, question: bytes = b"") -> str:
 
 
 def test_the_least_important_dies_and_everybody_learns_why(group: Group, tmp_path: Path) -> None:
-    with Killer(group, settings(tmp_path)) as killer:
+    with Killer(group.folder, settings(tmp_path)) as killer:
         important = group.hold(70 * MIB, adj=0)
         least = group.grow(100 * MIB, adj=900)
         killer.until(lambda: killer.said("back"))
@@ -134,7 +134,7 @@ def test_a_frozen_victim_dies_and_its_memory_comes_back(group: Group, tmp_path: 
     try:
         (frozen / "cgroup.procs").write_text(str(victim))
         (frozen / "freezer.state").write_text("FROZEN")
-        with Killer(group, settings(tmp_path)) as killer:
+        with Killer(group.folder, settings(tmp_path)) as killer:
             group.grow(80 * MIB, adj=0)
             killer.until(lambda: killer.said("back"))
             assert killer.said("kill")[0]["process"] == str(victim)
@@ -149,7 +149,7 @@ def test_a_frozen_victim_dies_and_its_memory_comes_back(group: Group, tmp_path: 
 
 def test_settings_that_are_wrong_leave_those_in_force(group: Group, tmp_path: Path) -> None:
     path = settings(tmp_path)
-    with Killer(group, path) as killer:
+    with Killer(group.folder, path) as killer:
         path.write_text("policy = 'largest'\n\nlow = 3\n")
         killer.process.send_signal(signal.SIGHUP)
         killer.until(lambda: killer.said("reload-refused"))
@@ -163,18 +163,61 @@ def test_settings_that_are_wrong_leave_those_in_force(group: Group, tmp_path: Pa
         assert killer.said("kill")[0]["process"] == str(victim)
 
 
+def test_it_ends_with_its_group(group: Group, tmp_path: Path) -> None:
+    inner = group.folder / "inner"
+    inner.mkdir()
+    try:
+        if (hands_down := group.folder / "cgroup.subtree_control").exists():
+            hands_down.write_text("+memory")
+        with Killer(inner, settings(tmp_path)) as killer:
+            inner.rmdir()
+            killer.process.wait(timeout=HANGS_AFTER_S)
+            killer.reader.join(timeout=HANGS_AFTER_S)
+            assert killer.lines[-1] == "event=group-gone"
+            assert killer.process.returncode == 0
+    finally:
+        if inner.exists():
+            Group.remove(inner)
+
+
+def test_one_that_was_killed_leaves_nothing_in_the_way(group: Group, tmp_path: Path) -> None:
+    path = settings(tmp_path)
+    with Killer(group.folder, path) as killer:
+        killer.process.kill()
+        killer.process.wait(timeout=HANGS_AFTER_S)
+    assert (tmp_path / "killd.sock").exists()
+    with Killer(group.folder, path):
+        assert json.loads(asked(tmp_path / "killd.sock"))["kills"] == 0
+
+
+def test_nobody_who_reads_is_needed(group: Group, tmp_path: Path) -> None:
+    command = [AGENT, "killd", "--cgroup", group.folder, "--config", settings(tmp_path)]
+    for output in ("/dev/full", "/dev/null"):
+        with open(output, "w") as stdout:
+            process = subprocess.Popen(command, stdout=stdout, stderr=subprocess.DEVNULL)
+        try:
+            victim = group.grow(160 * MIB, adj=0)
+            late = time.monotonic() + HANGS_AFTER_S
+            while victim in group.processes():
+                assert process.poll() is None and time.monotonic() < late, output
+                time.sleep(0.01)
+        finally:
+            process.kill()
+            process.wait(timeout=HANGS_AFTER_S)
+
+
 def test_a_hook_learns_of_a_kill_before_it(group: Group, tmp_path: Path) -> None:
     told = tmp_path / "told"
     script = f"kill -0 $PAGEWISE_PROCESS && echo $PAGEWISE_PROCESS $PAGEWISE_NAME > {told}"
     hook = f'[hooks]\nbefore = ["sh", "-c", "{script}"]\ntime_max_ms = 60000\n'
-    with Killer(group, settings(tmp_path, SETTINGS + hook)) as killer:
+    with Killer(group.folder, settings(tmp_path, SETTINGS + hook)) as killer:
         victim = group.grow(160 * MIB, adj=0)
         killer.until(lambda: killer.said("back"))
     assert told.read_text() == f"{victim} tail\n", killer.lines
 
 
 def test_what_it_holds_in_memory_is_little(group: Group, tmp_path: Path) -> None:
-    with Killer(group, settings(tmp_path)) as killer:
+    with Killer(group.folder, settings(tmp_path)) as killer:
         rollup = Path(f"/proc/{killer.process.pid}/smaps_rollup").read_text()
         locked = next(line for line in rollup.splitlines() if line.startswith("Locked:"))
         if locked.split()[1] == "0":

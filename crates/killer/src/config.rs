@@ -2,6 +2,7 @@
 //! to an earlier one, and what both set is as the later says.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -180,8 +181,8 @@ enum FileStanding {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileHooks {
-    before: Option<Vec<String>>,
-    after: Option<Vec<String>>,
+    before: Option<Spanned<Vec<String>>>,
+    after: Option<Spanned<Vec<String>>>,
     time_max_ms: Option<Spanned<u64>>,
 }
 
@@ -262,8 +263,14 @@ impl Config {
         self.kills = file.kills.unwrap_or(self.kills);
         self.reclaim = file.reclaim.unwrap_or(self.reclaim);
         self.is_dry_run = file.dry_run.unwrap_or(self.is_dry_run);
-        self.hooks.before = file.hooks.before.unwrap_or_else(|| self.hooks.before.clone());
-        self.hooks.after = file.hooks.after.unwrap_or_else(|| self.hooks.after.clone());
+        for (hook, to) in
+            [(file.hooks.before, &mut self.hooks.before), (file.hooks.after, &mut self.hooks.after)]
+        {
+            let Some(hook) = hook else { continue };
+            let at = hook.span().start;
+            *to = hook.into_inner();
+            startable(root, to).map_err(|what| source.error(at, what))?;
+        }
         let FileSockets { statistics, metrics } = file.sockets;
         self.sockets.statistics = statistics.or(self.sockets.statistics.take());
         self.sockets.metrics = metrics.or(self.sockets.metrics.take());
@@ -338,6 +345,18 @@ impl Config {
             self.candidates_max = source.within("candidates_max", room, 16..=65_536)?;
         }
         Ok(())
+    }
+}
+
+/// Whether a hook can be started, as far as its path tells; a name alone is looked for in PATH then.
+fn startable(root: &Root, words: &[String]) -> Result<(), String> {
+    let Some(program) = words.first().filter(|program| program.contains('/')) else {
+        return Ok(());
+    };
+    match std::fs::metadata(root.path(program)) {
+        Ok(file) if file.is_file() && file.mode() & 0o111 != 0 => Ok(()),
+        Ok(_) => Err(format!("the hook {program} is no program: chmod +x {program}")),
+        Err(error) => Err(format!("the hook {program} cannot be started: {error}")),
     }
 }
 
@@ -479,6 +498,11 @@ mod tests {
             ("[[rule]]\nadj = [-2000, 1]\nis = \"avoided\"", "adj: expected the lowest"),
             ("[[rule]]\nname = \"a-very-long-name\"\nis = \"avoided\"", "keeps 15 letters"),
             ("[hooks]\nbefore = \"x\"", "/0.toml:2: invalid type"),
+            (
+                "[hooks]\nbefore = [\"/no/such\"]",
+                "/0.toml:2: the hook /no/such cannot be started: No such file",
+            ),
+            ("[hooks]\nafter = [\"/etc/passwd\"]", "/0.toml:2: the hook /etc/passwd is no program"),
             ("=", "/0.toml:1: "),
         ] {
             let error = load(&[text]).unwrap_err();

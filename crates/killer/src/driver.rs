@@ -39,7 +39,9 @@ const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
 /// Memory is back when this part of what the victim had is left, one part in so many.
 const REST: u64 = 10;
 /// How often processes are listed and measured: with memory to spare, near the threshold, beyond it.
-const REFRESH_FAR: Nanos = Nanos(10_000_000_000);
+/// Measuring 500 takes 10 ms, so the first is what an idle machine pays; who has idled that long is
+/// missed half as much (`restart-cost`), and finer steps come with the second.
+const REFRESH_FAR: Nanos = Nanos(60_000_000_000);
 const REFRESH_NEAR: Nanos = Nanos(1_000_000_000);
 const REFRESH_SHORT: Nanos = Nanos(50_000_000);
 /// The threshold is near when less than one part in so many of all memory may still go.

@@ -22,6 +22,9 @@ use crate::table::controller_group;
 
 /// A victim that dies this fast needs no help: on idle processors help costs more than it brings.
 pub const DEFAULT_GRACE: Duration = Duration::from_millis(2);
+/// So often within the grace it is looked whether a thread waits where no signal reaches it: many get
+/// there only when they are told to end (`request_wait_answer` in fs/fuse/dev.c).
+const LOOKS: u32 = 4;
 /// Threads of a victim that are looked at.
 const THREADS_MAX: usize = 256;
 /// How often the kernel is asked again while somebody holds the victim's memory map, once a
@@ -120,14 +123,11 @@ pub(crate) fn recover(
     let mut buffer = [0; 1024];
     let groups = victim.read(c"cgroup", &mut buffer).unwrap_or_default();
     let frozen = frozen_group(hierarchies, groups);
-    let is_slow = is_slow
-        || reclaim == Reclaim::First
-        || frozen.is_some()
-        || has_limit(hierarchies, groups)
-        || victim.has_uninterruptible_thread(THREADS_MAX);
+    let is_slow =
+        is_slow || reclaim == Reclaim::First || frozen.is_some() || has_limit(hierarchies, groups);
     let reaped = if reclaim == Reclaim::Never {
         Reaped::Left
-    } else if !is_slow && victim.has_ended(grace) {
+    } else if !is_slow && ends_within(victim, grace) {
         Reaped::ByItself
     } else {
         let reaped = take(victim);
@@ -139,6 +139,19 @@ pub(crate) fn recover(
         thaw_for(victim, &state);
     }
     reaped
+}
+
+/// Whether the victim ends within the grace; given up as soon as one of its threads cannot.
+fn ends_within(victim: &HeldProcess, grace: Duration) -> bool {
+    for _ in 0..LOOKS {
+        if victim.has_uninterruptible_thread(THREADS_MAX) {
+            return false;
+        }
+        if victim.has_ended(grace / LOOKS) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Kills one process as the killer does.

@@ -89,40 +89,36 @@ impl HeldProcess {
         Ok(&buffer[..length])
     }
 
-    /// Calls `each` with the number of each of its threads, of the first `count_max`.
-    pub fn threads(&self, count_max: usize, mut each: impl FnMut(u32)) {
-        let Ok(folder) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return };
+    /// Calls `is_enough` with the number of each of its threads, of the first `count_max`, until it
+    /// says so; whether it did.
+    pub fn threads(&self, count_max: usize, mut is_enough: impl FnMut(u32) -> bool) -> bool {
+        let Ok(folder) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return false };
         let mut buffer = [std::mem::MaybeUninit::uninit(); 2048];
         let mut entries = rustix::fs::RawDir::new(&folder, &mut buffer);
         let mut left = count_max;
         while left > 0
             && let Some(Ok(entry)) = entries.next()
         {
-            if let Some(number) = number_of(entry.file_name()) {
-                each(number);
-                left -= 1;
+            let Some(number) = number_of(entry.file_name()) else { continue };
+            if is_enough(number) {
+                return true;
             }
+            left -= 1;
         }
+        false
     }
 
     /// Whether one of its threads, of the first `count_max`, waits where no signal reaches it.
     pub fn has_uninterruptible_thread(&self, count_max: usize) -> bool {
         let Ok(folder) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return false };
-        let mut is_found = false;
         self.threads(count_max, |thread| {
-            let name = DecInt::new(thread);
-            let Ok(thread) = open_at(&folder, name.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)
-            else {
-                return;
-            };
             let mut buffer = [0; 256];
-            let length = open_at(&thread, c"stat", OFlags::empty())
+            let length = thread_file(&folder, thread, b"/stat\0")
                 .and_then(|file| read(&file, &mut buffer))
                 .unwrap_or(0);
             let stat = Stat::parse(&buffer[..length]);
-            is_found |= stat.and_then(|stat| stat.state()) == Some(b'D');
-        });
-        is_found
+            stat.and_then(|stat| stat.state()) == Some(b'D')
+        })
     }
 
     /// Tells it to end at once.
@@ -139,6 +135,7 @@ impl HeldProcess {
             let thread = i32::try_from(thread).ok().and_then(Pid::from_raw);
             // One that has ended is no matter.
             let _ = setpriority_process(thread, 0);
+            false
         });
     }
 
@@ -168,6 +165,18 @@ impl HeldProcess {
 /// Opens `name` below `folder` to be read.
 pub(crate) fn open_at(folder: &OwnedFd, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
     openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())
+}
+
+/// Opens a file of a thread: `name` with a slash before and a zero behind it. One path instead of two
+/// spares half of the calls; a victim has hundreds of threads.
+fn thread_file(threads: &OwnedFd, thread: u32, name: &[u8]) -> Result<OwnedFd, Errno> {
+    let mut path = [0; 32];
+    let number = DecInt::new(thread);
+    let number = number.as_bytes();
+    path[..number.len()].copy_from_slice(number);
+    path[number.len()..number.len() + name.len()].copy_from_slice(name);
+    let path = CStr::from_bytes_until_nul(&path).map_err(|_| Errno::INVAL)?;
+    open_at(threads, path, OFlags::empty())
 }
 
 /// Opens the folder of all processes below a root.
@@ -211,8 +220,12 @@ mod tests {
         let mut buffer = [0; 64];
         assert_eq!(held.user(), Ok(crate::process::user()));
         let mut threads = Vec::new();
-        held.threads(10, |thread| threads.push(thread));
-        assert_eq!(threads, [child.id()]);
+        let is_enough = held.threads(10, |thread| {
+            threads.push(thread);
+            false
+        });
+        assert!(!is_enough && threads == [child.id()], "{threads:?}");
+        assert!(held.threads(10, |_| true) && !held.has_uninterruptible_thread(10));
         assert!(!held.has_ended(Duration::ZERO));
         // Told to release while it lives, the kernel refuses; this is what keeps it safe.
         assert_eq!(held.release_memory(), Release::Refused);
