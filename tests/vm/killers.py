@@ -1,7 +1,8 @@
 """One guest in which low-memory killers meet the same programs: ours, and earlyoom beside it.
 
 Each case is a few lines of shell that leave their findings in ``/result``; ``run`` boots the guest
-once for all of them. The guest is emulated, so only orderings and ratios within it mean anything.
+once for all of them. The guest is emulated, so only orderings and ratios within it mean anything;
+its clock counts instructions, so that they are the same beside any load of the host.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,15 +19,27 @@ import guest
 
 AGENT = Path(sys.executable).with_name("pagewise-agent")
 SOURCE = Path(__file__).with_name("pressure.c")
-MACHINE = guest.Machine(modules=("zram", "lzo_rle"), kernel_arguments="psi=1")
+MODULES = ("zram", "lzo_rle")
+MACHINE = guest.Machine(
+    modules=MODULES, kernel_arguments="psi=1", processors=1, has_counted_clock=True
+)
+# At the emulator's own pace, which the host's load changes; freeing and launching at once.
+TWO_PROCESSORS = guest.Machine(modules=MODULES, kernel_arguments="psi=1")
 
 # Available memory in per cent: below the first a killer acts, above the second all is well again.
 LOW, RECOVERED = 20, 40
-ROUNDS = 3
+ROUNDS = 5
+# A killer that looks at fixed times finds memory short at another time between two of them in each
+# round, evenly over the 100 ms between those of earlyoom.
+PHASE_S = 0.1 / ROUNDS
 # How long a recovery is waited for.
 SECONDS = 12
+# The cases take two minutes beside nothing else.
+HANGS_AFTER_S = 1200
 ZRAM_MIB = 256
 PROCESSES = 500
+# For so long nothing happens, and so much of its processor a killer may use then.
+IDLE_SECONDS, IDLE_SHARE_MAX = 300, 0.001
 # Names of the guest's programs: what a killer's log calls them.
 PROGRAMS = ("hog", "keeper", "victim", "filler", "spinner", "bomb", "watcher", "launch")
 # They and the shell that runs the cases must stay.
@@ -95,7 +109,7 @@ cross() {
 def case(name: str, commands: dict[str, str], rounds: int, body: str) -> str:
     """The case with each killer in turn."""
     return "".join(
-        f"begin {name}.{killer}.{number} {command}\n{body}\nend\n"
+        f"begin {name}.{killer}.{number} {command}\nsleep {number * PHASE_S:.3f}\n{body}\nend\n"
         for number in range(rounds)
         for killer, command in commands.items()
     )
@@ -103,6 +117,11 @@ def case(name: str, commands: dict[str, str], rounds: int, body: str) -> str:
 
 OURS = {"killd": COMMANDS["killd"]}
 FAST = "cross hog hog 200 13"
+# What the killer uses of the processor while nothing happens.
+IDLE = (
+    f"cat /proc/$killer/stat >/result/idle.before\nsleep {IDLE_SECONDS}\n"
+    "cat /proc/$killer/stat >/result/idle.after"
+)
 # 150 MiB that must come back, and 205 that make memory short and must stay.
 FILL = "cross filler hold 205 0 0"
 
@@ -140,7 +159,7 @@ CASES = {
     ),
     "bomb": case("bomb", OURS, 1, "cross bomb bomb 80 6\nsleep 1"),
     "many": f"for number in $(seq {PROCESSES}); do keeper hold 0 0 0 >/dev/null & done\nsleep 3\n"
-    + case("many", OURS, 1, f"{FAST}\npidof keeper | wc -w >/result/many.alive"),
+    + case("many", OURS, 1, f"sleep 1\n{IDLE}\n{FAST}\npidof keeper | wc -w >/result/many.alive"),
     "reuse": "killall keeper\nkeeper hold 4 0 0 >/dev/null &\nkeeper=$!\n"
     "echo 400 >/proc/sys/kernel/pid_max\n"
     "(while :; do busybox true & wait; done) &\nforks=$!\n"
@@ -161,7 +180,7 @@ CASES = {
         f"{FAST}\ncat /proc/$killer/smaps >/result/locked.smaps\n"
         "cat /proc/$killer/stat >/result/locked.stat",
     ),
-    "launch": "for round in 0 1 2; do\n"
+    "launch": f"for round in $(seq {ROUNDS}); do\n"
     + "".join(
         f"echo {kib} $(launch launch {kib}) >>/result/plenty\n" for kib in LAUNCHES_KIB.values()
     )
@@ -229,8 +248,10 @@ def refusal() -> str | None:
     return None
 
 
-def run(folder: Path) -> Findings:
-    """Boots the guest and runs every case. Raises RuntimeError where it does not get to the end."""
+def run(
+    folder: Path, machine: guest.Machine = MACHINE, cases: Iterable[str] = tuple(CASES)
+) -> Findings:
+    """Boots the guest and runs the cases. Raises RuntimeError where it does not get to the end."""
     pressure = folder / "pressure"
     options = ["-std=gnu17", "-O2", "-static", "-pthread"]
     subprocess.run(["cc", *options, "-o", pressure, SOURCE], check=True, timeout=120)
@@ -241,11 +262,11 @@ def run(folder: Path) -> Findings:
         **{f"bin/{name}": pressure for name in PROGRAMS},
         "killd.toml": KILLD,
     }
-    script = HEAD + "".join(CASES.values())
+    script = HEAD + "".join(CASES[name] for name in cases)
     words = {"LOW": LOW, "RECOVERED": RECOVERED, "SECONDS": SECONDS, "CACHED": CACHED}
     for word, number in words.items():
         script = script.replace(word, str(number))
-    answer = guest.boot(MACHINE, script, files, folder, timeout_s=600)
+    answer = guest.boot(machine, script, files, folder, timeout_s=HANGS_AFTER_S)
     if answer.status != 0:
         raise RuntimeError(answer.output[-2000:])
     return Findings(answer.results)

@@ -1,7 +1,7 @@
 """A machine without memory: our killer beside earlyoom, in one guest (killers.py has the cases).
 
-The guest is emulated beside whatever else runs: orderings within it are asserted, and no times.
-bench/killers_vm.py prints the ratios.
+The guest is emulated, with a clock that counts instructions: orderings and shares within it are
+asserted, and no times. bench/killers_vm.py prints the ratios.
 """
 
 import killers
@@ -72,6 +72,16 @@ def test_less_is_overshot_than_by_a_peer(findings: killers.Findings) -> None:
 def test_a_fork_bomb_does_not_take_the_machine(findings: killers.Findings) -> None:
     (seen,) = findings.watched("bomb", "killd")
     assert seen["crossed"] and set(findings.killed("bomb")) == {"bomb"}
+
+
+def test_it_is_idle_among_500_processes(findings: killers.Findings) -> None:
+    # Ticks of 10 ms in user and kernel mode (proc_pid_stat(5)).
+    before, after = (
+        sum(int(field) for field in findings.text(f"idle.{when}").split()[13:15])
+        for when in ("before", "after")
+    )
+    assert before > 0
+    assert (after - before) * 0.01 < killers.IDLE_SHARE_MAX * killers.IDLE_SECONDS
 
 
 def test_it_lies_locked_in_memory_and_small(findings: killers.Findings) -> None:
