@@ -124,6 +124,7 @@ struct user_pt_regs {
 } __kernel_type;
 
 struct task_struct {
+	unsigned flags;
 	int pid;
 	int tgid;
 	char comm[16];

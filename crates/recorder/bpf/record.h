@@ -45,7 +45,8 @@ struct file_name {
 };
 
 enum kind {
-	PAGE_OUT = 1,     /* address = page of process, object = swap entry, auxiliary = who reclaimed */
+	PAGE_OUT = 1,     /* address = page of process, object = swap entry, auxiliary = who reclaimed;
+			   * of a device: who reclaimed submitted the SWAP_WRITE of these pages too */
 	SWAP_WRITE = 2,   /* object = swap entry, process = who submitted */
 	SWAP_READ = 3,    /* the same; in a fault: address = faulting page */
 	SWAP_IN = 4,      /* address = page of process, auxiliary = ns since the fault began */

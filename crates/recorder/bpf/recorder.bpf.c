@@ -43,8 +43,9 @@ const volatile u32 only_process = 0; // a thread group; 0 = every process
 #define REQ_OP_MASK 0xff
 #define REQ_OP_WRITE 1
 #define SIGNAL_KILL 9
+#define PF_MEMALLOC 0x800 // a task that makes room
 #define DEPTH_MAX 48 // of an interval tree: more than log2 of all mappings that fit in memory
-#define FAULTS_MAX 65536
+#define THREADS_MAX 65536
 #define CLAIMS_MAX 16
 
 // Records wait in rings, which this and the reader map: each processor fills one. Who writes claims a
@@ -92,10 +93,18 @@ struct fault {
 // By the low bits of the thread number: an array is the cheapest map, and a fault is short.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, FAULTS_MAX);
+	__uint(max_entries, THREADS_MAX);
 	__type(key, u32);
 	__type(value, struct fault);
 } faults SEC(".maps");
+
+// The folio whose page-out a thread told when it queued the write, by the low bits of its number as well.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, THREADS_MAX);
+	__type(key, u32);
+	__type(value, u64);
+} told_folios SEC(".maps");
 
 struct file_key {
 	u64 inode;
@@ -140,6 +149,12 @@ static __always_inline void complete(u64 *end, u64 value)
 #endif
 }
 
+// Whether a record of a page-out stands for its write as well.
+static __always_inline bool is_written(struct record *record)
+{
+	return record->kind == PAGE_OUT && record->device;
+}
+
 static __always_inline void hand_over_at(u64 time_ns, struct record record)
 {
 	u32 number = bpf_get_smp_processor_id() & ring_mask;
@@ -151,7 +166,7 @@ static __always_inline void hand_over_at(u64 time_ns, struct record record)
 	struct record *place = claim(number, ring, &round);
 
 	if (!place) {
-		__sync_fetch_and_add(&ring->lost, 1);
+		__sync_fetch_and_add(&ring->lost, is_written(&record) ? 2 : 1);
 		return;
 	}
 	place->time_ns = time_ns;
@@ -302,47 +317,59 @@ static __always_inline bool is_mapped_twice(struct anon_vma *object)
 	return READ((struct anon_vma___degree *)(void *)object, degree) > 1;
 }
 
-SEC("tp_btf/mm_vmscan_write_folio")
-int BPF_PROG(page_out, struct folio *folio)
+// Fills in what leaves memory with a folio, and whose it is; false if it is of a file, or nobody's who is wanted.
+static __always_inline bool describe_page_out(struct record *record, struct folio *folio, u32 reclaimer)
 {
 	unsigned long mapping = WORD(folio, mapping);
-	u64 index = folio->index;
-	u32 process = 0;
-	u64 page = 0;
-	u8 flags = 0;
+	u64 index = READ(folio, index);
 
 	if ((mapping & MAPPING_FLAGS) != MAPPING_ANON)
-		return 0;
+		return false;
 	struct anon_vma *object = (void *)(mapping & ~MAPPING_FLAGS);
 	struct vm_area_struct *area = mapping_of(object, index);
 	struct task_struct *owner = area ? READ(READ(area, vm_mm), owner) : 0;
 
 	if (owner) {
 		if (!is_wanted(owner))
-			return 0;
-		process = READ(owner, tgid);
-		page = (READ(area, vm_start) >> PAGE_SHIFT) + index - READ(area, vm_pgoff);
+			return false;
+		record->process = READ(owner, tgid);
+		record->address = (READ(area, vm_start) >> PAGE_SHIFT) + index - READ(area, vm_pgoff);
 	} else {
-		flags |= NO_OWNER;
+		record->flags |= NO_OWNER;
 	}
 	if (is_mapped_twice(object))
-		flags |= SHARED;
+		record->flags |= SHARED;
+	record->kind = PAGE_OUT;
+	record->object = swap_entry(folio);
+	record->auxiliary = reclaimer;
+	record->pages = pages_of(folio);
+	return true;
+}
 
-	hand_over((struct record){
-		.kind = PAGE_OUT,
-		.process = process,
-		.address = page,
-		.object = swap_entry(folio),
-		.auxiliary = current_process(),
-		.pages = pages_of(folio),
-		.flags = flags,
-	});
+static __always_inline u64 *told_folio(struct task_struct *task)
+{
+	u32 key = (u32)task->pid % THREADS_MAX;
+
+	return bpf_map_lookup_elem(&told_folios, &key);
+}
+
+SEC("tp_btf/mm_vmscan_write_folio")
+int BPF_PROG(page_out, struct folio *folio)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 *told = told_folio(task);
+	struct record record = {};
+
+	if (told && *told == (u64)folio)
+		*told = 0;
+	else if (describe_page_out(&record, folio, task->tgid))
+		hand_over(record);
 	return 0;
 }
 
 static __always_inline struct fault *open_fault(u32 thread)
 {
-	u32 key = thread % FAULTS_MAX;
+	u32 key = thread % THREADS_MAX;
 	struct fault *fault = bpf_map_lookup_elem(&faults, &key);
 
 	return fault && fault->thread == thread && fault->state != NO_FAULT ? fault : 0;
@@ -360,7 +387,7 @@ static __always_inline u64 return_address(struct task_struct *task)
 static __always_inline int begin_fault(u64 address, u64 return_to, enum fault_state state)
 {
 	u32 thread = bpf_get_current_pid_tgid();
-	u32 key = thread % FAULTS_MAX;
+	u32 key = thread % THREADS_MAX;
 	struct fault *fault = bpf_map_lookup_elem(&faults, &key);
 
 	if (!fault)
@@ -482,6 +509,23 @@ int BPF_PROG(swap_in_ends)
 	return end_fault(fault, current_process());
 }
 
+// Tells a page-out together with its write, one record and one clock for both: who reclaims queues the write,
+// and mm_vmscan_write_folio follows in the same thread. False where it does not: for what zswap writes back
+// or the thread of a driver hands on, and for parts of folios.
+static __always_inline bool write_by_reclaim(struct task_struct *task, struct folio *folio, u32 device,
+					     u16 pages)
+{
+	struct record record = { .device = device };
+	u64 *told = told_folio(task);
+
+	if (!(task->flags & PF_MEMALLOC) || !told || *told == (u64)folio ||
+	    !describe_page_out(&record, folio, task->tgid) || record.pages != pages)
+		return false;
+	*told = (u64)folio;
+	hand_over(record);
+	return true;
+}
+
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(swap_transfer, struct bio *bio)
 {
@@ -499,18 +543,23 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 
 	if (!is_swap_backed(folio) || (only_cgroup && !is_folio_wanted(folio)))
 		return 0;
-	u64 identity = bpf_get_current_pid_tgid();
-	struct fault *fault = writes ? 0 : open_fault(identity);
+	u32 device = bio->bi_bdev->bd_dev;
+	u16 pages = bio->bi_iter.bi_size >> PAGE_SHIFT;
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (writes && write_by_reclaim(task, folio, device, pages))
+		return 0;
+	struct fault *fault = writes ? 0 : open_fault(task->pid);
 
 	if (fault)
 		fault->reads_device = true;
 	hand_over((struct record){
 		.kind = writes ? SWAP_WRITE : SWAP_READ,
-		.process = identity >> 32,
+		.process = task->tgid,
 		.address = fault ? fault->address >> PAGE_SHIFT : 0,
 		.object = swap_entry(folio),
-		.device = bio->bi_bdev->bd_dev,
-		.pages = bio->bi_iter.bi_size >> PAGE_SHIFT,
+		.device = device,
+		.pages = pages,
 		.flags = fault ? IN_FAULT : 0,
 	});
 	return 0;

@@ -1,5 +1,7 @@
 //! The two ways to hear from the kernel.
 
+use std::time::Duration;
+
 use trace::recording::Missing;
 
 use crate::batch::Batch;
@@ -7,6 +9,9 @@ use crate::bpf::{Object, Programs};
 use crate::sources::Source;
 use crate::tracefs::Text;
 use crate::{Error, Filter};
+
+/// How often text is read.
+const TEXT_EVERY: Duration = Duration::from_millis(20);
 
 /// Which way is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -89,7 +94,15 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// Records that found the buffer full so far.
+    /// How often to drain it.
+    pub fn drain_every(&self) -> Duration {
+        match self {
+            Backend::Bpf(programs) => programs.drain_every(),
+            Backend::Text(_) => TEXT_EVERY,
+        }
+    }
+
+    /// Events that found the buffer full so far.
     pub fn lost(&self) -> u64 {
         match self {
             Backend::Bpf(programs) => programs.lost(),

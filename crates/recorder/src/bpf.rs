@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{PrintLevel, RingBuffer, RingBufferBuilder};
@@ -132,7 +133,12 @@ impl<'object> Programs<'object> {
         }
     }
 
-    /// Records that found the buffer full so far.
+    /// How often to drain them.
+    pub fn drain_every(&self) -> Duration {
+        self.rings.read_every()
+    }
+
+    /// Events whose record found the buffer full so far.
     pub fn lost(&self) -> u64 {
         self.rings.lost()
     }

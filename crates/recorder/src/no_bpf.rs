@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
+use std::time::Duration;
 
 use crate::batch::Batch;
 use crate::sources::Source;
@@ -44,6 +45,11 @@ impl<'object> Programs<'object> {
     /// # Errors
     /// None.
     pub fn drain(&mut self, _take: impl FnMut(&Batch) -> Result<(), Error>) -> Result<(), Error> {
+        match self.never {}
+    }
+
+    /// Is never called, since nothing is attached.
+    pub fn drain_every(&self) -> Duration {
         match self.never {}
     }
 

@@ -3,8 +3,9 @@
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use trace::recording::Record;
+use trace::recording::{Record, kind};
 
 /// Words of `struct record` and `struct ring`, and where a ring has what.
 const RECORD_WORDS: usize = 5;
@@ -15,8 +16,16 @@ const READ: usize = 8;
 /// `ROUND` of record.h.
 const ROUND: u8 = 0x80;
 
-/// Fewest records of a ring if there is more than one: 36 ms of a storm of 450,000 a second.
+/// Fewest records of a ring if there is more than one: 36 ms of a storm.
 const RECORDS_MIN: usize = 1 << 14;
+
+/// Records a second of a swap storm, all on one processor.
+const STORM_RECORDS: u64 = 450_000;
+
+/// Bounds of the time between two readings. To wake up costs some ten microseconds of a processor; what a
+/// killed recorder has not read is lost.
+const EVERY_MIN: Duration = Duration::from_millis(20);
+const EVERY_MAX: Duration = Duration::from_millis(50);
 
 /// How many rings there are, and how many records each has: powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +41,12 @@ impl Shape {
         let records = 1 << fits.ilog2();
         let rings = processors.next_power_of_two().min((records / RECORDS_MIN).max(1));
         Shape { rings, records: records / rings }
+    }
+
+    /// How often to read them: before a storm fills a third of a ring, if the bounds allow.
+    pub fn read_every(&self) -> Duration {
+        let filled_ns = self.records as u64 / 3 * 1_000_000_000 / STORM_RECORDS;
+        Duration::from_nanos(filled_ns).clamp(EVERY_MIN, EVERY_MAX)
     }
 
     /// The words of all rings' positions.
@@ -59,8 +74,8 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
         Rings { shape, positions, records, read: vec![0; shape.rings] }
     }
 
-    /// Appends at most `count` records that are not younger than `until_ns`, oldest first, and makes
-    /// room for others.
+    /// Appends `count` events, or one more, that are not younger than `until_ns`, oldest first, and makes
+    /// room for others; fewer if there are no more.
     pub fn take(&mut self, until_ns: u64, count: usize, taken: &mut Vec<Record>) {
         let full = taken.len() + count;
         let mut nexts: Vec<Option<u64>> =
@@ -71,7 +86,7 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
             nexts[ring] = loop {
                 match self.next(ring) {
                     Some(record) if record.time_ns <= until_ns && taken.len() < full => {
-                        taken.push(record);
+                        push_events(record, taken);
                         self.read[ring] += 1;
                     }
                     next => break next.map(|record| record.time_ns),
@@ -83,7 +98,12 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
         }
     }
 
-    /// Records that found their ring full.
+    /// How often to take them.
+    pub fn read_every(&self) -> Duration {
+        self.shape.read_every()
+    }
+
+    /// Events whose record found its ring full.
     pub fn lost(&self) -> u64 {
         let rings = self.positions.chunks_exact(RING_WORDS);
         rings.map(|positions| positions[LOST].load(Ordering::Relaxed)).sum()
@@ -109,6 +129,24 @@ impl<Words: Deref<Target = [AtomicU64]>> Rings<Words> {
         ]);
         let mark = if is_marked { ROUND } else { 0 };
         (record.kind & ROUND == mark).then_some(Record { kind: record.kind & !ROUND, ..record })
+    }
+}
+
+/// Appends what a record of a ring stands for: that of a page-out has a device where its write was told
+/// with it. The kernel queues the write first.
+fn push_events(record: Record, events: &mut Vec<Record>) {
+    if record.kind == kind::PAGE_OUT && record.device != 0 {
+        events.push(Record {
+            kind: kind::SWAP_WRITE,
+            process: record.auxiliary,
+            address: 0,
+            auxiliary: 0,
+            flags: 0,
+            ..record
+        });
+        events.push(Record { device: 0, ..record });
+    } else {
+        events.push(record);
     }
 }
 
@@ -201,6 +239,45 @@ mod tests {
         assert_eq!(shape(8 << 20, 64), (8, 1 << 14));
         assert_eq!(shape(4096, 2), (1, 64));
         assert_eq!(shape(0, 1), (1, 1));
+    }
+
+    #[test]
+    fn a_storm_does_not_fill_a_ring_between_two_readings() {
+        let every = |bytes, processors| Shape::of(bytes, processors).read_every().as_millis();
+        assert_eq!(every(8 << 20, 2), 48);
+        assert_eq!(every(64 << 20, 2), 50);
+        assert_eq!(every(8 << 20, 64), 20);
+        assert_eq!(every(4096, 2), 20);
+    }
+
+    #[test]
+    fn a_page_out_of_a_device_is_its_write_too() {
+        let told = Record {
+            time_ns: 9,
+            address: 70,
+            object: 80,
+            process: 1,
+            auxiliary: 2,
+            device: 3,
+            pages: 4,
+            kind: kind::PAGE_OUT,
+            flags: 1,
+        };
+        let mut events = Vec::new();
+        push_events(told, &mut events);
+        let written = Record {
+            address: 0,
+            process: 2,
+            auxiliary: 0,
+            kind: kind::SWAP_WRITE,
+            flags: 0,
+            ..told
+        };
+        let left = Record { device: 0, ..told };
+        assert_eq!(events, [written, left]);
+        events.clear();
+        push_events(left, &mut events);
+        assert_eq!(events, [left]);
     }
 
     #[test]

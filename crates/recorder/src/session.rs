@@ -14,9 +14,6 @@ use crate::bpf::{self, Programs};
 use crate::sources::{CATALOG, Source};
 use crate::{Error, Filter, memory, sampler, tracefs};
 
-/// How often the buffer is emptied. At 100,000 records a second 20 ms fill 80 KB of it.
-const DRAIN_EVERY: Duration = Duration::from_millis(20);
-
 /// How often the kernel's counters are noted, and what is pending is written.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
@@ -225,7 +222,7 @@ fn run(
         }
         match over {
             Some(exit_status) => return Ok(exit_status),
-            None => std::thread::sleep(DRAIN_EVERY),
+            None => std::thread::sleep(backend.drain_every()),
         }
     }
 }
