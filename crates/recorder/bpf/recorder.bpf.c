@@ -499,6 +499,13 @@ int BPF_PROG(swap_in_begins)
 	return 0;
 }
 
+// Never part of a recording: attached for a moment, it tells whether the kernel lets functions be traced.
+SEC("fentry/do_swap_page")
+int BPF_PROG(function_entry)
+{
+	return 0;
+}
+
 SEC("fexit/do_swap_page")
 int BPF_PROG(swap_in_ends)
 {

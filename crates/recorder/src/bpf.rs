@@ -18,7 +18,7 @@ use crate::batch::Batch;
 use crate::rings::{Rings, Shape};
 use crate::sources::Source;
 use crate::{Error, Filter, file_names};
-use skeleton::{RecorderSkel, RecorderSkelBuilder};
+use skeleton::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder};
 
 #[allow(
     missing_docs,
@@ -75,10 +75,7 @@ impl<'object> Programs<'object> {
             .copied()
             .filter(|name| tells_swap_ins(name).is_none_or(|by_task| by_task == is_by_task))
             .collect();
-        for mut program in open.open_object_mut().progs_mut() {
-            let is_wanted = program.name().to_str().is_some_and(|name| wanted.contains(&name));
-            program.set_autoload(is_wanted);
-        }
+        load_only(&mut open, &wanted);
         let constants = open
             .maps
             .rodata_data
@@ -141,6 +138,26 @@ impl<'object> Programs<'object> {
     /// Events whose record found the buffer full so far.
     pub fn lost(&self) -> u64 {
         self.rings.lost()
+    }
+}
+
+/// Whether the kernel lets BPF programs trace functions: attaches one for a moment.
+///
+/// # Errors
+/// Why not.
+pub fn probe_function_entry() -> Result<(), Error> {
+    quiet();
+    let mut object = object();
+    let mut open = RecorderSkelBuilder::default().open(&mut object).map_err(refused)?;
+    load_only(&mut open, &["function_entry"]);
+    open.load().map_err(refused)?.attach().map_err(refused)
+}
+
+/// Leaves all programs but `wanted` out of what is loaded.
+fn load_only(open: &mut OpenRecorderSkel, wanted: &[&str]) {
+    for mut program in open.open_object_mut().progs_mut() {
+        let is_wanted = program.name().to_str().is_some_and(|name| wanted.contains(&name));
+        program.set_autoload(is_wanted);
     }
 }
 

@@ -19,6 +19,7 @@ pub mod sources;
 mod tracefs;
 
 pub use backend::BackendChoice;
+pub use bpf::probe_function_entry;
 pub use error::Error;
 pub use session::{Options, Outcome, Stop, probe, probe_text, record};
 

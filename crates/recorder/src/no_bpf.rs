@@ -26,6 +26,14 @@ pub fn object() -> Object {
     Object
 }
 
+/// Refuses.
+///
+/// # Errors
+/// Always.
+pub fn probe_function_entry() -> Result<(), Error> {
+    Err(Error::Bpf(BUILT_WITHOUT.to_owned()))
+}
+
 impl<'object> Programs<'object> {
     /// Refuses.
     ///

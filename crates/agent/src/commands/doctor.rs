@@ -78,7 +78,8 @@ fn recorder_sources() -> Vec<Finding> {
         let without_it = format!("no recording of {}", source.summary);
         finding(format!("record --{}", source.name), grant, &without_it)
     };
-    let mut findings: Vec<Finding> = recorder::probe().into_iter().map(one).collect();
+    let mut findings = vec![function_entry()];
+    findings.extend(recorder::probe().into_iter().map(one));
     let text = match recorder::probe_text() {
         Ok(()) => Grant::Given("text events, where BPF is refused".to_owned()),
         Err(error) => Grant::Refused(error.to_string()),
@@ -87,6 +88,15 @@ fn recorder_sources() -> Vec<Finding> {
     findings.push(finding("record --backend tracefs".to_owned(), text, without_it));
     findings.push(kills());
     findings
+}
+
+fn function_entry() -> Finding {
+    let grant = match recorder::probe_function_entry() {
+        Ok(()) => Grant::Given("BPF programs may trace functions".to_owned()),
+        Err(error) => Grant::Refused(error.to_string()),
+    };
+    let without_it = "before Linux 6.2, no faults by BPF; later kernels do without it";
+    finding("fentry".to_owned(), grant, without_it)
 }
 
 fn kills() -> Finding {

@@ -1,0 +1,39 @@
+"""What `pagewise-agent doctor` says, on whatever kernel this is."""
+
+import json
+import subprocess
+
+import pytest
+from agent import AGENT
+
+pytestmark = pytest.mark.skipif(not AGENT.exists(), reason=f"{AGENT} is not built")
+
+CALLS_AND_CONTROLLERS = {
+    "tracefs",
+    "btf",
+    "fentry",
+    "psi",
+    "memory-cgroup",
+    "freezer",
+    "swapon",
+    "zram",
+    "zswap",
+    "process-madvise",
+    "process-mrelease",
+    "userfaultfd",
+    "mthp",
+}
+SOURCES = {
+    f"record --{source}" for source in ("swap", "faults", "files", "block", "kills", "launches")
+}
+
+
+def test_every_finding_says_what_a_user_goes_without() -> None:
+    answer = subprocess.run(
+        [AGENT, "doctor", "--json"], capture_output=True, text=True, check=True, timeout=300
+    )
+    findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
+    assert findings.keys() >= CALLS_AND_CONTROLLERS | SOURCES
+    for finding in findings.values():
+        assert finding["is_granted"] == ("without_it" not in finding)
+        assert finding["is_granted"] or (finding["detail"] and finding["without_it"])
