@@ -150,7 +150,8 @@ def test_a_signal_to_the_recorder_alone_ends_it(
     tmp_path: Path, number: signal.Signals, command: list[str]
 ) -> None:
     output = tmp_path / "ended.pgr"
-    words = [AGENT, "record", "-o", output, *command]
+    # What others swap meanwhile is none of this.
+    words = [AGENT, "record", "--launches", "-o", output, *command]
     with running(words, stderr=subprocess.PIPE) as recorder:
         wait_until_begun(recorder, output)
         recorder.send_signal(number)
