@@ -25,19 +25,29 @@ class Residents:
     def __init__(self, group: str, programs: Sequence[subprocess.Popen[str]]) -> None:
         self.group = group
         self.programs = programs
+        self.visits = 0
         for program in programs:
             _wait_for(program, "ready")
 
     def ask(self, requests: int) -> float:
-        """Asks each program in turn for the same visits each time; the CPU seconds they took."""
+        """Asks each program in turn for its next visits; the CPU seconds they took."""
         before = self._cpu_ns()
-        for visit in range(requests):
+        for _ in range(requests):
             for program in self.programs:
                 assert program.stdin
-                program.stdin.write(f"visit {visit}\n")
+                program.stdin.write(f"visit {self.visits}\n")
                 program.stdin.flush()
                 _wait_for(program, "done")
+            self.visits += 1
         return (self._cpu_ns() - before) / 1e9
+
+    def leave(self, share: float) -> int:
+        """Leaves the programs that share of the memory that they hold; the MiB."""
+        folder = GROUPS / "memory" / self.group
+        held = int((folder / "memory.usage_in_bytes").read_text())
+        left = int(share * held) // MIB
+        (folder / "memory.limit_in_bytes").write_text(str(left * MIB))
+        return left
 
     def _cpu_ns(self) -> int:
         return int((GROUPS / "cpuacct" / self.group / "cpuacct.usage").read_text())
