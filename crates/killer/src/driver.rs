@@ -38,6 +38,9 @@ const SETTLE_EVERY: Duration = Duration::from_millis(1);
 const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
 /// Memory is back when this part of what the victim had is left, one part in so many.
 const REST: u64 = 10;
+/// So long after the last page left a victim's count it is free: the kernel gathers up to 10,000 of them
+/// first (mm/mmu_gather.c, MAX_GATHER_BATCH_COUNT).
+const GATHERED: Nanos = Nanos(20_000_000);
 /// How often processes are listed and measured: with memory to spare, near the threshold, beyond it.
 /// Measuring 500 takes 10 ms, so the first is what an idle machine pays; who has idled that long is
 /// missed half as much (`restart-cost`), and finer steps come with the second.
@@ -517,25 +520,29 @@ impl Killer {
 }
 
 impl Victim {
-    /// Bytes that it may still have. Its own count falls to none as soon as its last thread lets go of
-    /// its memory, which is given back only then: from there on it counts when it has ended, or when
-    /// as much has become available.
+    /// Bytes that it may still have. Its own count falls before its pages are free, to none as soon as
+    /// its last thread lets go of its memory, and it may end while a reaper still frees them: it counts
+    /// only what has become available, until a while after the last change.
     fn look(&mut self, now: Nanos, memory: &Memory, page: u64) -> u64 {
-        if self.process.has_ended(Duration::ZERO) {
-            return 0;
-        }
-        let mut buffer = [0; 128];
-        let statm = self.process.read(c"statm", &mut buffer).unwrap_or_default();
-        let has_map = statm.first().is_some_and(|&byte| byte != b'0');
         let risen = memory.available.0.saturating_sub(self.available);
-        let left = match own_pages(statm).filter(|_| has_map) {
-            Some(pages) => pages * page,
-            None => self.had.saturating_sub(risen),
+        let unseen = self.had.saturating_sub(risen);
+        let left = match self.process.has_ended(Duration::ZERO) {
+            true => 0,
+            false => self.counted_bytes(page).unwrap_or(unseen),
         };
         if left < self.least {
             (self.least, self.progressed) = (left, now);
         }
-        left
+        let is_gathering = now.0 - self.progressed.0 < GATHERED.0;
+        if is_gathering { left.max(unseen) } else { left }
+    }
+
+    /// Bytes that its map counts; none where it has no map.
+    fn counted_bytes(&self, page: u64) -> Option<u64> {
+        let mut buffer = [0; 128];
+        let statm = self.process.read(c"statm", &mut buffer).unwrap_or_default();
+        let has_map = statm.first().is_some_and(|&byte| byte != b'0');
+        own_pages(statm).filter(|_| has_map).map(|pages| pages * page)
     }
 }
 

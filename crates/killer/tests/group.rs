@@ -233,7 +233,8 @@ fn a_batch_dies_at_once_and_is_no_larger_than_needed() {
     for (line, holder) in killed.iter().zip([holders[3], holders[2]]) {
         assert!(line.contains(&format!(" process={holder} ")), "{text}");
     }
-    assert!(group.has(holders[0]) && group.has(holders[1]));
+    let text = fs::read_to_string(file.path()).unwrap();
+    assert!(group.has(holders[0]) && group.has(holders[1]), "{text}");
 }
 
 #[test]
