@@ -216,8 +216,10 @@ impl Killer {
             self.notify.tell("WATCHDOG=1");
         }
         let memory = self.look(woken)?;
-        if self.settle(now, &memory) {
-            return Some(SETTLE_EVERY);
+        if !self.victims.is_empty() {
+            // When the last one is done with, this reading is older than what it gave back.
+            let is_over = self.settle(now, &memory);
+            return Some(if is_over { Duration::ZERO } else { SETTLE_EVERY });
         }
         let margin = self.policy.margin(&memory);
         self.is_near = margin.0 < memory.total.0 / NEAR;
@@ -387,11 +389,8 @@ impl Killer {
         });
     }
 
-    /// Looks at the victims; whether the memory of some is still to come back.
+    /// Looks at the victims; whether no memory is still to come back.
     fn settle(&mut self, now: Nanos, memory: &Memory) -> bool {
-        if self.victims.is_empty() {
-            return false;
-        }
         let page = rustix::param::page_size() as u64;
         let timeout = self.config.kill_timeout.as_nanos() as i64;
         let Killer { victims, statistics, output, hooks, .. } = self;
@@ -425,7 +424,7 @@ impl Killer {
         if self.victims.is_empty() {
             self.pace.forget();
         }
-        !self.victims.is_empty()
+        self.victims.is_empty()
     }
 
     /// Other settings from now on, or none of them. Room and sockets stay as they were at the start.
@@ -521,7 +520,7 @@ impl Killer {
 
 impl Victim {
     /// Bytes that it may still have. Its own count falls before its pages are free, to none as soon as
-    /// its last thread lets go of its memory, and it may end while a reaper still frees them: it counts
+    /// its last thread lets go of its memory, and it may end while somebody still frees them: it counts
     /// only what has become available, until a while after the last change.
     fn look(&mut self, now: Nanos, memory: &Memory, page: u64) -> u64 {
         let risen = memory.available.0.saturating_sub(self.available);
