@@ -29,6 +29,14 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Calls tests of the kernel slow: most take seconds, and `make test` runs all of them."""
+    live = Path(__file__).with_name("live")
+    for item in items:
+        if live in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The recording as CSV in the `events` format."""

@@ -16,6 +16,8 @@ from waiting import running
 import pagewise as pw
 from pagewise import cli
 
+pytestmark = pytest.mark.slow
+
 PAGEWISE = [sys.executable, "-m", "pagewise"]
 DEVICES = ["--fast", "4/5us", "--slow", "90/40us"]
 RESULTS = {result["schema"]: result for result in everything()}

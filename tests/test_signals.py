@@ -15,6 +15,8 @@ from waiting import running, within
 from pagewise import signals
 from pagewise.signals import ENDING, Ended, obeyed_after, status_of
 
+pytestmark = pytest.mark.slow
+
 PAGEWISE = [sys.executable, "-m", "pagewise"]
 every_signal = pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
 

@@ -71,6 +71,7 @@ def test_every_row_of_the_catalog_is_the_module_of_its_name() -> None:
         assert study.name == sys.modules[study.run.__module__].NAME
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("study", SIMULATED, ids=lambda study: study.name)
 def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_path: Path, study):
     result = study.run(EXAMPLES, tmp_path, seeds=2, progress=None)
@@ -93,6 +94,7 @@ def test_a_study_ends_in_figures_verdicts_and_a_sensitivity_table(small, tmp_pat
     assert again == result
 
 
+@pytest.mark.slow
 def test_every_acceptance_check_of_both_sheets_has_a_verdict(small, tmp_path: Path):
     names = set()
     for study in SIMULATED:
