@@ -235,6 +235,11 @@ class Findings:
         return times
 
 
+def earlyoom() -> Path:
+    """The program beside us, as Debian 13 has it: 1.8.2, the newest in any suite."""
+    return guest.package("earlyoom", MACHINE.architecture, "trixie") / "usr" / "bin" / "earlyoom"
+
+
 def refusal() -> str | None:
     """Why the guest cannot be booted here; None where it can."""
     if not AGENT.exists():
@@ -242,7 +247,7 @@ def refusal() -> str | None:
     if missing := guest.refusal(MACHINE):
         return missing
     try:
-        guest.package("earlyoom", MACHINE.architecture)
+        earlyoom()
     except (subprocess.CalledProcessError, LookupError) as error:
         return f"earlyoom cannot be fetched: {error}"
     return None
@@ -255,10 +260,9 @@ def run(
     pressure = folder / "pressure"
     options = ["-std=gnu17", "-O2", "-static", "-pthread"]
     subprocess.run(["cc", *options, "-o", pressure, SOURCE], check=True, timeout=120)
-    earlyoom = guest.package("earlyoom", MACHINE.architecture) / "usr" / "bin" / "earlyoom"
     files: dict[str, Path | str] = {
         **guest.with_libraries(AGENT),
-        **guest.with_libraries(earlyoom),
+        **guest.with_libraries(earlyoom()),
         **{f"bin/{name}": pressure for name in PROGRAMS},
         "killd.toml": KILLD,
     }
