@@ -118,7 +118,7 @@ fn pressure(root: &Root) -> Grant {
 }
 
 fn memory_cgroup(root: &Root) -> Grant {
-    match Hierarchy::of_memory(root) {
+    match Hierarchy::of(root, "memory") {
         Ok(Some(hierarchy)) => {
             let version = if hierarchy.version == Version::V1 { 1 } else { 2 };
             Grant::Given(format!("version {version} at {}", hierarchy.mount.display()))
@@ -129,21 +129,16 @@ fn memory_cgroup(root: &Root) -> Grant {
 }
 
 fn freezer(root: &Root) -> Grant {
-    let mounts = match root.read("/proc/self/mounts") {
-        Ok(mounts) => mounts.unwrap_or_default(),
-        Err(error) => return refused(&error),
+    let found = match Hierarchy::of(root, "memory") {
+        // Version 2 freezes without a controller.
+        Ok(Some(memory)) if memory.version == Version::V2 => Ok(Some(memory)),
+        Ok(_) => Hierarchy::of(root, "freezer"),
+        Err(error) => Err(error),
     };
-    let is_freezer = |line: &&str| {
-        let mut fields = line.split_whitespace().skip(2);
-        match fields.next() {
-            Some("cgroup2") => true,
-            Some("cgroup") => fields.next().is_some_and(|options| options.contains("freezer")),
-            _ => false,
-        }
-    };
-    match mounts.lines().find(is_freezer).and_then(|line| line.split_whitespace().nth(1)) {
-        Some(mount) => Grant::Given(format!("at {mount}")),
-        None => Grant::Refused("no cgroup hierarchy with a freezer is mounted".to_owned()),
+    match found {
+        Ok(Some(hierarchy)) => Grant::Given(format!("at {}", hierarchy.mount.display())),
+        Ok(None) => Grant::Refused("no cgroup hierarchy with a freezer is mounted".to_owned()),
+        Err(error) => refused(&error),
     }
 }
 
@@ -242,6 +237,30 @@ mod tests {
         }) {
             let Grant::Refused(why) = (check.ask)(&root) else { panic!("{} is given", check.name) };
             assert!(!why.is_empty() && !check.without_it.is_empty());
+        }
+    }
+
+    #[test]
+    fn the_freezer_is_that_beside_the_memory_controller() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        std::fs::create_dir_all(root.path("/proc/self")).unwrap();
+        std::fs::create_dir(root.path("/both")).unwrap();
+        let controllers = root.path("/both/cgroup.controllers");
+        let (memory, ice) = ("m /memory cgroup memory 0 0\n", "f /ice cgroup freezer 0 0\n");
+        let both = "b /both cgroup2 rw 0 0\n";
+        for (mounts, in_version_2, expected) in [
+            (format!("{both}{memory}{ice}"), "cpu", Some("at /ice")),
+            (format!("{both}{memory}"), "cpu", None),
+            (both.to_owned(), "memory", Some("at /both")),
+        ] {
+            std::fs::write(root.path("/proc/self/mounts"), &mounts).unwrap();
+            std::fs::write(&controllers, in_version_2).unwrap();
+            let given = match super::freezer(&root) {
+                Grant::Given(place) => Some(place),
+                Grant::Refused(_) => None,
+            };
+            assert_eq!(given.as_deref(), expected, "{mounts}");
         }
     }
 
