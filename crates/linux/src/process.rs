@@ -69,11 +69,8 @@ pub fn start(root: &Root, command: &mut Command, entrances: &[PathBuf]) -> Resul
         // The kernel takes 0 for whoever writes it.
         files.iter_mut().try_for_each(|file| file.write_all(b"0"))
     };
-    // SAFETY: the closure runs in the child between fork and exec, where only calls that are safe
-    // in signal handlers may be made: it makes `write` alone, with files opened before.
-    unsafe { command.process_group(0).pre_exec(join) };
-    let program = command.get_program().to_owned();
-    command.spawn().map_err(|error| Error::refused("run", program, error))
+    // SAFETY: it makes `write` alone, with files opened before.
+    unsafe { start_after(command, join) }
 }
 
 /// Starts `command` as the leader of a process group of its own, which the kernel kills when the
@@ -92,11 +89,8 @@ pub fn start_bound(command: &mut Command) -> Result<Child, Error> {
             false => Err(rustix::io::Errno::SRCH.into()),
         }
     };
-    // SAFETY: the closure runs in the child between fork and exec, where only calls that are safe
-    // in signal handlers may be made: it makes system calls alone, and allocates nothing.
-    unsafe { command.process_group(0).pre_exec(bind) };
-    let program = command.get_program().to_owned();
-    command.spawn().map_err(|error| Error::refused("run", program, error))
+    // SAFETY: it makes system calls alone, and allocates nothing.
+    unsafe { start_after(command, bind) }
 }
 
 /// Starts `command` as the leader of a process group of its own, with the priority and the adj that
@@ -115,9 +109,20 @@ pub fn start_ordinary(command: &mut Command) -> Result<Child, Error> {
         }
         Ok(())
     };
-    // SAFETY: the closure runs in the child between fork and exec, where only calls that are safe
-    // in signal handlers may be made: it makes system calls alone, and allocates nothing.
-    unsafe { command.process_group(0).pre_exec(make_ordinary) };
+    // SAFETY: it makes system calls alone, and allocates nothing.
+    unsafe { start_after(command, make_ordinary) }
+}
+
+/// Starts `command` as the leader of a process group of its own, once `prepare` has run in it.
+///
+/// # Safety
+/// `prepare` runs between fork and exec, where only calls that are safe in signal handlers may be made.
+unsafe fn start_after(
+    command: &mut Command,
+    prepare: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static,
+) -> Result<Child, Error> {
+    // SAFETY: as the caller promises.
+    unsafe { command.process_group(0).pre_exec(prepare) };
     let program = command.get_program().to_owned();
     command.spawn().map_err(|error| Error::refused("run", program, error))
 }
@@ -125,6 +130,11 @@ pub fn start_ordinary(command: &mut Command) -> Result<Child, Error> {
 /// Whose this program is.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// Whether this program may change the machine.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 /// A file that a process has mapped: its path and the lowest address at which it begins.
@@ -169,11 +179,6 @@ pub fn numbers<const N: usize>(root: &Root, process: u32, address: u64) -> Resul
     let bytes = read().map_err(|error| Error::refused("read", &path, error))?;
     let (words, _) = bytes.as_chunks::<{ size_of::<u64>() }>();
     Ok(std::array::from_fn(|place| words.get(place).map_or(0, |word| u64::from_ne_bytes(*word))))
-}
-
-/// Whether this program may change the machine.
-pub fn is_root() -> bool {
-    rustix::process::geteuid().is_root()
 }
 
 /// Whether this program was started with `signal` ignored.
