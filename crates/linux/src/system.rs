@@ -74,8 +74,34 @@ pub fn peak_bytes(root: &Root) -> Option<u64> {
 /// # Errors
 /// What the operating system refuses.
 pub fn counts_pages_by_task(root: &Root) -> Result<bool, Error> {
-    let symbols = root.read("/proc/kallsyms")?.unwrap_or_default();
-    Ok(symbols.lines().any(|line| line.split(' ').nth(2) == Some("sync_mm_rss")))
+    Ok(Symbols::read(root)?.has("sync_mm_rss"))
+}
+
+/// The names of the kernel's functions and their places, `/proc/kallsyms`.
+#[derive(Debug)]
+pub struct Symbols(String);
+
+impl Symbols {
+    /// Those now; none where the kernel tells none.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn read(root: &Root) -> Result<Symbols, Error> {
+        Ok(Symbols(root.read("/proc/kallsyms")?.unwrap_or_default()))
+    }
+
+    /// Whether the kernel has a function `name`.
+    pub fn has(&self, name: &str) -> bool {
+        self.iter().any(|(_, own)| own == name)
+    }
+
+    /// Address and name of each. The address is hexadecimal, and 0 for whoever may not know.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.lines().filter_map(|line| {
+            let mut words = line.split_ascii_whitespace();
+            Some((words.next()?, words.nth(1)?))
+        })
+    }
 }
 
 /// The numbers of the calls that send a signal to a process or thread, and of the one that takes a dying

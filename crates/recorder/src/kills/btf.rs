@@ -6,6 +6,7 @@ use std::rc::Rc;
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use linux::Root;
+use linux::system::Symbols;
 use trace::kills::{CATALOG, EVENT_BYTES, Event, typed_event};
 use trace::recording::Missing;
 
@@ -46,13 +47,12 @@ impl<'object> Programs<'object> {
     ) -> Result<Programs<'object>, Error> {
         quiet();
         let mut open = KillsSkelBuilder::default().open(object).map_err(refused)?;
-        let symbols = root.read("/proc/kallsyms")?.unwrap_or_default();
+        let symbols = Symbols::read(root)?;
         let mut absent = Vec::new();
         for mut program in open.open_object_mut().progs_mut() {
             let section = program.section().to_string_lossy().into_owned();
             let name = section.rsplit('/').next().unwrap_or_default();
-            let tracepoint = format!("__traceiter_{name}");
-            if !symbols.lines().any(|line| line.split(' ').nth(2) == Some(&tracepoint)) {
+            if !symbols.has(&format!("__traceiter_{name}")) {
                 program.set_autoload(false);
                 absent.push(missing(name));
             }

@@ -5,6 +5,7 @@
 //! are switched off again when nothing dies any more. Wake-ups are wanted only within a call to kill.
 
 use linux::Root;
+use linux::system::Symbols;
 use trace::kills::{About, CATALOG, Row, without_print};
 use trace::recording::Missing;
 
@@ -180,14 +181,10 @@ impl Tracepoints {
         self.instance.set("current_tracer", "function").map_err(refused)?;
         let form = self.instance.shared("events/ftrace/function/format").unwrap_or_default();
         self.forms.formats.push(without_print(&form).to_owned());
-        let symbols = root.read("/proc/kallsyms")?.unwrap_or_default();
-        self.forms.functions = symbols
-            .lines()
-            .filter_map(|line| {
-                let mut words = line.split_ascii_whitespace();
-                let (address, name) = (words.next()?, words.nth(1)?);
-                named.contains(&name).then(|| (address.to_owned(), name.to_owned()))
-            })
+        self.forms.functions = Symbols::read(root)?
+            .iter()
+            .filter(|(_, name)| named.contains(name))
+            .map(|(address, name)| (address.to_owned(), name.to_owned()))
             .collect();
         Ok(())
     }

@@ -10,10 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use linux::Root;
+use linux::probe::TRACEFS;
 use rustix::fs::OFlags;
-
-/// Where tracefs is mounted.
-const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 /// Room for a page of the buffer; kernels make them of 4 to 64 KiB.
 const PAGE_BYTES_MAX: usize = 64 << 10;
@@ -32,7 +30,7 @@ impl Instance {
     /// # Errors
     /// What the operating system refuses, in words.
     pub fn make(root: &Root, bytes: u64) -> Result<Instance, String> {
-        let place = PLACES.iter().find(|place| root.exists(format!("{place}/instances")));
+        let place = TRACEFS.iter().find(|place| root.exists(format!("{place}/instances")));
         let place = place
             .ok_or("tracefs is not mounted: as root, mount -t tracefs nodev /sys/kernel/tracing")?;
         let folder = root.path(format!("{place}/instances/pagewise-{}", std::process::id()));
@@ -60,7 +58,8 @@ impl Instance {
     pub fn listen(&mut self, pages: bool) -> Result<(), String> {
         let files = match pages {
             false => vec!["trace_pipe".to_owned()],
-            true => names(&self.folder.join("per_cpu"))
+            true => self
+                .processors()
                 .iter()
                 .map(|processor| format!("per_cpu/{processor}/trace_pipe_raw"))
                 .collect(),
@@ -163,20 +162,16 @@ impl Instance {
 
     /// Events that found the buffer full.
     pub fn lost(&self) -> u64 {
-        let processors = names(&self.folder.join("per_cpu"));
+        let processors = self.processors();
         let texts =
             processors.iter().filter_map(|cpu| self.get(&format!("per_cpu/{cpu}/stats")).ok());
         texts.map(|text| lost_of(&text)).sum()
     }
-}
 
-/// Names of what lies in a folder, in order.
-fn names(folder: &Path) -> Vec<String> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
-    names.sort();
-    names
+    /// The folders of all processors' buffers, by name.
+    fn processors(&self) -> Vec<String> {
+        Root::at(&self.folder).list("per_cpu").unwrap_or_default()
+    }
 }
 
 impl Drop for Instance {
