@@ -274,12 +274,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// What people call the application.
-    pub fn label(&self, name: &str) -> String {
-        let label = self.applications.get(name).and_then(|application| application.label.clone());
-        label.unwrap_or_else(|| name.to_owned())
-    }
-
     /// The program that the application runs.
     pub fn program(&self, name: &str) -> String {
         let program =

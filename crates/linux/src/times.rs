@@ -47,15 +47,6 @@ pub fn kswapd(root: &Root) -> Result<Duration, Error> {
     Ok(ran)
 }
 
-/// Resident memory of `processes`, in bytes; what they share is counted at each.
-pub fn resident_bytes(root: &Root, processes: &[u32], page_bytes: u64) -> u64 {
-    let resident = |process: &u32| {
-        let text = root.read(format!("/proc/{process}/statm")).ok()??;
-        text.split_whitespace().nth(1)?.parse::<u64>().ok()
-    };
-    processes.iter().filter_map(resident).sum::<u64>() * page_bytes
-}
-
 fn ran(root: &Root, process: u32) -> Option<Duration> {
     let text = root.read(format!("/proc/{process}/stat")).ok()??;
     let stat = Stat::parse(text.as_bytes())?;
@@ -84,14 +75,12 @@ mod tests {
         fs::create_dir_all(tasks.join("8")).expect("made");
         let stat = "7 () R 1 (x) S 1 7 7 0 -1 4194304 5 6 7 8 30 12 5 3 20 0 2 0 100 1 1";
         fs::write(folder.path().join("proc/7/stat"), stat).expect("written");
-        fs::write(folder.path().join("proc/7/statm"), "900 25 10 1 0 9 0").expect("written");
         fs::write(tasks.join("7/schedstat"), "1000 2000 3").expect("written");
         fs::write(tasks.join("8/schedstat"), "10 20 3").expect("written");
         let root = Root::at(folder.path());
         let times = of(&root, &[7, 99]);
         assert_eq!(times.ran, Duration::from_millis(500));
         assert_eq!(times.waited, Duration::from_nanos(2020));
-        assert_eq!(resident_bytes(&root, &[7, 99], 4096), 25 * 4096);
     }
 
     #[test]
