@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use linux::cgroup::{Hierarchy, MemoryGroup};
+use linux::cgroup::MemoryGroup;
 use linux::held_process::HeldProcess;
 use linux::{Root, system};
 use policy::kill::{Decision, Kill, Memory, Ranked, Ranking, Snapshot, Stall};
@@ -134,7 +134,7 @@ impl Killer {
     ) -> Result<Killer, Error> {
         let group = match scope {
             Scope::Machine => None,
-            Scope::Group(path) => Some(Hierarchy::required(root, "memory")?.group(root, path)?),
+            Scope::Group(path) => Some(MemoryGroup::at(root, path)?),
         };
         let wake = Wake::new(root, group.as_ref(), config.stalls, |what| {
             output.say(|line| {

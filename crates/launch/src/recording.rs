@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use linux::Root;
-use linux::cgroup::Hierarchy;
+use linux::cgroup::MemoryGroup;
 use recorder::{BackendChoice, Filter, Outcome, Stop, sources};
 
 use crate::Error;
@@ -51,7 +51,7 @@ impl Recording {
             output: path.to_owned(),
             sources: sources::CATALOG.iter().collect(),
             filter: Filter::default(),
-            noted: Some(Hierarchy::required(root, "memory")?.group(root, memory)?),
+            noted: Some(MemoryGroup::at(root, memory)?),
             backend: BackendChoice::Any,
             buffer_bytes: BUFFER_BYTES,
             command: Vec::new(),

@@ -8,8 +8,8 @@ use rustix::fs::{FileType, OFlags, RawDir};
 use rustix::io::{Errno, read};
 
 use crate::counters::{self, Counters};
-use crate::held_process::open_at;
-use crate::{Error, Root};
+use crate::root::open_at;
+use crate::{Error, Root, unescape};
 
 /// The version of the hierarchy that the memory controller belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,14 +43,6 @@ pub struct MemoryGroup {
 }
 
 impl Hierarchy {
-    /// The hierarchy with the memory controller; none where it is mounted nowhere.
-    ///
-    /// # Errors
-    /// What the operating system refuses.
-    pub fn of_memory(root: &Root) -> Result<Option<Hierarchy>, Error> {
-        Hierarchy::of(root, "memory")
-    }
-
     /// The hierarchy with `controller`; none where it is mounted nowhere.
     ///
     /// # Errors
@@ -64,7 +56,7 @@ impl Hierarchy {
             else {
                 continue;
             };
-            let mount = PathBuf::from(mount);
+            let mount = unescape(mount);
             let has_it = match kind {
                 "cgroup" => options.split(',').any(|option| option == controller),
                 "cgroup2" => root
@@ -117,6 +109,15 @@ impl Hierarchy {
 }
 
 impl MemoryGroup {
+    /// The one at `path`, which is absolute, or relative to the root of the hierarchy.
+    ///
+    /// # Errors
+    /// No hierarchy with the memory controller, a path that is no cgroup of it, or what the operating
+    /// system refuses.
+    pub fn at(root: &Root, path: &Path) -> Result<MemoryGroup, Error> {
+        Hierarchy::required(root, "memory")?.group(root, path)
+    }
+
     /// Processes in the group and in those below it.
     ///
     /// # Errors
@@ -220,16 +221,17 @@ mod tests {
 
     #[test]
     fn both_versions_are_found() {
-        let (_folder, root) = machine("cgroup /sys/fs/cgroup/memory cgroup rw,memory 0 0\n");
-        let hierarchy = Hierarchy::of_memory(&root).unwrap().unwrap();
+        let (_folder, root) = machine("cgroup /sys/fs/memory\\040limits cgroup rw,memory 0 0\n");
+        let hierarchy = Hierarchy::of(&root, "memory").unwrap().unwrap();
         assert_eq!(hierarchy.version, Version::V1);
+        assert_eq!(hierarchy.mount, Path::new("/sys/fs/memory limits"));
 
         let (folder, root) = machine("none /sys/fs/cgroup cgroup2 rw 0 0\n");
-        assert_eq!(Hierarchy::of_memory(&root).unwrap(), None);
+        assert_eq!(Hierarchy::of(&root, "memory").unwrap(), None);
         let mount = folder.path().join("sys/fs/cgroup");
         fs::create_dir_all(mount.join("apps/one")).unwrap();
         fs::write(mount.join("cgroup.controllers"), "cpu memory pids\n").unwrap();
-        let hierarchy = Hierarchy::of_memory(&root).unwrap().unwrap();
+        let hierarchy = Hierarchy::of(&root, "memory").unwrap().unwrap();
         assert_eq!(hierarchy.version, Version::V2);
 
         let error = hierarchy.group(&root, Path::new("apps/one")).unwrap_err().to_string();

@@ -10,13 +10,14 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::{Mode, OFlags, fstat, openat};
+use rustix::fs::{OFlags, RawDir, fstat};
 use rustix::io::{Errno, read};
 use rustix::path::DecInt;
 use rustix::process::{
     Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal, setpriority_process,
 };
 
+use crate::root::open_at;
 use crate::stat::Stat;
 
 /// A process that is held.
@@ -94,7 +95,7 @@ impl HeldProcess {
     pub fn threads(&self, count_max: usize, mut is_enough: impl FnMut(u32) -> bool) -> bool {
         let Ok(folder) = open_at(&self.folder, c"task", OFlags::DIRECTORY) else { return false };
         let mut buffer = [std::mem::MaybeUninit::uninit(); 2048];
-        let mut entries = rustix::fs::RawDir::new(&folder, &mut buffer);
+        let mut entries = RawDir::new(&folder, &mut buffer);
         let mut left = count_max;
         while left > 0
             && let Some(Ok(entry)) = entries.next()
@@ -162,11 +163,6 @@ impl HeldProcess {
     }
 }
 
-/// Opens `name` below `folder` to be read.
-pub(crate) fn open_at(folder: &OwnedFd, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
-    openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())
-}
-
 /// Opens a file of a thread: `name` with a slash before and a zero behind it. One path instead of two
 /// spares half of the calls; a victim has hundreds of threads.
 fn thread_file(threads: &OwnedFd, thread: u32, name: &[u8]) -> Result<OwnedFd, Errno> {
@@ -194,7 +190,7 @@ pub fn open_processes(root: &crate::Root) -> Result<OwnedFd, crate::Error> {
 pub fn each_process(processes: &OwnedFd, mut each: impl FnMut(u32)) -> Result<(), Errno> {
     let folder = open_at(processes, c".", OFlags::DIRECTORY)?;
     let mut buffer = [std::mem::MaybeUninit::uninit(); 4096];
-    let mut entries = rustix::fs::RawDir::new(&folder, &mut buffer);
+    let mut entries = RawDir::new(&folder, &mut buffer);
     while let Some(entry) = entries.next() {
         if let Some(number) = number_of(entry?.file_name()) {
             each(number);
@@ -210,13 +206,14 @@ fn number_of(name: &CStr) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
+    use testkit::Sleeper;
 
     #[test]
     fn a_held_process_is_read_killed_and_never_mistaken() {
         let processes = open_processes(&crate::Root::system()).unwrap();
-        let mut child = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().unwrap();
-        let held = HeldProcess::open(&processes, child.id()).unwrap();
+        let mut sleeper = Sleeper::start();
+        let number = sleeper.0.id();
+        let held = HeldProcess::open(&processes, number).unwrap();
         let mut buffer = [0; 64];
         assert_eq!(held.user(), Ok(crate::process::user()));
         let mut threads = Vec::new();
@@ -224,14 +221,14 @@ mod tests {
             threads.push(thread);
             false
         });
-        assert!(!is_enough && threads == [child.id()], "{threads:?}");
+        assert!(!is_enough && threads == [number], "{threads:?}");
         assert!(held.threads(10, |_| true) && !held.has_uninterruptible_thread(10));
         assert!(!held.has_ended(Duration::ZERO));
         // Told to release while it lives, the kernel refuses; this is what keeps it safe.
         assert_eq!(held.release_memory(), Release::Refused);
         held.kill().unwrap();
         assert!(held.has_ended(Duration::from_secs(60)));
-        child.wait().unwrap();
+        sleeper.0.wait().unwrap();
         assert_eq!(held.read(c"statm", &mut buffer).unwrap_err(), Errno::SRCH);
         assert_eq!(held.kill(), Err(Errno::SRCH));
         assert_eq!(held.release_memory(), Release::Gone);

@@ -1,11 +1,15 @@
 //! Where the kernel's files are looked up.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::Errno;
+use rustix::path::Arg;
 
 use crate::Error;
 
@@ -63,8 +67,7 @@ impl Root {
     /// # Errors
     /// What the operating system refuses, a folder that is not there included.
     pub fn open_folder(&self, folder: impl AsRef<Path>) -> Result<OwnedFd, Error> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::DIRECTORY;
-        openat(CWD, self.path(&folder), flags, Mode::empty())
+        open_at(CWD, self.path(&folder), OFlags::DIRECTORY)
             .map_err(|error| Error::refused("open", folder, error.into()))
     }
 
@@ -72,6 +75,11 @@ impl Root {
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()
     }
+}
+
+/// Opens `name` below `folder` to be read.
+pub(crate) fn open_at(folder: impl AsFd, name: impl Arg, flags: OFlags) -> Result<OwnedFd, Errno> {
+    openat(folder, name, OFlags::RDONLY | OFlags::CLOEXEC | flags, Mode::empty())
 }
 
 /// The kernel writes blanks and line ends in paths as a backslash and three octal digits.
@@ -91,5 +99,5 @@ pub(crate) fn unescape(path: &str) -> PathBuf {
             }
         }
     }
-    PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
+    PathBuf::from(OsString::from_vec(bytes))
 }

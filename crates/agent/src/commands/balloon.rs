@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use killer::balloon::{self, Ending, Kind, Options, Target};
 use launch::size::Size;
 use linux::Root;
-use linux::cgroup::Hierarchy;
+use linux::cgroup::MemoryGroup;
 use types::Bytes;
 
 use crate::Outcome;
@@ -123,10 +123,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 fn hold(root: &Root, options: &Options, parent: u32, folder: &str) -> Outcome {
     // What is measured is the memory of the group that the balloon's own lies in.
-    let group = match &options.within {
-        Some(path) => Some(Hierarchy::required(root, "memory")?.group(root, path)?),
-        None => None,
-    };
+    let group = options.within.as_ref().map(|path| MemoryGroup::at(root, path)).transpose()?;
     let filled = |bytes| {
         // Nobody who does not listen keeps it from holding.
         let _ = print(format_args!("event=filled bytes={bytes} cgroup=\"{folder}\""));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use linux::Root;
-use linux::cgroup::Hierarchy;
+use linux::cgroup::MemoryGroup;
 use recorder::kills::{Choice, Options, Scope, Watch};
 use serde_json::json;
 use trace::kills::{About, Kill, Killer, Outcome, SCHEMA, chrome};
@@ -120,7 +120,7 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
             return Err(Exit::Usage(format!("--pid {pid}: there is no such process")));
         }
         (Some(pid), _) => Scope::Process(pid),
-        (None, Some(path)) => Scope::Group(Hierarchy::required(root, "memory")?.group(root, path)?),
+        (None, Some(path)) => Scope::Group(MemoryGroup::at(root, path)?),
         (None, None) => Scope::All,
     };
     let backend = match arguments.backend {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use launch::size::Size;
 use linux::Root;
-use linux::cgroup::Hierarchy;
+use linux::cgroup::MemoryGroup;
 use recorder::sources::{self, Source};
 use recorder::{BackendChoice, Filter, Options, Outcome, Stop};
 use serde_json::json;
@@ -158,10 +158,7 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
     {
         return Err(Exit::Usage(format!("--pid {process}: there is no such process")));
     }
-    let group = match &arguments.cgroup {
-        Some(path) => Some(Hierarchy::required(root, "memory")?.group(root, path)?),
-        None => None,
-    };
+    let group = arguments.cgroup.as_ref().map(|path| MemoryGroup::at(root, path)).transpose()?;
     Ok(Options {
         output: arguments.output.clone(),
         sources: wanted(arguments),

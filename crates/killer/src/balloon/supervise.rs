@@ -3,11 +3,11 @@
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use linux::cgroup::{Hierarchy, MemoryGroup, Version};
+use linux::cgroup::{MemoryGroup, Version};
 use linux::groups::Setting;
 use linux::{Root, groups, process};
 
@@ -94,13 +94,11 @@ fn ended(status: ExitStatus) -> Ending {
 }
 
 fn make_group(root: &Root, options: &Options) -> Result<MemoryGroup, Error> {
-    let hierarchy = Hierarchy::required(root, "memory")?;
-    let within = options.within.as_deref().unwrap_or(Path::new("/"));
-    let above = hierarchy.group(root, within)?;
+    let above = MemoryGroup::at(root, options.within.as_deref().unwrap_or(Path::new("/")))?;
     let name = format!("pagewise-balloon-{}", std::process::id());
     let folder = above.folder.join(name);
     groups::create(root, &folder)?;
-    Ok(hierarchy.group(root, &folder)?)
+    Ok(MemoryGroup::at(root, &folder)?)
 }
 
 fn limit(root: &Root, options: &Options, group: &MemoryGroup) -> Result<(), Error> {
@@ -159,7 +157,6 @@ pub fn stand_guard(root: &Root, folder: &Path) -> Result<(), Error> {
     // Signals to the session, such as those of its terminal, must not reach it.
     let _ = rustix::process::setsid();
     let _ = std::io::stdin().read_to_end(&mut Vec::new());
-    let folder: PathBuf = folder.to_owned();
     let is_ours = folder
         .file_name()
         .and_then(|name| name.to_str())
@@ -167,5 +164,5 @@ pub fn stand_guard(root: &Root, folder: &Path) -> Result<(), Error> {
     if !is_ours {
         return Err(Error::Refused(format!("{}: is no balloon's cgroup", folder.display())));
     }
-    Ok(groups::remove_group(root, &folder)?)
+    Ok(groups::remove_group(root, folder)?)
 }
