@@ -8,14 +8,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use killer::{Config, Killer, Output, Scope};
-use linux::cgroup::{Hierarchy, Version};
+use linux::cgroup::{Hierarchy, MemoryGroup};
+use linux::stat::Stat;
 use linux::{Root, groups};
 use testkit::counting;
+use types::PAGE_BYTES;
 
 #[global_allocator]
 static ALLOCATOR: counting::Counting = counting::Counting;
 
 const MIB: u64 = 1 << 20;
+/// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
+const PARENT: usize = 4;
+const RESIDENT_PAGES: usize = 24;
 /// Beyond it something hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
 
@@ -39,13 +44,8 @@ impl Group {
         let folder = hierarchy.mount.join(name);
         fs::create_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
         let group = Group { folder, children: Vec::new() };
-        let limit = match hierarchy.version {
-            Version::V1 => "memory.limit_in_bytes",
-            Version::V2 => "memory.max",
-        };
-        let limit = group.folder.join(limit);
-        fs::write(&limit, bytes.to_string())
-            .map_err(|error| format!("{}: {error}", limit.display()))?;
+        let made = MemoryGroup::at(&root, &group.folder);
+        made.and_then(|made| made.limit(bytes).apply(&root)).map_err(|error| error.to_string())?;
         Ok(group)
     }
 
@@ -73,16 +73,15 @@ impl Group {
         let late = Instant::now() + HANGS_AFTER;
         loop {
             let members = groups::processes(&Root::system(), &self.folder).unwrap_or_default();
-            let holder = members.iter().find(|&&number| {
-                let read = |name: &str| fs::read_to_string(format!("/proc/{number}/{name}"));
-                let pages = read("statm").unwrap_or_default();
-                let pages: u64 =
-                    pages.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
-                let is_child = read("stat").is_ok_and(|text| text.contains(&format!(" {shell} ")));
-                is_child && pages * 4096 >= bytes
-            });
-            if let Some(holder) = holder {
-                return *holder;
+            let is_holder = |process: &u32| {
+                let text = fs::read(format!("/proc/{process}/stat")).unwrap_or_default();
+                Stat::parse(&text).is_some_and(|stat| {
+                    let pages: u64 = stat.number(RESIDENT_PAGES).unwrap_or(0);
+                    stat.number(PARENT) == Some(shell) && pages * PAGE_BYTES >= bytes
+                })
+            };
+            if let Some(holder) = members.into_iter().find(is_holder) {
+                return holder;
             }
             assert!(Instant::now() < late, "nobody came to hold {bytes} bytes");
             std::thread::sleep(Duration::from_millis(5));
@@ -96,20 +95,10 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let root = Root::system();
-        let late = Instant::now() + HANGS_AFTER;
-        while Instant::now() < late {
-            let alive = groups::processes(&root, &self.folder).unwrap_or_default();
-            alive.iter().for_each(|&process| linux::process::kill(process));
-            for child in &mut self.children {
-                let _ = child.kill();
-                let _ = child.try_wait();
-            }
-            if alive.is_empty() && fs::remove_dir(&self.folder).is_ok() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        // A shell that has not joined the group yet does not any more.
+        self.children.iter_mut().for_each(|child| drop(child.kill()));
+        let _ = groups::remove_group(&Root::system(), &self.folder);
+        self.children.iter_mut().for_each(|child| drop(child.wait()));
     }
 }
 

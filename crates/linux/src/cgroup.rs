@@ -8,6 +8,7 @@ use rustix::fs::{FileType, OFlags, RawDir};
 use rustix::io::{Errno, read};
 
 use crate::counters::{self, Counters};
+use crate::groups::Setting;
 use crate::root::open_at;
 use crate::{Error, Root, unescape};
 
@@ -116,6 +117,15 @@ impl MemoryGroup {
     /// system refuses.
     pub fn at(root: &Root, path: &Path) -> Result<MemoryGroup, Error> {
         Hierarchy::required(root, "memory")?.group(root, path)
+    }
+
+    /// Limits its memory to `bytes`.
+    pub fn limit(&self, bytes: u64) -> Setting {
+        let name = match self.version {
+            Version::V1 => "memory.limit_in_bytes",
+            Version::V2 => "memory.max",
+        };
+        Setting::new(self.folder.join(name), bytes)
     }
 
     /// Processes in the group and in those below it.

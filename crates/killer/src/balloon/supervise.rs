@@ -7,8 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use linux::cgroup::{MemoryGroup, Version};
-use linux::groups::Setting;
+use linux::cgroup::MemoryGroup;
 use linux::{Root, groups, process};
 
 use super::{Options, Target};
@@ -102,10 +101,6 @@ fn make_group(root: &Root, options: &Options) -> Result<MemoryGroup, Error> {
 }
 
 fn limit(root: &Root, options: &Options, group: &MemoryGroup) -> Result<(), Error> {
-    let name = match group.version {
-        Version::V1 => "memory.limit_in_bytes",
-        Version::V2 => "memory.max",
-    };
     let memory = Gauge::open(root, None)?.read(false);
     let total = memory.map_or(0, |memory| memory.total.0);
     let most = match options.target {
@@ -115,7 +110,7 @@ fn limit(root: &Root, options: &Options, group: &MemoryGroup) -> Result<(), Erro
         Target::Available(_) | Target::Pressure(_) => total - total / FLOOR_SHARE,
     };
     let bytes = options.limit.map_or(most + most / 16 + ROOM_BYTES, |limit| limit.0);
-    Ok(Setting::new(group.folder.join(name), bytes).apply(root)?)
+    Ok(group.limit(bytes).apply(root)?)
 }
 
 /// The process that removes the cgroup. It waits for the end of its standard input, which the kernel
