@@ -136,12 +136,8 @@ impl Killer {
             Scope::Machine => None,
             Scope::Group(path) => Some(MemoryGroup::at(root, path)?),
         };
-        let wake = Wake::new(root, group.as_ref(), config.stalls, |what| {
-            output.say(|line| {
-                put(line, "event", "absent")?;
-                put_words(line, "what", &what)
-            });
-        })?;
+        let wake =
+            Wake::new(root, group.as_ref(), config.stalls, |what| output.say_absent(what))?;
         let statistics = Arc::new(Statistics::default());
         let rules = Arc::clone(&config.rules);
         Ok(Killer {
@@ -184,7 +180,7 @@ impl Killer {
             wait = wait.and_then(|time| self.step(time.min(SETTLE_EVERY)));
         }
         if let Err(error) = linux::locking::lock_touched(&self.root) {
-            self.say_absent(&error.to_string());
+            self.output.say_absent(error);
         }
         self.notify.tell("READY=1");
         self.say_start();
@@ -385,7 +381,7 @@ impl Killer {
         self.output.say(|line| {
             put(line, "event", "refused")?;
             put(line, "process", process)?;
-            write!(line, " why=\"{error}\"")
+            put_words(line, "why", error)
         });
     }
 
@@ -448,7 +444,7 @@ impl Killer {
             put(line, "event", "start")?;
             put(line, "policy", &config.policy)?;
             if let Some(group) = group {
-                put_words(line, "cgroup", &group.folder.display().to_string())?;
+                put_words(line, "cgroup", group.folder.display())?;
             }
             put(line, "dry_run", config.is_dry_run)
         });
@@ -463,15 +459,8 @@ impl Killer {
             }
             Err(error) => {
                 put(line, "event", "reload-refused")?;
-                put_words(line, "why", &error.to_string())
+                put_words(line, "why", error)
             }
-        });
-    }
-
-    fn say_absent(&mut self, what: &str) {
-        self.output.say(|line| {
-            put(line, "event", "absent")?;
-            put_words(line, "what", what)
         });
     }
 

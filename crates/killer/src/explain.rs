@@ -87,6 +87,14 @@ impl Output {
         }
     }
 
+    /// Says what the killer goes on without.
+    pub(crate) fn say_absent(&mut self, what: impl fmt::Display) {
+        self.say(|line| {
+            put(line, "event", "absent")?;
+            put_words(line, "what", what)
+        });
+    }
+
     fn is_ready(&self) -> bool {
         let mut ready = [PollFd::new(&self.file, PollFlags::OUT)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -100,10 +108,26 @@ pub(crate) fn put(line: &mut Line, key: &str, value: impl fmt::Display) -> fmt::
     write!(line, "{blank}{key}={value}")
 }
 
-/// The same for words.
-pub(crate) fn put_words(line: &mut Line, key: &str, words: &str) -> fmt::Result {
-    let blank = if line.length == 0 { "" } else { " " };
-    write!(line, "{blank}{key}=\"{words}\"")
+/// The same for words, in quotes.
+pub(crate) fn put_words(line: &mut Line, key: &str, words: impl fmt::Display) -> fmt::Result {
+    put(line, key, "\"")?;
+    write!(Words(line), "{words}")?;
+    line.write_str("\"")
+}
+
+/// Words of a line: what would end them, or the line, is replaced.
+struct Words<'line>(&'line mut Line);
+
+impl fmt::Write for Words<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.chars().try_for_each(|letter| {
+            self.0.write_char(match letter {
+                '"' => '\'',
+                letter if letter.is_control() => ' ',
+                letter => letter,
+            })
+        })
+    }
 }
 
 #[cfg(test)]
@@ -111,6 +135,14 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::os::fd::OwnedFd;
+
+    #[test]
+    fn words_end_neither_themselves_nor_their_line() {
+        let mut line = Line::new();
+        put(&mut line, "event", "test").unwrap();
+        put_words(&mut line, "why", format_args!("no user \"{}\"\nat all", "anna")).unwrap();
+        assert_eq!(line.finish(), b"event=test why=\"no user 'anna' at all\"\n");
+    }
 
     #[test]
     fn a_full_pipe_stops_nobody() {
