@@ -201,9 +201,8 @@ struct Source<'a> {
 
 impl Source<'_> {
     fn error(&self, at: usize, what: impl Into<String>) -> Error {
-        let line = self.text[..at.min(self.text.len())].lines().count().max(1);
-        let is_next = self.text[..at].ends_with('\n');
-        Error::config(self.path, line + usize::from(is_next), what)
+        let line_ends = self.text.bytes().take(at).filter(|&byte| byte == b'\n').count();
+        Error::config(self.path, line_ends + 1, what)
     }
 
     fn within<T: Copy + PartialOrd + std::fmt::Display>(

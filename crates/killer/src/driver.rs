@@ -114,7 +114,7 @@ struct Victim {
 
 /// Why somebody dies, for the lines that say so.
 #[derive(Clone, Copy)]
-struct Occurrence {
+struct Cause {
     why: &'static str,
     woken: Woken,
     memory: Memory,
@@ -136,8 +136,7 @@ impl Killer {
             Scope::Machine => None,
             Scope::Group(path) => Some(MemoryGroup::at(root, path)?),
         };
-        let wake =
-            Wake::new(root, group.as_ref(), config.stalls, |what| output.say_absent(what))?;
+        let wake = Wake::new(root, group.as_ref(), config.stalls, |what| output.say_absent(what))?;
         let statistics = Arc::new(Statistics::default());
         let rules = Arc::clone(&config.rules);
         Ok(Killer {
@@ -244,7 +243,7 @@ impl Killer {
                 }
             };
             let before = self.victims.len();
-            self.act(Occurrence { why, woken, memory, now }, count);
+            self.act(Cause { why, woken, memory, now }, count);
             let freed: u64 = self.victims[before..].iter().map(|victim| victim.had).sum();
             // Whoever could not be killed would be named again.
             if self.config.kills == Kills::Serial || freed == 0 {
@@ -288,7 +287,7 @@ impl Killer {
     }
 
     /// Kills the first `count` of the ranking, and those in their groups where that is the unit.
-    fn act(&mut self, occurrence: Occurrence, count: usize) {
+    fn act(&mut self, cause: Cause, count: usize) {
         let mut places = [0; VICTIMS_MAX];
         let mut chosen = 0;
         let mut choose = |place: usize| {
@@ -309,25 +308,21 @@ impl Killer {
             }
         }
         for &place in &places[..chosen] {
-            self.kill(place, occurrence);
+            self.kill(place, cause);
         }
         // Whoever dies, the ranking is of a table that is over.
         self.refreshed = None;
         self.spared = None;
     }
 
-    fn kill(&mut self, place: usize, occurrence: Occurrence) {
+    fn kill(&mut self, place: usize, cause: Cause) {
         if self.config.is_dry_run {
-            Statistics::add(&self.statistics.would_kill, 1);
-            self.say_kill("would-kill", place, occurrence);
-            self.table.doom(place, occurrence.now);
-            self.quiet_until = Nanos(occurrence.now.0 + SAY_AGAIN.0);
+            return self.note_would_kill(place, cause);
+        }
+        if !self.table.confirm(place, cause.now) {
             return;
         }
-        if !self.table.confirm(place, occurrence.now) {
-            return;
-        }
-        let mut occasion = self.occasion(place, occurrence.why);
+        let occasion = self.occasion(place, cause.why);
         if !self.hooks.run(occasion) {
             self.output.say(|line| {
                 put(line, "event", "hook-late")?;
@@ -340,32 +335,44 @@ impl Killer {
         match entry.process.kill() {
             Ok(()) => {}
             Err(Errno::SRCH) => return,
-            Err(error) => return self.note_refusal(place, occurrence.now, error),
+            Err(error) => return self.note_refusal(place, cause.now, error),
         }
         if let Ok(process) = sent {
             let Config { reclaim, grace, .. } = self.config;
             self.reapers.send(process, entry.is_slow, reclaim, grace);
         }
-        let had = self.table.candidates()[place].resident.0;
-        Statistics::add(&self.statistics.kills, 1);
-        self.say_kill("kill", place, occurrence);
-        self.table.doom(place, occurrence.now);
-        occasion.is_before = false;
-        if let Ok(process) = watched
-            && self.victims.len() < VICTIMS_MAX
-        {
-            let killed = Nanos(self.began.elapsed().as_nanos() as i64);
-            self.victims.push(Victim {
-                process,
-                name: occasion.name,
-                why: occurrence.why,
-                killed,
-                had,
-                least: had,
-                progressed: killed,
-                available: occurrence.memory.available.0,
-            });
+        if let Ok(process) = watched {
+            self.wait_for_memory_of(process, place, cause);
         }
+        Statistics::add(&self.statistics.kills, 1);
+        self.say_kill("kill", place, cause);
+        self.table.doom(place, cause.now);
+    }
+
+    /// Looks at the memory of the one at `place`, which was killed now, until it is back.
+    fn wait_for_memory_of(&mut self, process: HeldProcess, place: usize, cause: Cause) {
+        if self.victims.len() == VICTIMS_MAX {
+            return;
+        }
+        let had = self.table.candidates()[place].resident.0;
+        let killed = Nanos(self.began.elapsed().as_nanos() as i64);
+        self.victims.push(Victim {
+            process,
+            name: self.table.entries()[place].name_bytes(),
+            why: cause.why,
+            killed,
+            had,
+            least: had,
+            progressed: killed,
+            available: cause.memory.available.0,
+        });
+    }
+
+    fn note_would_kill(&mut self, place: usize, cause: Cause) {
+        Statistics::add(&self.statistics.would_kill, 1);
+        self.say_kill("would-kill", place, cause);
+        self.table.doom(place, cause.now);
+        self.quiet_until = Nanos(cause.now.0 + SAY_AGAIN.0);
     }
 
     fn occasion(&self, place: usize, why: &'static str) -> Occasion {
@@ -479,7 +486,7 @@ impl Killer {
     }
 
     /// Who dies, for what reason, and who would have been next.
-    fn say_kill(&mut self, event: &str, place: usize, occurrence: Occurrence) {
+    fn say_kill(&mut self, event: &str, place: usize, cause: Cause) {
         let Killer { table, ranking, output, .. } = self;
         let candidate = table.candidates()[place];
         let name = |place: usize| table.entries()[place].name();
@@ -488,9 +495,9 @@ impl Killer {
             put(line, "process", candidate.process)?;
             put(line, "at_ns", system::monotonic_ns())?;
             put(line, "name", name(place))?;
-            put_words(line, "why", occurrence.why)?;
-            put(line, "trigger", trigger_name(occurrence.woken))?;
-            put_memory(line, &occurrence.memory)?;
+            put_words(line, "why", cause.why)?;
+            put(line, "trigger", trigger_name(cause.woken))?;
+            put_memory(line, &cause.memory)?;
             put(line, "adj", candidate.adj)?;
             put(line, "resident_bytes", candidate.resident.0)?;
             put(line, "swapped_bytes", candidate.swapped.0)?;

@@ -73,7 +73,7 @@ impl Statistics {
     }
 
     /// All of them as one JSON object.
-    pub fn json(&self, text: &mut String) -> fmt::Result {
+    pub(crate) fn json(&self, text: &mut String) -> fmt::Result {
         write!(text, "{{\"schema\":\"pagewise.killd/1\"")?;
         for (name, _, _, of) in METRICS {
             write!(text, ",\"{name}\":{}", of(self).load(Relaxed))?;
@@ -82,7 +82,7 @@ impl Statistics {
     }
 
     /// All of them as OpenMetrics 1.0.
-    pub fn open_metrics(&self, text: &mut String) -> fmt::Result {
+    pub(crate) fn open_metrics(&self, text: &mut String) -> fmt::Result {
         for (name, kind, help, of) in METRICS {
             let suffix = if *kind == "counter" { "_total" } else { "" };
             writeln!(text, "# HELP pagewise_killd_{name} {help}")?;

@@ -295,12 +295,8 @@ impl Entry {
         }
         let resident = own_pages(self.process.read(c"statm", buffer).ok()?)? * page;
         let adj = signed(self.process.read(c"oom_score_adj", buffer).ok()?)?;
-        let swapped = match has_swap {
-            true => {
-                self.process.read(c"status", buffer).ok().and_then(|text| bytes(text, b"VmSwap"))
-            }
-            false => None,
-        };
+        let status = if has_swap { self.process.read(c"status", buffer).ok() } else { None };
+        let swapped = status.and_then(|text| bytes(text, b"VmSwap"));
         let rule = rules::first(rules, self.mask, adj);
         let start = cpu.0.min(START_MAX.0) + major_faults * MAJOR_FAULT.0;
         Some(Candidate {
