@@ -49,18 +49,19 @@ RUNS ?= build/launch-runs
 lab: build lab-setup
 	tools/launch_runs.sh $(RUNS)
 	.venv/bin/pagewise study thrash $(RUNS)/no-limit* $(RUNS)/kill-* $(RUNS)/phone-* \
-	    -o build/study-thrash --report build/study-thrash/report.html
+	    -o build/study-thrash --report build/study-thrash/report.html --force
 	.venv/bin/pagewise study predict $(RUNS)/phone-1g
 
 LAUNCHES ?= build/five-launches
 launches: build
 	tools/five_launches.sh $(LAUNCHES)
-	.venv/bin/pagewise study launch $(LAUNCHES)/five-* -o build/study-launch --report build/study-launch/report.html
+	.venv/bin/pagewise study launch $(LAUNCHES)/five-* \
+	    -o build/study-launch --report build/study-launch/report.html --force
 
 KILLS ?= build/kill-anatomy
 kills: build
 	$(PYTHON) tools/kill_anatomy.py $(KILLS)
-	.venv/bin/pagewise study kill-anatomy $(KILLS) --report $(KILLS)/report.html
+	.venv/bin/pagewise study kill-anatomy $(KILLS) --report $(KILLS)/report.html --force
 
 TRACES ?= build/page-size
 traces: build

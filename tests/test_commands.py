@@ -138,6 +138,7 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
         (["demo", "--report", "absent/report.html"], 3, "cannot write to the folder absent"),
         (["study", "multiswap", "--report", "absent/x.html"], 3, "to the folder absent"),
         (["study", "multiswap", "--report", "."], 2, "not a regular file"),
+        (["study", "multiswap", "--report", "TRACE"], 2, "exists already"),
         (["sweep", "SPEC", "-o", "absent/x"], 3, "cannot write to the folder absent"),
         (["report", "TRACE", "-o", "-"], 2, "'-' is no name of a file"),
         (["report", "TRACE", "-o", ""], 2, "not a regular file"),

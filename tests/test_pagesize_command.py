@@ -112,8 +112,9 @@ def test_a_program_is_captured_and_its_trace_kept(tmp_path, capfd):
 
 
 def test_nothing_given_is_replaced(trace, tmp_path, capsys):
-    page, kept = tmp_path / "trace.html", tmp_path / "kept.pwf"
+    page, kept, older = (tmp_path / name for name in ("trace.html", "kept.pwf", "older.html"))
     page.hardlink_to(trace)
+    older.write_text("mine")
     kept.write_text("mine")
     before = trace.read_bytes()
     for words, told in (
@@ -121,11 +122,15 @@ def test_nothing_given_is_replaced(trace, tmp_path, capsys):
         (["--report", str(page), str(page)], "is an input as well"),
         (["--report", str(page), "--", "cat", str(page)], "is an input as well"),
         (["--keep", str(kept), "--", "cat"], "exists already"),
+        (["--report", str(older), str(trace)], "exists already"),
     ):
         assert run(["pagesize", *words]) == 2, words
-        said = capsys.readouterr().err
-        assert told in said and "--force" not in said
-    assert trace.read_bytes() == before and kept.read_text() == "mine"
+        assert told in capsys.readouterr().err
+    assert run(["pagesize", "--force", "--report", str(page), str(trace)]) == 2
+    assert "is an input as well" in capsys.readouterr().err
+    assert trace.read_bytes() == before and kept.read_text() == older.read_text() == "mine"
+    told = ["--memory", "2MiB", "--force", "--report", str(older), str(trace)]
+    assert run(["pagesize", *told]) == 0 and older.stat().st_size > 10_000
 
 
 def test_a_missing_program_is_told_alike_by_every_command(tmp_path, capsys):

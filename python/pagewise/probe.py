@@ -15,6 +15,7 @@ from typing import Any
 
 from pagewise.errors import Missing, UnreadableInput, UsageError
 from pagewise.recording import PathLike
+from pagewise.storage import refuse_unwritable
 from pagewise.units import PAGE_BYTES, parse_size
 
 REPEATS = 3
@@ -49,8 +50,7 @@ def probe(
     folder, target = Path(path), Path(output)
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder", hint="name a folder on the disk to measure")
-    if target.exists() and not force:
-        raise UsageError(f"{target} exists", hint="--force replaces it")
+    refuse_unwritable(target, force=force)
     if shutil.which("fio") is None:
         raise Missing("fio is not installed", hint="apt-get install -y fio")
     size_bytes = parse_size(size)

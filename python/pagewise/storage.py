@@ -66,9 +66,12 @@ def refuse_special(path: Path) -> None:
         raise UsageError(f"{path} is not a regular file", path=str(path))
 
 
-def refuse_unwritable(path: Path) -> None:
-    """An error if no file can be written at the path: to be told before the work for it is done."""
+def refuse_unwritable(path: Path, *, force: bool = True) -> None:
+    """An error if no file can be written at the path, or one is there that may not be replaced: to
+    be told before the work for it is done."""
     refuse_special(path)
+    if path.exists() and not force:
+        raise UsageError(f"{path} exists already", path=str(path), hint="--force replaces it")
     if not os.access(path.parent, os.W_OK):
         raise UnwritableOutput(
             f"{path}: cannot write to the folder {path.parent}", path=str(path.parent)

@@ -12,11 +12,11 @@ from typing import Any
 from pagewise import _core
 from pagewise.capture.process import emulation
 from pagewise.capture.program import Program, find
-from pagewise.errors import Missing, UnreadableInput, UnwritableOutput, UsageError
+from pagewise.errors import Missing, UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress
 from pagewise.references import named_signal
 from pagewise.signals import Ended
-from pagewise.storage import refuse_special, replacing
+from pagewise.storage import refuse_unwritable, replacing
 
 PLUGIN = Path(__file__).parent / "qemu_capture.so"
 SCHEMA = "pagewise.capture/1"
@@ -87,12 +87,7 @@ def accepted(command: Sequence[str], output: PathLike, force: bool) -> Program:
         raise UsageError("no command was given", hint="it comes after --")
     if not os.fspath(output):
         raise UsageError("the trace has no name", hint="write it after -o")
-    refuse_special(Path(output))
-    if os.path.exists(output) and not force:
-        raise UsageError(f"{os.fspath(output)} exists already", hint="--force replaces it")
-    folder = Path(output).parent
-    if not os.access(folder, os.W_OK):
-        raise UnwritableOutput(f"cannot write to the folder {folder}", path=os.fspath(folder))
+    refuse_unwritable(Path(output), force=force)
     program = find(command)
     if is_among(output, (program.path, *program.arguments)):
         raise UsageError(

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pagewise.commands import capture
-from pagewise.errors import UnreadableInput, UsageError
+from pagewise.errors import UnreadableInput
 from pagewise.signals import Ended
 from pagewise.terminal import say
 
@@ -20,9 +20,13 @@ TRACE_SUFFIX = ".pwf"
 
 @contextmanager
 def captured(
-    command: Sequence[str], keep: Path | None = None, max_refs: int | None = None
+    command: Sequence[str],
+    keep: Path | None = None,
+    max_refs: int | None = None,
+    force: bool = False,
 ) -> Iterator[str]:
-    """The path of a trace of this command, by `pagewise capture`; gone afterwards unless kept.
+    """The path of a trace of this command, by `pagewise capture`; gone afterwards unless kept
+    (``keep``, which replaces a file with ``force`` alone).
 
     What the command prints is thrown away: on a terminal it would stand between the answers, and
     compressors refuse to write there.
@@ -39,12 +43,10 @@ def captured(
             hint="a program is executable, and is given by its path or found in PATH",
             path=str(name),
         )
-    if keep is not None and keep.exists():
-        raise UsageError(f"--keep {keep} exists already", hint="name another file, or remove it")
     with TemporaryDirectory(prefix="pagewise-") as folder:
         trace = str(keep or Path(folder) / f"{name.name}{TRACE_SUFFIX}")
         result = capture.captured(
-            command, trace, max_references=max_refs, stdout=subprocess.DEVNULL
+            command, trace, max_references=max_refs, force=force, stdout=subprocess.DEVNULL
         )
         capture.tell(result, is_kept=keep is not None)
         if result["ended_by"] is not None:

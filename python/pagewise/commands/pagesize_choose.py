@@ -11,9 +11,10 @@ import typer
 from pagewise.commands import advise_pagesize
 from pagewise.commands.advise_pagesize import Memory, Rounds, Storage, TargetName, Verify
 from pagewise.commands.captured import captured
-from pagewise.commands.options import Json
+from pagewise.commands.options import Force, Json
 from pagewise.errors import UsageError
 from pagewise.references import is_references
+from pagewise.storage import refuse_unwritable
 from pagewise.terminal import figures, show, show_json, watched
 from pagewise.units import format_figure, format_share, format_size, parse_share, parse_size
 
@@ -84,6 +85,7 @@ def choose(
     ] = None,
     verify: Verify = False,
     rounds: Rounds = 5,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Say which page size a program should have, what it gains and costs, and how to set it.
@@ -99,14 +101,14 @@ def choose(
     if is_trace:
         refuse_of_trace(words[0], verify, is_captured=keep is not None or max_refs is not None)
     if report is not None:
-        refuse_as_report(report, words)
+        refuse_as_report(report, words, force)
     terms = Terms(
         references=references,
         cold=first_touches,
         tlb_levels=1 if tlb_levels == 1 else 2,
         readahead_bytes=parse_size(readahead),
     )
-    with nullcontext(words[0]) if is_trace else captured(words, keep, max_refs) as trace:
+    with nullcontext(words[0]) if is_trace else captured(words, keep, max_refs, force) as trace:
         with watched("counting") as progress:
             counts = curves(trace, progress=progress)
         result = answer(
@@ -131,15 +133,16 @@ def choose(
         show(*described(result))
 
 
-def refuse_as_report(report: Path, words: list[str]) -> None:
+def refuse_as_report(report: Path, words: list[str], force: bool) -> None:
     """Raises UsageError for what a report should not replace: a trace or a program, on a slip of
-    the hand, under whatever name."""
+    the hand, under whatever name, and without ``force`` any file."""
     from pagewise.capture.run import is_among
 
     if report.suffix != ".html":
         raise UsageError(f"--report {report}: no name of a report", hint="end it in .html")
     if is_among(report, words):
         raise UsageError(f"--report {report} is an input as well", hint="name another file")
+    refuse_unwritable(report, force=force)
 
 
 def refuse_of_trace(trace: str, verify: bool, *, is_captured: bool) -> None:

@@ -73,6 +73,9 @@ def run(
         Path | None,
         typer.Option(metavar="FILE.html", help="Also write the result as one HTML file."),
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace the report if it exists.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Run a paper's experiment again, and say which of its statements hold, and why.
@@ -85,7 +88,7 @@ def run(
     output = output or Path("build") / f"study-{label}"
     with making(output), watched(f"study {label}") as progress:
         if report is not None:
-            refuse_unwritable(report)
+            refuse_unwritable(report, force=force)
         if runs:
             result = study.run(runs, output, seed=seed, progress=progress)
         else:

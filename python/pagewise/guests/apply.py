@@ -42,7 +42,9 @@ def apply(
     """
     guests, folder = load(path), Path(output)
     if folder.exists() and not force:
-        raise UsageError(f"{folder} exists", path=str(folder), hint="overwrite it with --force")
+        raise UsageError(
+            f"{folder} exists already", path=str(folder), hint="--force writes into it"
+        )
     known: dict[Path, Curves] = {}
     answers = []
     for number, guest in enumerate(guests):

@@ -49,9 +49,7 @@ def build(
     if not results:
         raise UsageError("a report needs at least one result")
     target = Path(output)
-    refuse_unwritable(target)
-    if target.exists() and not force:
-        raise UsageError(f"{target} exists", hint="--force replaces it")
+    refuse_unwritable(target, force=force)
     paths = [Path(result) for result in results if not isinstance(result, Mapping)]
     if any(target.exists() and path.exists() and path.samefile(target) for path in paths):
         raise UsageError(f"{target} is an input as well")
