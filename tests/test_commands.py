@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import ran
 from conftest import ACCESSES, EVENTS, PAGES, WRITES
 from waiting import running
 
@@ -22,12 +23,6 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 DEVICES = ["--fast", "4/5us", "--slow", "90/40us"]
 SIMULATE = ["simulate", "TRACE", "--architecture", "hybrid", "--fast-tier", "4KiB", *DEVICES]
 ADVISE = ["advise", "swap", "TRACE", *DEVICES]
-
-
-def ran(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    status = cli.run([str(argument) for argument in arguments])
-    output, diagnostics = capsys.readouterr()
-    return status, output, diagnostics
 
 
 def test_json_is_one_object_and_nothing_else(

@@ -6,7 +6,7 @@ from hand_curves import HandCurve, HandCurves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pagewise.models.page_size import choose, forecast
+from pagewise.models.page_size import choose, rates_by_size
 from pagewise.models.page_size_fit import four_of, interpolated, power, two_exponentials
 from pagewise.models.page_size_time import PAPER, Machine, storage_of
 
@@ -58,7 +58,7 @@ def test_exact_has_no_regret_and_every_model_predicts_rates(curves: HandCurves):
     machine = Machine(storage, terms=PAPER)
     memories = MEMORY * np.array([0.9, 1.0, 1.1])
     for model in ("paper", "sampled"):
-        rates = forecast(curves, SIZES, memories, machine, model)
+        rates = rates_by_size(curves, SIZES, memories, machine, model)
         assert list(rates) == list(SIZES)
         for rate in rates.values():
             assert rate.read.shape == memories.shape
@@ -71,7 +71,7 @@ def test_sampled_is_exact_at_its_samples():
     )
     machine = Machine(storage_of("optane-ssd"), terms=PAPER)
     counted, sampled = (
-        forecast(curves, SIZES, MEMORY, machine, model) for model in ("exact", "sampled")
+        rates_by_size(curves, SIZES, MEMORY, machine, model) for model in ("exact", "sampled")
     )
     for size in four_of(SIZES):
         assert sampled[size].last_tlb == pytest.approx(counted[size].last_tlb)

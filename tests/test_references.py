@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from commands import ran
 
 from pagewise import cli
 from pagewise.references import import_references, references_info
@@ -23,12 +24,6 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "lackey.txt"
     path.write_text(LACKEY)
     return path
-
-
-def ran(*arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    status = cli.run([str(argument) for argument in arguments])
-    output, diagnostics = capsys.readouterr()
-    return status, output, diagnostics
 
 
 def test_references_are_imported_and_told(text: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,6 +18,11 @@ def _with_role(role: str) -> tuple[str, ...]:
     return tuple(row["name"] for row in _rows() if row["role"] == role)
 
 
+def names() -> tuple[str, ...]:
+    """Every architecture, in the order of the catalog."""
+    return tuple(row["name"] for row in _rows())
+
+
 def decides_by_latency(name: str) -> bool:
     """Whether an architecture does other things on devices of other latencies."""
     return any(row["decides_by_latency"] for row in _rows() if row["name"] == name)

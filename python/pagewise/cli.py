@@ -17,6 +17,7 @@ from typer.exceptions import TyperException
 
 from pagewise import _core
 from pagewise.commands import COMMANDS
+from pagewise.commands.options import epilog
 from pagewise.errors import PagewiseError
 from pagewise.signals import Ended, status_of
 from pagewise.terminal import leave_pipes, say
@@ -42,7 +43,7 @@ for _row in COMMANDS:
     if isinstance(_row.run, typer.Typer):
         app.add_typer(_row.run, name=_row.name, rich_help_panel=_row.panel)
     else:
-        app.command(_row.name, rich_help_panel=_row.panel, epilog=_row.epilog())(_row.run)
+        app.command(_row.name, rich_help_panel=_row.panel, epilog=epilog(_row.examples))(_row.run)
 
 
 def unwrap(commands: typer.Typer) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagewise import _core
-from pagewise.questions import option_text
+from pagewise.grids.spec import option_text
 from pagewise.recording import Progress
 from pagewise.units import parse_size
 

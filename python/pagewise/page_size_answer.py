@@ -8,15 +8,15 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.advice.page_size.advise import advise_page_size, memory_of
-from pagewise.models.page_size import MARGIN, forecast
+from pagewise.models.page_size import MARGIN, rates_by_size
 from pagewise.models.page_size_curves import Curves, footprint_bytes
 from pagewise.models.page_size_time import TODAY, Machine, Model, Rates, Terms, storage_of
 from pagewise.recording import PathLike, Progress
+from pagewise.reference_curves import PAGE_SIZES, curves
 
 SCHEMA = "pagewise.page-size/1"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """Memories whose curve is shown, of the footprint in pages of 4 KiB."""
-SHOWN_BYTES = tuple(512 << step for step in range(13))
 SAMPLES_MIN = 4
 
 
@@ -41,8 +41,6 @@ def page_size(
     ``advice`` as `advise_page_size` gives it, and ``memories``: by memory the sizes judged, T_A and
     T_D counted, and T_TOTAL as the two fits have it, in nanoseconds per reference.
     """
-    from pagewise.reference_curves import curves
-
     return answer(
         curves(trace, progress=progress),
         str(trace),
@@ -81,7 +79,7 @@ def answer(
             "steps": counted.steps,
             "footprint_bytes": footprint,
             "footprint_factors": {
-                str(size): footprint_bytes(counted, size) / footprint for size in SHOWN_BYTES
+                str(size): footprint_bytes(counted, size) / footprint for size in PAGE_SIZES
             },
         },
         "assumed": {
@@ -107,8 +105,8 @@ def answer(
 
 def curve(counted: Curves, memory_bytes: int, machine: Machine) -> dict[str, Any]:
     """T_TOTAL over page size with this memory, in its parts, and as the fits have it."""
-    sizes = [size for size in SHOWN_BYTES if machine.can_judge(size, memory_bytes)]
-    rates = forecast(counted, sizes, memory_bytes, machine, "exact")
+    sizes = [size for size in PAGE_SIZES if machine.can_judge(size, memory_bytes)]
+    rates = rates_by_size(counted, sizes, memory_bytes, machine, "exact")
     times = [machine.times(rates[size], size) for size in sizes]
     fits: Mapping[str, Model] = {"paper_ns": "paper", "sampled_ns": "sampled"}
     return {
@@ -118,7 +116,7 @@ def curve(counted: Curves, memory_bytes: int, machine: Machine) -> dict[str, Any
         "translation_ns": [float(one.translation_ns) for one in times],
         "data_ns": [float(one.data_ns) for one in times],
         **{
-            name: totals(forecast(counted, sizes, memory_bytes, machine, model), machine)
+            name: totals(rates_by_size(counted, sizes, memory_bytes, machine, model), machine)
             if len(sizes) >= SAMPLES_MIN
             else None
             for name, model in fits.items()

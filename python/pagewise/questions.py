@@ -12,6 +12,7 @@ from typing import Any
 
 from pagewise import _core, allocations, references
 from pagewise.errors import UsageError
+from pagewise.grids.spec import Request, option_text
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
 
@@ -21,8 +22,6 @@ ANSWERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
     "references": references.answer,
 }
 """What the core says of a recording, by what that holds."""
-REPLAY_OPTIONS = ("readahead", "clean_evictions", "ranges")
-"""Options of the replay itself, the same for every architecture."""
 
 
 def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[str, Any]:
@@ -127,33 +126,17 @@ def simulate(
             f"a fast tier of {fast_tier_bytes} bytes holds no page",
             hint="give a unit, as in 256MiB, or 0 for none",
         )
-    options = {name: option_text(value) for name, value in (option or {}).items()}
-    replay = {"ranges": "yes"}
-    replay |= {name: options.pop(name) for name in REPLAY_OPTIONS if name in options}
-    request = {
-        "architecture": architecture,
-        "fast_tier_bytes": fast_tier_bytes,
-        "fast": fast,
-        "slow": slow,
-        "options": options,
-        "profile": profile,
-        **replay,
-    }
+    options = tuple((name, option_text(value)) for name, value in (option or {}).items())
+    asked = Request(architecture, fast_tier_bytes, fast, slow, options, profile)
+    request = json.dumps({"ranges": "yes", **asked.to_json()})
     source = read(trace)
-    text = _core.simulate(*source.arguments(), json.dumps(request), progress=progress)
+    text = _core.simulate(*source.arguments(), request, progress=progress)
     return {
         **result_of("simulate", text),
         "trace": source.path,
         "pagewise": _core.version(),
         "build": _core.build(),
     }
-
-
-def option_text(value: object) -> str:
-    """An option's value as the command line writes it: True is ``yes``."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
 
 
 def result_of(question: str, text: str) -> dict[str, Any]:

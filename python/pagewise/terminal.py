@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -108,6 +108,21 @@ def figures(columns: list[str], rows: list[list[str]], *, words: int = 1) -> Tab
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
     return table
+
+
+def pasted(settings: Iterable[Mapping[str, str]]) -> Iterator[RenderableType]:
+    """The lines of an advice's settings and of their undo: a terminal may wrap what is pasted, but
+    no line break may be put into it."""
+    for setting in settings:
+        yield ""
+        yield f"{setting['title']}. {setting['note']}"
+        yield unbroken(setting["apply"])
+        yield unbroken(f"undo: {setting['undo']}")
+
+
+def unbroken(line: str) -> Text:
+    """Text that is never wrapped here, however long."""
+    return Text(line, no_wrap=True, overflow="ignore")
 
 
 @contextmanager

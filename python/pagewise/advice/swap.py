@@ -32,6 +32,7 @@ from pagewise.advice.trial import Trial
 from pagewise.advice.warnings import warnings
 from pagewise.errors import NothingRecorded, UsageError
 from pagewise.grids.cells import simulate_many
+from pagewise.grids.spec import Request
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, format_range, parse_size
@@ -58,7 +59,7 @@ class Question:
     def request(self, name: str, size: int, latencies: Latencies | None = None) -> dict[str, Any]:
         """One cell: an architecture with its default options at one size."""
         fast, slow = latencies or (self.fast, self.slow)
-        return {"architecture": name, "fast_tier_bytes": size, "fast": fast, "slow": slow}
+        return Request(name, size, fast, slow).to_json()
 
     def outcomes(
         self,

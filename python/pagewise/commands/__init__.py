@@ -42,10 +42,6 @@ class Command:
     panel: str
     examples: tuple[str, ...]
 
-    def epilog(self) -> str:
-        """The examples as the end of the help text."""
-        return "\n\n".join(f"Example: {example}" for example in self.examples)
-
 
 COMMANDS = [
     Command("demo", demo.run, ANSWERS, demo.EXAMPLES),

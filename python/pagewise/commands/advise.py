@@ -5,11 +5,19 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.text import Text
 
 from pagewise.commands import advise_pagesize
-from pagewise.commands.options import As, Format, Json, Map, TracePath, opened, tell_losses
-from pagewise.terminal import facts, figures, say, show, show_json, watched
+from pagewise.commands.options import (
+    As,
+    Format,
+    Json,
+    Map,
+    TracePath,
+    epilog,
+    opened,
+    tell_losses,
+)
+from pagewise.terminal import facts, figures, pasted, say, show, show_json, watched
 from pagewise.units import (
     format_percent,
     format_range,
@@ -29,7 +37,7 @@ SIZES_SHOWN = 7
 
 app = typer.Typer(
     help="Say what to set, with the evidence and the way back.",
-    epilog=f"Example: {EXAMPLES[0]}",
+    epilog=epilog(EXAMPLES[:1]),
     no_args_is_help=True,
 )
 
@@ -39,7 +47,7 @@ def _group() -> None:
     """Say what to set, with the evidence and the way back."""
 
 
-@app.command("swap", epilog="\n\n".join(f"Example: {example}" for example in EXAMPLES))
+@app.command("swap", epilog=epilog(EXAMPLES))
 def swap(
     trace: TracePath,
     fast: Annotated[
@@ -103,9 +111,7 @@ def swap(
         show(*described(advice))
 
 
-app.command(
-    "pagesize", epilog="\n\n".join(f"Example: {example}" for example in advise_pagesize.EXAMPLES)
-)(advise_pagesize.pagesize)
+app.command("pagesize", epilog=epilog(advise_pagesize.EXAMPLES))(advise_pagesize.pagesize)
 
 
 def described(advice: dict[str, Any]) -> list[Any]:
@@ -117,14 +123,7 @@ def described(advice: dict[str, Any]) -> list[Any]:
         f"I/O time by size of the fast tier, share of {advice['slow']['name']} alone:",
         curves(advice),
     ]
-    for setting in advice["settings"]:
-        # To be pasted: a terminal may wrap it, but no line break may be put into it.
-        parts += [
-            "",
-            f"{setting['title']}. {setting['note']}",
-            Text(setting["apply"], no_wrap=True, overflow="ignore"),
-            Text(f"undo: {setting['undo']}", no_wrap=True, overflow="ignore"),
-        ]
+    parts += pasted(advice["settings"])
     return [*parts, *(f"note: {note}" for note in advice["notes"])]
 
 

@@ -6,7 +6,6 @@ from contextlib import nullcontext
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.text import Text
 
 from pagewise.advice.page_size import TARGETS
 from pagewise.commands.captured import captured
@@ -16,7 +15,7 @@ from pagewise.commands.pagesize_verify import tried
 from pagewise.errors import UsageError
 from pagewise.models.page_size_curves import Curves
 from pagewise.references import is_references
-from pagewise.terminal import facts, show, show_json, watched
+from pagewise.terminal import facts, pasted, show, show_json, watched
 from pagewise.units import PAGE_BYTES, format_percent, format_range, format_size
 
 EXAMPLES = (
@@ -130,14 +129,7 @@ def described(advice: dict[str, Any]) -> list[Any]:
             ]
         )
     ]
-    for setting in advice["settings"]:
-        # To be pasted: a terminal may wrap it, but no line break may be put into it.
-        parts += [
-            "",
-            f"{setting['title']}. {setting['note']}",
-            Text(setting["apply"], no_wrap=True, overflow="ignore"),
-            Text(f"undo: {setting['undo']}", no_wrap=True, overflow="ignore"),
-        ]
+    parts += pasted(advice["settings"])
     if trial := advice.get("verification"):
         parts += ["", *described_trial(trial)]
     return [*parts, *(f"note: {note}" for note in advice["notes"])]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pagewise.commands.recordings import lost
 from pagewise.units import format_count, format_seconds, format_share, format_size
 
 NANOSECONDS = 1e9
@@ -41,8 +42,7 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if info["is_cut"]:
         rows.append(("cut", "the recording stops before its end; what came later is missing"))
-    rows += [(f"lost: {loss['what']}", format_count(loss["count"])) for loss in info["losses"]]
-    return rows
+    return rows + lost(info)
 
 
 UNKNOWN = "not known: a process ended unseen, as one does that is killed"

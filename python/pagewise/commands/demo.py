@@ -15,7 +15,7 @@ from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
 from pagewise.storage import refuse_unwritable
 from pagewise.terminal import facts, figures, say, show, watched
-from pagewise.units import format_range, format_seconds, format_share, format_size
+from pagewise.units import MIB, format_range, format_seconds, format_share, format_size
 
 EXAMPLES = ("pagewise demo --report report.html",)
 SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
@@ -134,21 +134,14 @@ def simulated(
     """Every architecture at every size, in one pass over the recording."""
     import json
 
-    from pagewise import _core
     from pagewise.grids.cells import simulate_many
+    from pagewise.grids.spec import Request
     from pagewise.questions import result_of
     from pagewise.report.inputs import flat
 
-    architectures = [row["name"] for row in json.loads(_core.architectures())]
     requests = [
-        {
-            "architecture": architecture,
-            "fast_tier_bytes": size * 2**20,
-            "fast": fast,
-            "slow": slow,
-            "options": {},
-        }
-        for architecture in architectures
+        Request(architecture, size * MIB, fast, slow).to_json()
+        for architecture in catalog.names()
         for size in sizes_mib(architecture)
     ]
     answers = simulate_many(read(path), requests, progress=progress)

@@ -8,11 +8,12 @@ import typer
 
 from pagewise import recording
 from pagewise.commands.options import Force, Format, Json, Map
+from pagewise.commands.recordings import check_losses, disorder, lost, pairs, reject_lines
 from pagewise.commands.references import import_summary
-from pagewise.errors import DataLost, UsageError
+from pagewise.errors import UsageError
 from pagewise.references import import_references
 from pagewise.terminal import facts, say, show, show_json, watched
-from pagewise.units import format_count, format_share, parse_share
+from pagewise.units import format_count, parse_share
 
 EXAMPLES = (
     "pagewise import trace.csv.gz -o trace.parquet --as block",
@@ -20,8 +21,6 @@ EXAMPLES = (
     "pagewise import lackey.txt -o program.pwf --as refs",
 )
 REFERENCES = "refs"
-KEPT = ("events", "references", "pages")
-"""What losses are set against, by what was read."""
 As: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -104,16 +103,6 @@ def show_result(result: dict[str, Any], rows: list[tuple[str, str]], json: bool)
         show(facts(rows))
 
 
-def reject_lines(result: dict[str, Any]) -> list[str]:
-    """The first bad lines, each with file, line and what was expected."""
-    rejects = result.get("rejects") or []
-    return [
-        f"{reject['file']}:{reject['line']}: expected {reject['expected']}"
-        + (f", found `{reject['found']}`" if reject["found"] else "")
-        for reject in rejects
-    ]
-
-
 def summary(result: dict[str, Any], output: str) -> list[tuple[str, str]]:
     """What was read and written, in a few lines."""
     pages = result.get("pages")
@@ -132,38 +121,9 @@ def summary(result: dict[str, Any], output: str) -> list[tuple[str, str]]:
     rows += [
         (f"skipped: {why}", format_count(count)) for why, count in pairs(result.get("skipped"))
     ]
-    rows += [
-        (f"lost: {loss['what']}", format_count(loss["count"])) for loss in result.get("losses", [])
-    ]
-    rows += disorder(result)
+    rows += [*lost(result), *disorder(result)]
     if not result["accesses"]:
         seen = pairs(result.get("seen"))
         names = ", ".join(f"{name} ({format_count(count)})" for name, count in seen[:20])
         rows.append(("no usable event; seen", names or "none"))
     return rows
-
-
-def disorder(facts: dict[str, Any]) -> list[tuple[str, str]]:
-    """The row that tells of records out of time order, if there are any."""
-    count = facts.get("disordered")
-    return [("out of time order", f"{format_count(count)}, kept as they came")] if count else []
-
-
-def pairs(counts: Any) -> list[tuple[str, int]]:
-    """Counts by name, whether they come as a dictionary or as a list of pairs."""
-    items = counts.items() if isinstance(counts, dict) else counts or []
-    return [(str(name), int(count)) for name, count in items]
-
-
-def check_losses(result: dict[str, Any], limit: float | None, path: str) -> None:
-    """Raises DataLost when more than ``limit`` of the records was lost."""
-    lost = sum(loss["count"] for loss in result["losses"])
-    kept = next((result[name] for name in KEPT if name in result), 0)
-    share = lost / max(1, lost + kept)
-    if limit is not None and share > limit:
-        raise DataLost(
-            f"{path}: {format_count(lost)} records lost, {format_share(share)} of all; "
-            f"the limit is {format_share(limit)}",
-            path=path,
-            hint="record again with larger buffers, or raise --loss-limit",
-        )

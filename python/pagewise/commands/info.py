@@ -8,8 +8,8 @@ import typer
 
 from pagewise.allocations import SCHEMA as ALLOCATIONS
 from pagewise.commands import allocations, references
-from pagewise.commands.import_ import check_losses, disorder, pairs, reject_lines
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
+from pagewise.commands.recordings import check_losses, disorder, lost, pairs, reject_lines
 from pagewise.questions import info
 from pagewise.references import SCHEMA as REFERENCES
 from pagewise.terminal import facts, say, show, show_json, watched
@@ -63,8 +63,7 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     ]
     rows += [(f"  {kind}", format_count(count)) for kind, count in pairs(result.get("kinds"))]
     rows += [("absent", what) for what in result.get("absent", [])]
-    rows += [(f"lost: {loss['what']}", format_count(loss["count"])) for loss in header["losses"]]
-    rows += disorder(header)
+    rows += [*lost(header), *disorder(header)]
     rows += [("ruled out", what) for what in result.get("ruled_out", [])]
     rows += [("source", f"{name}  sha256 {digest}") for digest, name in header["sources"]]
     return rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import typer
@@ -62,6 +62,11 @@ Options: TypeAlias = Annotated[
         "readahead=off or recorded, clean_evictions=none or inferred; may be given several times.",
     ),
 ]
+
+
+def epilog(examples: Sequence[str]) -> str:
+    """The examples as the end of a help text."""
+    return "\n\n".join(f"Example: {example}" for example in examples)
 
 
 def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> Trace:

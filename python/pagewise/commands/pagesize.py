@@ -13,6 +13,7 @@ from pagewise.commands import (
     pagesize_choose,
     pagesize_verify,
 )
+from pagewise.commands.options import epilog
 
 EXAMPLES = (
     *pagesize_choose.EXAMPLES,
@@ -36,7 +37,7 @@ app = typer.Typer(
     cls=WithDefault,
     help="Say which page size a program wants (choose, the command without a name), and whether it "
     "would run with it.",
-    epilog="\n\n".join(f"Example: {example}" for example in EXAMPLES),
+    epilog=epilog(EXAMPLES),
     no_args_is_help=True,
 )
 
@@ -46,11 +47,11 @@ def _group() -> None:
     """Say which page size a program wants, and whether it would run with it."""
 
 
-app.command(
-    pagesize_choose.NAME,
-    epilog="\n\n".join(f"Example: {example}" for example in pagesize_choose.EXAMPLES),
-)(pagesize_choose.choose)
-app.command("check", epilog=f"Example: {pagesize_check.EXAMPLES[0]}")(pagesize_check.check)
-app.command("verify", epilog=f"Example: {pagesize_verify.EXAMPLES[0]}")(pagesize_verify.verify)
-app.command("undo", epilog="Example: sudo pagewise pagesize undo")(pagesize_verify.undo)
-app.command("apply", epilog=f"Example: {pagesize_apply.EXAMPLES[0]}")(pagesize_apply.apply)
+for name, command, examples in (
+    (pagesize_choose.NAME, pagesize_choose.choose, pagesize_choose.EXAMPLES),
+    ("check", pagesize_check.check, pagesize_check.EXAMPLES),
+    ("verify", pagesize_verify.verify, pagesize_verify.EXAMPLES),
+    ("undo", pagesize_verify.undo, ("sudo pagewise pagesize undo",)),
+    ("apply", pagesize_apply.apply, pagesize_apply.EXAMPLES),
+):
+    app.command(name, epilog=epilog(examples))(command)

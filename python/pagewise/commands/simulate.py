@@ -20,6 +20,7 @@ from pagewise.commands.options import (
     opened,
     tell_losses,
 )
+from pagewise.grids.spec import OF_THE_REPLAY
 from pagewise.terminal import facts, figures, show, show_json, watched
 from pagewise.units import (
     format_count,
@@ -101,7 +102,7 @@ def run(
             fast_tier=0,
             fast=fast,
             slow=slow,
-            option={name: values[name] for name in questions.REPLAY_OPTIONS if name in values},
+            option={name: values[name] for name in OF_THE_REPLAY if name in values},
             progress=progress,
         )
     devices = Devices(*(json_module.loads(_core.device(name)) for name in (fast, slow)))

@@ -31,7 +31,6 @@ EXAMPLES = (
 NAMES = ", ".join(study.name for study in STUDIES)
 SUMMARIES = "; ".join(f"{study.name} ({study.summary})" for study in STUDIES)
 OF_RUNS = " and ".join(study.name for study in STUDIES if study.of_runs)
-
 SIMULATING = " and ".join(study.name for study in STUDIES if study.simulates)
 
 

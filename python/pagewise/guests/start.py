@@ -34,7 +34,7 @@ class Start:
     @property
     def host_pages(self) -> int:
         """Huge pages that the host sets aside for it; none where it has none of them."""
-        return self.memory_bytes // machines.PAGE_BYTES if self.has_host_huge_pages else 0
+        return self.memory_bytes // machines.HUGE_BYTES if self.has_host_huge_pages else 0
 
 
 def sizes(guest: Guest) -> list[int]:
@@ -49,7 +49,7 @@ def start(guest: Guest, memory_bytes: int, page_bytes: int) -> Start:
     is_mthp = guest.architecture == "x86-64"
     words = mthp.boot_arguments(page_bytes) if is_mthp and page_bytes > PAGE_BYTES else NONE_UNASKED
     # Whole huge pages of the host, where it sets some aside.
-    granule = machines.PAGE_BYTES if guest.has_host_huge_pages else MIB
+    granule = machines.HUGE_BYTES if guest.has_host_huge_pages else MIB
     whole = -(-(memory_bytes + guest.system_memory_bytes) // granule) * granule
     return Start(
         memory_bytes=whole,

@@ -14,7 +14,7 @@ import numpy
 from numpy.typing import ArrayLike
 
 from pagewise.errors import UsageError
-from pagewise.models.page_size_curves import FRAMES_MIN, Curves, footprint_bytes
+from pagewise.models.page_size_curves import Curves, footprint_bytes
 from pagewise.models.page_size_time import (
     HARDWARE,
     LEVELS,
@@ -28,9 +28,10 @@ from pagewise.models.page_size_time import (
     Terms,
     Times,
 )
-from pagewise.units import format_percent, format_size
+from pagewise.reference_curves import EXACT_FROM
+from pagewise.units import PAGE_BYTES, format_percent, format_size
 
-BASE_BYTES = 4096
+BASE_BYTES = PAGE_BYTES
 """The page size that gains are told against."""
 IDEAL_BYTES = tuple(1024 << step for step in range(6))
 """1 to 32 KiB, the sizes that S4 reports: what a restriction is compared with."""
@@ -101,11 +102,11 @@ def choose(
         looked_at = "" if margin <= MARGIN else f" less {format_percent(margin)} (--margin)"
         raise UsageError(
             f"a memory of {format_size(memory_bytes)}{looked_at} is too small to judge a page size",
-            hint=f"counts are exact from {FRAMES_MIN} frames up",
+            hint=f"counts are exact from {EXACT_FROM} frames up",
         )
 
     mean_ns = mean_times_ns(curves, judged, memory_bytes, machine, margin, model)
-    rates = forecast(curves, judged, memory_bytes, machine, model)
+    rates = rates_by_size(curves, judged, memory_bytes, machine, model)
     times = {size: machine.times(rates[size], size) for size in judged}
     total = {size: float(one.total_ns) for size, one in times.items()}
     best = min((size for size in judged if size in sizes), key=mean_ns.__getitem__)
@@ -140,7 +141,7 @@ def lowest_share(margin: float) -> float:
 
 def memory_to_judge(page_bytes: int, margin: float = MARGIN) -> int:
     """The smallest memory, in bytes, for which `choose` judges this page size or cluster."""
-    return math.ceil(FRAMES_MIN * page_bytes / lowest_share(margin))
+    return math.ceil(EXACT_FROM * page_bytes / lowest_share(margin))
 
 
 def mean_times_ns(
@@ -171,11 +172,11 @@ def times_within(
 ) -> dict[int, Times]:
     """Times by size at memories evenly within ``spread`` of this one."""
     memories = memory_bytes * numpy.linspace(1 - spread, 1 + spread, SPREAD_POINTS)
-    rates = forecast(curves, sizes, memories, machine, model)
+    rates = rates_by_size(curves, sizes, memories, machine, model)
     return {size: machine.times(rates[size], size, level) for size in sizes}
 
 
-def forecast(
+def rates_by_size(
     curves: Curves,
     sizes: Sequence[int],
     memory_bytes: ArrayLike,

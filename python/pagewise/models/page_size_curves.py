@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from pagewise.units import PAGE_BYTES
+
 if TYPE_CHECKING:
     from numpy import ndarray
     from numpy.typing import ArrayLike
-
-FRAMES_MIN = 64
-"""Counts of a filtered trace are exact from this many frames or TLB entries up."""
 
 
 class SizeCurve(Protocol):
@@ -64,6 +63,6 @@ def cut_note(curves: Curves) -> list[str]:
     return [f"{curves.cut}: the counts are of the run up to there"] if curves.cut else []
 
 
-def footprint_bytes(curves: Curves, page_bytes: int = 4096) -> int:
+def footprint_bytes(curves: Curves, page_bytes: int = PAGE_BYTES) -> int:
     """Memory that holds every page of this size."""
     return curves.sizes[page_bytes].pages * page_bytes

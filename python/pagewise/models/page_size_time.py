@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pagewise import _core
 from pagewise.errors import UsageError
-from pagewise.models.page_size_curves import FRAMES_MIN, Curves
-from pagewise.reference_curves import PAGE_SIZES
+from pagewise.models.page_size_curves import Curves
+from pagewise.reference_curves import EXACT_FROM, PAGE_SIZES
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -165,7 +165,7 @@ class Machine:
 
     def can_judge(self, page_bytes: int, memory_bytes: float) -> bool:
         """Whether the counts of a filtered trace are exact at this size and memory."""
-        return memory_bytes // self.cluster_bytes(page_bytes) >= FRAMES_MIN
+        return memory_bytes // self.cluster_bytes(page_bytes) >= EXACT_FROM
 
     def rates(self, curves: Curves, page_bytes: int, memory_bytes: ArrayLike) -> Rates:
         """Counts per reference, for one memory or an array of them.
@@ -179,7 +179,7 @@ class Machine:
         first, second = map(int, curves.sizes[page_bytes].tlb_misses(entries))
         moved_bytes = self.cluster_bytes(page_bytes)
         moved = curves.sizes[moved_bytes]
-        frames = numpy.maximum(numpy.asarray(memory_bytes) // moved_bytes, FRAMES_MIN)
+        frames = numpy.maximum(numpy.asarray(memory_bytes) // moved_bytes, EXACT_FROM)
         faults = moved.faults(frames.astype(int))
         zeroed = {"counted": 0, "zero-fill": moved.cold, "file-only": moved.cold_written}
         zeroed_here = zeroed[self.terms.cold]

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pagewise.units import PAGE_BYTES
+
 WITHIN = 0.9
 """Share of the highest surplus that a smaller size must reach to be taken instead."""
 NOTHING = 0.01
 """Savings below this share of the I/O time without a fast tier are taken for none."""
 
 
-def ladder(footprint_bytes: int, page_bytes: int = 4096) -> list[int]:
+def ladder(footprint_bytes: int, page_bytes: int = PAGE_BYTES) -> list[int]:
     """Sizes to try: powers of two and the steps half-way between, from about 1/128 of the footprint
     to the first that holds it all. Whole pages, ascending."""
     sizes = []

@@ -5,10 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import re
 import sys
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -19,14 +17,14 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup, escape
 
 from pagewise import _core, units
-from pagewise.errors import UnwritableOutput, UsageError
+from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress
 from pagewise.report.inputs import Inputs, gather, recording_name
 from pagewise.report.model import Cell, Chart, Column, Panel, Table
 from pagewise.report.panels import PANELS
 from pagewise.report.style import styles
 from pagewise.report.verdict import verdict
-from pagewise.storage import refuse_unwritable
+from pagewise.storage import refuse_unwritable, replacing
 
 HERE = Path(__file__).parent
 SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")
@@ -57,7 +55,8 @@ def build(
     inputs.command = command or " ".join(sys.argv)
     panels = [panel for make in PANELS if (panel := make(inputs))]
     page = showable(render(inputs, panels, title or default_title(inputs)))
-    write_aside(target, page)
+    with replacing(str(target)) as aside:
+        aside.write_text(page, encoding="utf-8")
     return {
         "schema": "pagewise.report/1",
         "path": str(target),
@@ -192,22 +191,3 @@ def look_of(charts: Sequence[Chart]) -> dict[str, Any]:
     """The style of every series in a group of charts, by name."""
     series = (one for chart in charts for view in chart.views for one in view.series)
     return {**styles(one.name for one in series if not one.is_reference)}
-
-
-def write_aside(target: Path, page: str) -> None:
-    """Writes beside the target and renames, so that the file is whole or absent."""
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=f".{target.name}.", delete=False
-        ) as file:
-            aside = Path(file.name)
-            try:
-                file.write(page)
-                file.flush()
-                aside.chmod(0o644)
-                os.replace(aside, target)
-            except BaseException:
-                aside.unlink(missing_ok=True)
-                raise
-    except OSError as error:
-        raise UnwritableOutput(f"{target}: {error.strerror}", path=str(target)) from error

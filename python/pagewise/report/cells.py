@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, order=True)
-class Setting:
+class Setup:
     """What stays the same along a line of a chart: the recording and the devices."""
 
     trace: str
@@ -40,12 +40,12 @@ class Setting:
         return f"{self.trace} with {self.fast} before {self.slow}"
 
 
-def settings(cells: Iterable[Result]) -> dict[Setting, list[Result]]:
+def by_setup(cells: Iterable[Result]) -> dict[Setup, list[Result]]:
     """The cells of each recording and pair of devices, in the order given."""
-    grouped: dict[Setting, list[Result]] = {}
+    grouped: dict[Setup, list[Result]] = {}
     for cell in cells:
-        setting = Setting(str(cell["trace"]), str(cell["fast"]), str(cell["slow"]))
-        grouped.setdefault(setting, []).append(cell)
+        setup = Setup(str(cell["trace"]), str(cell["fast"]), str(cell["slow"]))
+        grouped.setdefault(setup, []).append(cell)
     return grouped
 
 

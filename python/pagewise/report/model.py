@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from pagewise.advice.setting import Setting
 
 Unit: TypeAlias = Literal["count", "bytes", "share", "seconds", "ratio", "text"]
 """How a figure is written: bytes as KiB..GiB, shares as percentages, ratios with four digits."""
+
+ChartKind: TypeAlias = Literal["line", "scatter", "bar"]
 
 Cell: TypeAlias = str | int | float | None
 Point: TypeAlias = tuple[float | str, float | None]
@@ -55,7 +59,7 @@ class Chart:
     x: Axis
     y: Axis
     views: Sequence[View]
-    kind: Literal["line", "scatter", "bar"] = "line"
+    kind: ChartKind = "line"
     group: str = ""
     is_stacked: bool = False
 
@@ -107,19 +111,8 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Settings:
-    """Lines to paste into a shell or a file, and how to take them back."""
-
-    title: str
-    note: str
-    """What they do, and how sure their gain is."""
-    apply: str
-    undo: str
-
-
-@dataclass(frozen=True)
 class Verdict:
     """The box at the top of the report."""
 
     findings: Sequence[Finding] = ()
-    settings: Sequence[Settings] = field(default_factory=tuple)
+    settings: Sequence[Setting] = ()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from statistics import fmean
 
 from pagewise import catalog
-from pagewise.report.cells import label, settings
+from pagewise.advice.setting import Setting
+from pagewise.report.cells import by_setup, label
 from pagewise.report.inputs import Inputs, Result, recording_name
-from pagewise.report.model import Finding, Settings, Verdict
+from pagewise.report.model import Finding, Verdict
 from pagewise.report.panels.reuse import halving, lru_points
 from pagewise.units import (
     PAGE_BYTES,
@@ -36,7 +37,7 @@ def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
     known = (finding for make in makers if (finding := make(inputs, shown)))
     findings = [finding for finding in known if finding.evidence in shown]
     advised = [*inputs.advice, *(answer["advice"] for answer in inputs.page_sizes)]
-    settings = [settings for advice in advised for settings in pasted(advice)]
+    settings = [setting for advice in advised for setting in pasted(advice)]
     return Verdict(findings[:FINDINGS_MAX], settings)
 
 
@@ -158,17 +159,17 @@ def simulated(inputs: Inputs) -> Finding | None:
     """The architecture with the least I/O time, at the size where the simulated ones save most."""
     found = [
         winner
-        for setting, cells in settings(inputs.cells).items()
-        if (winner := least(str(setting), cells))
+        for setup, cells in by_setup(inputs.cells).items()
+        if (winner := least(str(setup), cells))
     ]
     if not found:
         return None
-    setting, best, share = found[0]
+    setup, best, share = found[0]
     shares = [share for _, _, share in found]
     span = f"{format_share(min(shares))} to {format_share(max(shares))}"
     return Finding(
         f"{label(best)}, {format_size(best['fast_tier_bytes'])}",
-        f"needs the least I/O time on {setting}: {format_share(share)} of the slow device alone.",
+        f"needs the least I/O time on {setup}: {format_share(share)} of the slow device alone.",
         f"{span} for the best on {len(found)} recordings and devices"
         if len(found) > 1
         else "Exact counts at typical latencies of one recording; pagewise advise gives a range",
@@ -176,7 +177,7 @@ def simulated(inputs: Inputs) -> Finding | None:
     )
 
 
-def least(setting: str, cells: list[Result]) -> tuple[str, Result, float] | None:
+def least(setup: str, cells: list[Result]) -> tuple[str, Result, float] | None:
     """The cell with the least I/O time, and its share of the slow device's alone, if both are."""
     alone = next(
         (cell["io_time_s"] for cell in cells if cell["architecture"] == catalog.baseline()), None
@@ -188,7 +189,7 @@ def least(setting: str, cells: list[Result]) -> tuple[str, Result, float] | None
     lowest = min(cell["io_time_s"] for cell in contenders)
     enough = [cell for cell in contenders if cell["io_time_s"] <= lowest * (1 + AS_LOW)]
     best = min(enough, key=lambda cell: (cell["fast_tier_bytes"], cell["io_time_s"]))
-    return setting, best, best["io_time_s"] / alone
+    return setup, best, best["io_time_s"] / alone
 
 
 def halved(inputs: Inputs, shown: set[str]) -> Finding | None:
@@ -244,12 +245,12 @@ def held(inputs: Inputs, shown: set[str]) -> Finding | None:
     )
 
 
-def pasted(advice: Result) -> list[Settings]:
-    """The settings of an advice, with their undo."""
+def pasted(advice: Result) -> list[Setting]:
+    """The settings of an advice, with their undo and how sure their gain is."""
     today = advice.get("today")
     gain = f" {gained(advice, today)}" if today else ""
     return [
-        Settings(setting["title"], f"{setting['note']}{gain}", setting["apply"], setting["undo"])
+        Setting(setting["title"], f"{setting['note']}{gain}", setting["apply"], setting["undo"])
         for setting in advice["settings"]
     ]
 

@@ -16,6 +16,7 @@ from typing import Any
 from pagewise import _core
 from pagewise.lives import Life, live_all
 from pagewise.recording import Progress
+from pagewise.studies.verdict import Choices
 from pagewise.units import PAGE_BYTES
 
 PHONES = {"1 GB, 9 apps": (600, 9), "2 GB, 9 apps": (1500, 9), "2 GB, 25 apps": (1500, 25)}
@@ -49,8 +50,6 @@ PROFILES = ("faithful", "practical")
 HYBRID_MIB = (256, 1024, 2048)
 """S1 sweeps until everything that is swapped fits."""
 BITS, COPIES = ("0", "1"), ("keep", "free")
-
-Choices = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)

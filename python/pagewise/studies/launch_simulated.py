@@ -21,6 +21,7 @@ from pagewise.studies.launch_phones import Key, Outcomes, shown
 from pagewise.studies.launch_runs import LaunchRun, read_run
 from pagewise.studies.launch_simulated_checks import Inputs, Judged, verdicts
 from pagewise.studies.launch_tables import PARTS, io_mib, later, launches, tables
+from pagewise.studies.verdict import Choices
 
 NAME = "launch-simulated"
 TITLE = "Launches on simulated phones: swap, NVM, hybrid swap and low-memory kills"
@@ -235,7 +236,7 @@ def figure_5(lives: Outcomes, seeds: Sequence[int], phone: str) -> Figure:
     )
 
 
-def _nvm(phone: str, size: int, choices: phones.Choices, profile: str, seed: int) -> Key:
+def _nvm(phone: str, size: int, choices: Choices, profile: str, seed: int) -> Key:
     return Key(phone, str(size), (*choices, ("profile", profile)), seed)
 
 
@@ -267,7 +268,7 @@ def figure_hybrid(lives: Outcomes, seeds: Sequence[int]) -> Figure:
     )
 
 
-def scarcity_choices(lives: Outcomes) -> phones.Choices:
+def scarcity_choices(lives: Outcomes) -> Choices:
     """The reading of S2 that figures show: own times, two busy threads, at the killer's level."""
     own = next(key.choice("own time") for key in lives if key.below == phones.AMPLE)
     return (("own time", own), ("device", "emmc-5.1"), ("launch keeps busy", "two threads"))

@@ -11,9 +11,9 @@ from typing import Any
 from pagewise.recording import Progress
 from pagewise.studies import launch_phones as phones
 from pagewise.studies.launch_fit import Rates
-from pagewise.studies.launch_phones import Choices, Key, Outcomes
+from pagewise.studies.launch_phones import Key, Outcomes
 from pagewise.studies.launch_tables import io_mib, later, launches
-from pagewise.studies.verdict import Reading, Verdict, judge, load_checks
+from pagewise.studies.verdict import Choices, Reading, Verdict, judge, load_checks
 
 CHECKS = load_checks("launch-simulated")
 LEVEL = 0.25

@@ -15,10 +15,9 @@ from statistics import fmean
 from pagewise.studies.compare import Changes, changes
 from pagewise.studies.runs import LATENCIES, Counts, Latencies, Runs, Variant
 from pagewise.studies.skew import Skew
-from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
+from pagewise.studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
 from pagewise.studies.workloads import Workload
 
-Choices = tuple[tuple[str, str], ...]
 COPY = "flash_copy_on_promotion"
 DEFAULTS = {"inserted_bit": "0", "slot_on_swapin": "keep"}
 """Choices of hybrid and CLOCK that only the recordings were run under, with their defaults."""

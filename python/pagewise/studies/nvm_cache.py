@@ -26,7 +26,7 @@ from pagewise.studies.workloads import (
     recording,
     scenario,
 )
-from pagewise.units import MIB
+from pagewise.units import MIB, PAGE_BYTES
 
 NAME = "nvm-cache"
 TITLE = "S0: swap on against swap off, and a small NVM swap cache"
@@ -207,7 +207,7 @@ def figure_5_generated(inputs: Inputs) -> Figure:
             size,
             name,
             [
-                inputs.runs.counts(trace, CACHE[0], size).slow_accesses * 4096 / MIB
+                inputs.runs.counts(trace, CACHE[0], size).slow_accesses * PAGE_BYTES / MIB
                 for trace in workload.traces
             ],
             [trace.seed for trace in workload.traces],

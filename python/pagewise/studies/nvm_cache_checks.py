@@ -15,11 +15,9 @@ from statistics import fmean, median, stdev
 from pagewise.studies.launch_runs import LaunchRun
 from pagewise.studies.runs import Runs, Variant
 from pagewise.studies.skew import Skew
-from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, unmeasured
+from pagewise.studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
 from pagewise.studies.workloads import Workload
-from pagewise.units import MIB
-
-PAGE_BYTES = 4096
+from pagewise.units import MIB, PAGE_BYTES
 
 GENERATED_PHONES = (
     ("9 apps, 1 GB", 600, 9),
@@ -300,7 +298,7 @@ def _slow(inputs: Inputs, workload: Workload, variant: Variant, size_mib: int) -
     )
 
 
-def _cache_choices(variant: Variant) -> tuple[tuple[str, str], ...]:
+def _cache_choices(variant: Variant) -> Choices:
     """Every silent choice of the cache, so that all readings have the same names."""
     set_by_hand = dict(variant.options)
     return tuple(

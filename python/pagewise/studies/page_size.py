@@ -2,8 +2,7 @@
 
 On traces of five real programs in place of the paper's five, PROGRAM.pwf, and for what carries over
 on two more inputs, PROGRAM-alike.pwf and PROGRAM-unlike.pwf; tools/page_size_traces.sh makes them.
-Tables and checks are
-in the modules beside this one.
+Tables and checks are in the modules beside this one.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from pagewise.errors import UsageError
+from pagewise.models.page_size_time import PAPER
 from pagewise.recording import Progress
+from pagewise.reference_curves import curves
 from pagewise.studies import outcome
 from pagewise.studies import page_size_checks as checks
 from pagewise.studies import page_size_fits as fits
@@ -35,8 +36,6 @@ def study(
     ``recordings``: the folder of the traces, or one that has it as ``page-size``. Nothing in it is
     random: ``seeds`` is the same for every study.
     """
-    from pagewise.reference_curves import curves
-
     paths = {name: path for program in PROGRAMS for name, path in _paths(recordings, program)}
     counted = {}
     for done, (name, path) in enumerate(paths.items()):
@@ -58,8 +57,6 @@ def assembled(
     programs: Sequence[Program], output: Path, paths: dict[str, Path], recordings: Path
 ) -> dict[str, Any]:
     """The result from the counts of the programs."""
-    from pagewise.models.page_size_time import PAPER
-
     by_name = {program.name: program for program in programs}
     fitted = fits.fitted(programs, PAPER)
     other_inputs = fits.carried(programs, PAPER)

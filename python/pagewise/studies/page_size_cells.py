@@ -8,25 +8,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
 
+from pagewise.models.page_size import LEAST_GAIN, rates_by_size
 from pagewise.models.page_size_curves import Curves, footprint_bytes
-
-if TYPE_CHECKING:
-    from pagewise.models.page_size_time import Machine, Model, Rates, Storage, Terms, Times
+from pagewise.models.page_size_time import (
+    Machine,
+    Model,
+    Rates,
+    Storage,
+    Terms,
+    Times,
+    storage_of,
+)
+from pagewise.reference_curves import PAGE_SIZES
+from pagewise.units import PAGE_BYTES
 
 NVM = ("optane-pmem", "optane-ssd")
 """What the paper may mean by NVM storage."""
 STORAGES = ("optane-pmem", "zram-lz4", "optane-ssd", "ufs-3.1", "hdd")
-EVERY_BYTES = tuple(512 << step for step in range(13))
-FITTED_BYTES = EVERY_BYTES[:8]
+FITTED_BYTES = PAGE_SIZES[:8]
 """512 B to 64 KiB: what a model is fitted to and judged over."""
-PAPER_BYTES = EVERY_BYTES[1:7]
+PAPER_BYTES = PAGE_SIZES[1:7]
 """1 to 32 KiB, the sizes that S4 reports."""
-TARGET_BYTES = (4096, 16384, 65536)
+TARGET_BYTES = (PAGE_BYTES, 16384, 65536)
 """Base pages and folios that processors and kernels have."""
-LEAST_GAIN = 0.03
-"""A size that gains less is not taken (S4.2)."""
 OTHERS = ("alike", "unlike")
 SHARES = tuple(tenth / 10 for tenth in range(1, 10))
 
@@ -65,9 +70,7 @@ class Cell:
         self, sizes: Sequence[int], model: Model = "exact", samples: Sequence[int] = ()
     ) -> dict[int, Rates]:
         """Counts per reference, or a model of them; lower bounds at sizes that are not judged."""
-        from pagewise.models.page_size import forecast
-
-        return forecast(self.curves, sizes, self.memory_bytes, self.machine, model, samples)
+        return rates_by_size(self.curves, sizes, self.memory_bytes, self.machine, model, samples)
 
     def times(self, sizes: Sequence[int]) -> dict[int, Times]:
         """T_A and T_D, counted."""
@@ -81,23 +84,19 @@ class Cell:
 
 def machine_of(storage: str, terms: Terms) -> Machine:
     """A machine with this storage."""
-    from pagewise.models.page_size_time import Machine
-
     return Machine(known_storage(storage), terms=terms)
 
 
 @cache
 def known_storage(name: str) -> Storage:
     """The storage of that name, read once."""
-    from pagewise.models.page_size_time import storage_of
-
     return storage_of(name)
 
 
 def kept(total_ns: Mapping[int, float]) -> int:
     """The best size, or 4 KiB where that gains less than `LEAST_GAIN`."""
     best = min(total_ns, key=total_ns.__getitem__)
-    return best if gain(total_ns, best) >= LEAST_GAIN else 4096
+    return best if gain(total_ns, best) >= LEAST_GAIN else PAGE_BYTES
 
 
 def best_of(cell: Cell, sizes: Sequence[int]) -> int:
@@ -107,7 +106,7 @@ def best_of(cell: Cell, sizes: Sequence[int]) -> int:
 
 def gain(total_ns: Mapping[int, float], page_bytes: int) -> float:
     """Share of the time at 4 KiB that a size saves."""
-    return 1 - total_ns[page_bytes] / total_ns[4096]
+    return 1 - total_ns[page_bytes] / total_ns[PAGE_BYTES]
 
 
 def regret(total_ns: Mapping[int, float], page_bytes: int) -> float:

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
-from pagewise.models.page_size_curves import FRAMES_MIN, footprint_bytes
+from pagewise.models.page_size import LEAST_GAIN, rates_by_size
+from pagewise.models.page_size_curves import footprint_bytes
+from pagewise.models.page_size_time import DENOMINATORS, PAPER, TLB_LEVELS, Terms
+from pagewise.reference_curves import EXACT_FROM
 from pagewise.studies.page_size_cells import (
     FITTED_BYTES,
-    LEAST_GAIN,
     NVM,
     PAPER_BYTES,
     SHARES,
@@ -29,9 +30,7 @@ from pagewise.studies.page_size_cells import (
 from pagewise.studies.page_size_fits import Fitted
 from pagewise.studies.page_size_vms import PAIRS, VMS, Outcome, Vm, outcome
 from pagewise.studies.verdict import Choices, Reading, Verdict, judge, load_checks
-
-if TYPE_CHECKING:
-    from pagewise.models.page_size_time import Terms
+from pagewise.units import PAGE_BYTES
 
 CHECKS = load_checks("page-size")
 SIZES = (("1 to 32 KiB", PAPER_BYTES), ("4, 16, 64 KiB", TARGET_BYTES))
@@ -110,14 +109,12 @@ def _runs(
 
 
 def _outcomes(cells: Sequence[tuple[Vm, Cell]], sizes: Sequence[int]) -> list[Outcome]:
-    if not all(cell.judged((4096,)) for _, cell in cells):
+    if not all(cell.judged((PAGE_BYTES,)) for _, cell in cells):
         return []
     return [outcome(vm, cell, sizes) for vm, cell in cells]
 
 
 def _terms() -> Iterator[Terms]:
-    from pagewise.models.page_size_time import DENOMINATORS, TLB_LEVELS, Terms
-
     for references, levels in itertools.product(DENOMINATORS, TLB_LEVELS):
         yield Terms(references=references, cold="counted", tlb_levels=levels)
         yield Terms(references=references, cold="zero-fill", tlb_levels=levels)
@@ -172,7 +169,7 @@ def _hdd_none(run: Run) -> tuple[bool, float]:
 
 def _scarce(run: Run) -> tuple[bool, float]:
     largest = max(one.page_bytes for one in run.nvm if one.vm.is_scarce)
-    return largest < 4096, largest / 1024
+    return largest < PAGE_BYTES, largest / 1024
 
 
 def _span(run: Run) -> tuple[bool, float]:
@@ -188,7 +185,7 @@ def _scarce_class(run: Run) -> tuple[bool, float]:
 def _ample_class(run: Run) -> tuple[bool, float]:
     ample = run.of("VM-1", "VM-3", "VM-4", "VM-5", "VM-7", "VM-8", "VM-10")
     ratio = min(one.translation_ns / one.fault_ns for one in ample)
-    return ratio > 1 and all(one.page_bytes > 4096 for one in ample), ratio
+    return ratio > 1 and all(one.page_bytes > PAGE_BYTES for one in ample), ratio
 
 
 def _monotone(
@@ -198,7 +195,7 @@ def _monotone(
     judged = [
         (name, less, more)
         for name, less, more in pairs
-        if less * footprint_bytes(programs[name].curves) // 4096 > FRAMES_MIN
+        if less * footprint_bytes(programs[name].curves) // PAGE_BYTES > EXACT_FROM
     ]
     if not judged:
         return
@@ -244,14 +241,11 @@ def _fit_choices(one: Fitted) -> Choices:
 
 def _saturation(programs: Mapping[str, Program]) -> Iterator[Reading]:
     """The power fit of TLB misses, of each program in turn."""
-    from pagewise.models.page_size import forecast
-    from pagewise.models.page_size_time import PAPER
-
     machine = machine_of(NVM[0], PAPER)
     for program in programs.values():
         memory = footprint_bytes(program.curves)
         counted, modelled = (
-            forecast(program.curves, FITTED_BYTES, memory, machine, model)
+            rates_by_size(program.curves, FITTED_BYTES, memory, machine, model)
             for model in ("exact", "paper")
         )
         ratios = [float(modelled[size].last_tlb / counted[size].last_tlb) for size in FITTED_BYTES]

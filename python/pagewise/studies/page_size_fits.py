@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
-from typing import TYPE_CHECKING
 
+import numpy
+
+from pagewise.models.page_size import MARGIN, WIDE_MARGIN, mean_times_ns
+from pagewise.models.page_size_curves import Curves
+from pagewise.models.page_size_fit import four_of
+from pagewise.models.page_size_time import Machine, Model, Rates, Terms
 from pagewise.studies.page_size_cells import (
     FITTED_BYTES,
     OTHERS,
@@ -18,10 +23,6 @@ from pagewise.studies.page_size_cells import (
     regret,
 )
 from pagewise.studies.table import Row, Table
-
-if TYPE_CHECKING:
-    from pagewise.models.page_size_curves import Curves
-    from pagewise.models.page_size_time import Machine, Model, Rates, Terms
 
 SAMPLES_MIN = 4
 """Cells with fewer sizes have nothing to fit."""
@@ -61,7 +62,7 @@ def fitted(programs: Sequence[Program], terms: Terms) -> list[Fitted]:
         by_storage: list[list[Judged]] = [[] for _ in machines]
         for cell, sizes in _cells(programs, machines[0]):
             counted = cell.rates(sizes)
-            modelled = cell.rates(sizes, model, _four(sizes) if is_four else sizes)
+            modelled = cell.rates(sizes, model, four_of(sizes) if is_four else sizes)
             for outcomes, machine in zip(by_storage, machines, strict=True):
                 here = Cell(cell.curves, cell.share, machine)
                 outcomes.append(_judged(here, counted, modelled))
@@ -70,12 +71,6 @@ def fitted(programs: Sequence[Program], terms: Terms) -> list[Fitted]:
             for storage, outcomes in zip(STORAGES, by_storage, strict=True)
         ]
     return found
-
-
-def _four(sizes: Sequence[int]) -> Sequence[int]:
-    from pagewise.models.page_size_fit import four_of
-
-    return four_of(sizes)
 
 
 def _cells(programs: Sequence[Program], machine: Machine) -> Iterator[tuple[Cell, tuple[int, ...]]]:
@@ -139,8 +134,6 @@ def percent(values: Sequence[float]) -> str:
 
 
 def _summary(cells: Sequence[Judged]) -> Row:
-    import numpy
-
     regrets = [cell.regret for cell in cells]
     return {
         "cells": len(cells),
@@ -164,8 +157,6 @@ class Carried:
 
 def carried(programs: Sequence[Program], terms: Terms) -> list[Carried]:
     """Every program both ways, at the same share of each input's own footprint."""
-    from pagewise.models.page_size import MARGIN, WIDE_MARGIN
-
     found = []
     for other in OTHERS:
         pairs = [(one.curves, one.others[other]) for one in programs if other in one.others]
@@ -183,8 +174,6 @@ def carried(programs: Sequence[Program], terms: Terms) -> list[Carried]:
 def _carry(
     pairs: Sequence[tuple[Curves, Curves]], machine: Machine, margin: float
 ) -> Iterator[Judged]:
-    from pagewise.models.page_size import mean_times_ns
-
     for pair in pairs:
         for share in SHARES:
             here, there = (Cell(curves, share, machine) for curves in pair)

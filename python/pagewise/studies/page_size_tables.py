@@ -6,9 +6,15 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING
 
 from pagewise.models.page_size_curves import footprint_bytes
+from pagewise.models.page_size_time import (
+    DENOMINATORS,
+    FIRST_TOUCHES,
+    TLB_LEVELS,
+    Model,
+    Terms,
+)
 from pagewise.studies.figure import Figure, Point
 from pagewise.studies.page_size_cells import (
     FITTED_BYTES,
@@ -27,12 +33,9 @@ from pagewise.studies.page_size_cells import (
 )
 from pagewise.studies.page_size_vms import VMS
 from pagewise.studies.table import Row, Table
-from pagewise.units import format_count, format_share, format_size
+from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
-if TYPE_CHECKING:
-    from pagewise.models.page_size_time import Model, Terms
-
-FIXED_BYTES = (4096, 8192, 16384, 32768, 65536)
+FIXED_BYTES = (PAGE_BYTES, 8192, 16384, 32768, 65536)
 SHOWN_SHARES = (0.2, 0.5, 0.8)
 SHOWN_STORAGE = "optane-ssd"
 
@@ -73,7 +76,7 @@ def best_table(programs: Sequence[Program], terms: Terms) -> Table:
         for share in SHARES:
             cell = Cell(program.curves, share, machine)
             judged = cell.judged(FITTED_BYTES)
-            if 4096 in judged:
+            if PAGE_BYTES in judged:
                 total = cell.total_ns(cell.rates(judged))
                 best = min(total, key=total.__getitem__)
                 text = f"{format_size(best)} ({gain(total, best) * 100:.0f} %)"
@@ -91,8 +94,6 @@ def best_table(programs: Sequence[Program], terms: Terms) -> Table:
 
 def readings_table(programs: Mapping[str, Program], terms: Terms) -> Table:
     """What the gain is under each way to fill what the paper leaves unsaid."""
-    from pagewise.models.page_size_time import DENOMINATORS, FIRST_TOUCHES, TLB_LEVELS
-
     rows: list[Row] = []
     for references, cold, levels in itertools.product(DENOMINATORS, FIRST_TOUCHES, TLB_LEVELS):
         filled = replace(terms, references=references, cold=cold, tlb_levels=levels)
@@ -106,7 +107,7 @@ def readings_table(programs: Mapping[str, Program], terms: Terms) -> Table:
             for vm in VMS:
                 cell = vm.cell(programs, nvm, filled)
                 total = cell.total_ns(cell.rates(cell.judged(PAPER_BYTES)))
-                if 4096 in total:
+                if PAGE_BYTES in total:
                     gains[vm.is_hdd].append(gain(total, kept(total)))
             row[nvm] = mean_share(gains[False])
             row[f"most, {nvm}"] = mean_share([max(gains[False], default=0.0)])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from pagewise.models.page_size import MEMORY_SPREAD, choose
+from pagewise.models.page_size_time import Terms
+from pagewise.reference_curves import PAGE_SIZES
 from pagewise.studies.figure import Figure, Point
 from pagewise.studies.page_size_cells import (
-    EVERY_BYTES,
     NVM,
     PAPER_BYTES,
     TARGET_BYTES,
@@ -19,10 +20,7 @@ from pagewise.studies.page_size_cells import (
     machine_of,
 )
 from pagewise.studies.table import Row, Table
-from pagewise.units import format_share, format_size
-
-if TYPE_CHECKING:
-    from pagewise.models.page_size_time import Terms
+from pagewise.units import PAGE_BYTES, format_share, format_size
 
 PAIRS = (("office", 0.1, 0.8), ("pdf", 0.2, 0.9), ("game", 0.6, 0.8),
          ("multimedia", 0.5, 0.8), ("photo", 0.6, 0.8))  # fmt: skip
@@ -58,13 +56,13 @@ VMS = (
     Vm("VM-3", 1, "photo", 0.6, False, 16384),
     Vm("VM-4", 2, "pdf", 0.9, False, 32768, 0.56),
     Vm("VM-5", 2, "multimedia", 0.5, False, 16384),
-    Vm("VM-6", 2, "game", 0.3, True, 4096, 0.0),
+    Vm("VM-6", 2, "game", 0.3, True, PAGE_BYTES, 0.0),
     Vm("VM-7", 3, "office", 0.8, False, 32768),
     Vm("VM-8", 3, "photo", 0.8, False, 16384),
     Vm("VM-9", 4, "pdf", 0.2, False, 2048),
     Vm("VM-10", 4, "multimedia", 0.8, False, 32768),
     Vm("VM-11", 5, "game", 0.6, False, 8192),
-    Vm("VM-12", 5, "office", 0.4, True, 4096, 0.0),
+    Vm("VM-12", 5, "office", 0.4, True, PAGE_BYTES, 0.0),
 )
 
 
@@ -98,9 +96,7 @@ def row(vm: Vm, programs: Mapping[str, Program], terms: Terms) -> Row:
 
 def chosen(cell: Cell, sizes: Sequence[int]) -> str:
     """The size taken, its gain and the gain's interval."""
-    from pagewise.models.page_size import MEMORY_SPREAD, choose
-
-    if not cell.judged((4096,), MEMORY_SPREAD):
+    if not cell.judged((PAGE_BYTES,), MEMORY_SPREAD):
         return "too little memory"
     choice = choose(
         cell.curves,
@@ -111,8 +107,8 @@ def chosen(cell: Cell, sizes: Sequence[int]) -> str:
         margin=0,
     )
     low, high = choice.gain_interval
-    if choice.page_bytes == 4096:
-        return format_size(4096)
+    if choice.page_bytes == PAGE_BYTES:
+        return format_size(PAGE_BYTES)
     interval = f"{format_share(low)} to {format_share(high)}"
     return f"{format_size(choice.page_bytes)} ({format_share(choice.gain)}; {interval})"
 
@@ -127,7 +123,7 @@ def figures(programs: Mapping[str, Program], terms: Terms) -> list[Figure]:
         points = []
         for vm in VMS:
             cell, number = vm.cell(programs, nvm, terms), vm.name.removeprefix("VM-")
-            if not cell.judged((4096,)):
+            if not cell.judged((PAGE_BYTES,)):
                 continue
             ideal = cell.total_ns(cell.rates(cell.judged(PAPER_BYTES)))
             target = cell.total_ns(cell.rates(cell.judged(TARGET_BYTES)))
@@ -172,19 +168,20 @@ class Outcome:
 
 def outcome(vm: Vm, cell: Cell, sizes: Sequence[int]) -> Outcome:
     """What S4's checks ask of a machine."""
-    times = cell.times(EVERY_BYTES)
+    times = cell.times(PAGE_SIZES)
     total = {size: float(one.total_ns) for size, one in times.items()}
     judged = {size: total[size] for size in cell.judged(sizes)}
     taken = kept(judged)
     hardware = cell.machine.hardware
     best = min(total.values())
+    above = [one / judged[PAGE_BYTES] for size, one in judged.items() if size >= PAGE_BYTES]
     return Outcome(
         vm=vm,
         page_bytes=taken,
         gain=gain(judged, taken),
-        translation_ns=times[4096].translation_ns - hardware.tlb_ns,
-        fault_ns=float(times[4096].data_ns) - hardware.dram_ns,
-        translation_share=times[4096].translation_ns / total[4096],
-        is_u_shaped=min(total[EVERY_BYTES[0]], total[EVERY_BYTES[-1]]) >= 1.02 * best,
-        spread=max(abs(one / judged[4096] - 1) for size, one in judged.items() if size >= 4096),
+        translation_ns=times[PAGE_BYTES].translation_ns - hardware.tlb_ns,
+        fault_ns=float(times[PAGE_BYTES].data_ns) - hardware.dram_ns,
+        translation_share=times[PAGE_BYTES].translation_ns / total[PAGE_BYTES],
+        is_u_shaped=min(total[PAGE_SIZES[0]], total[PAGE_SIZES[-1]]) >= 1.02 * best,
+        spread=max(abs(one - 1) for one in above),
     )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pagewise.studies.verdict import NEEDS
 from pagewise.units import format_count, format_figure, format_share
 
 
 def ruling(verdict: Mapping[str, Any]) -> str:
     """The verdict in words: ``holds``, or ``needs entry_bit=1, flash_copy_on_promotion=keep``."""
-    if verdict["verdict"] != NEEDS:
+    if not verdict.get("needs"):
         return str(verdict["verdict"])
     return "needs " + ", ".join(f"{name}={value}" for name, value in verdict["needs"].items())
 
@@ -26,14 +25,11 @@ def verdict_rows(result: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]
     names = ["check", "on", "statement", "paper", "ours", "verdict", "readings", "why"]
     rows = [
         [
-            f"{verdict['check']} {verdict['part']}",
-            verdict["data"],
-            verdict["statement"],
-            verdict["paper"],
-            verdict["ours"],
+            f"{verdict['check']} {verdict['part']}".strip(),
+            *(str(verdict[name]) for name in ("data", "statement", "paper", "ours")),
             ruling(verdict),
             support(verdict),
-            verdict["why"],
+            str(verdict["why"]),
         ]
         for verdict in result["verdicts"]
     ]

@@ -21,7 +21,6 @@ FAILS = "does not hold"
 NEEDS = "needs a reading"
 UNMEASURED = "not measured here"
 
-
 Choices: TypeAlias = tuple[tuple[str, str], ...]
 """What is left open and how it was filled, by name."""
 
@@ -66,7 +65,7 @@ class Verdict:
     verdict: str
     why: str
     ours: str = ""
-    needs: tuple[tuple[str, str], ...] = ()
+    needs: Choices = ()
     readings: int = 0
     holding: int = 0
     figures: tuple[float, ...] = field(default=(), repr=False)
@@ -125,7 +124,7 @@ def with_cause(verdict: Verdict, cause: str) -> Verdict:
     return replace(verdict, why=f"{verdict.why}. Seen here: {cause}")
 
 
-def needed(readings: Sequence[Reading]) -> tuple[tuple[str, str], ...]:
+def needed(readings: Sequence[Reading]) -> Choices:
     """The fewest choices under which every reading holds; of several sets, the one that covers the
     most readings, then the first by name.
 
@@ -133,9 +132,9 @@ def needed(readings: Sequence[Reading]) -> tuple[tuple[str, str], ...]:
     """
     names = [name for name, _ in readings[0].choices]
     for count in range(len(names) + 1):
-        best: tuple[int, tuple[tuple[str, str], ...]] | None = None
+        best: tuple[int, Choices] | None = None
         for chosen in itertools.combinations(range(len(names)), count):
-            groups: dict[tuple[tuple[str, str], ...], list[bool]] = {}
+            groups: dict[Choices, list[bool]] = {}
             for reading in readings:
                 key = tuple(reading.choices[index] for index in chosen)
                 groups.setdefault(key, []).append(reading.holds)

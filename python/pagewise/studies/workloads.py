@@ -11,6 +11,7 @@ import pagewise
 from pagewise.errors import UsageError
 from pagewise.grids.spec import TraceSource
 from pagewise.recording import import_trace
+from pagewise.studies.verdict import Choices
 
 GENERATED = "generated scenarios (docs/scenarios.md)"
 """What the seeds of a simulated study are for."""
@@ -31,7 +32,7 @@ class Workload:
     """
 
     name: str
-    choices: tuple[tuple[str, str], ...]
+    choices: Choices
     traces: tuple[TraceSource, ...]
 
 

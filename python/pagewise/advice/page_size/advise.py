@@ -19,8 +19,9 @@ from pagewise.models.page_size import (
     choose,
     memory_to_judge,
 )
-from pagewise.models.page_size_curves import FRAMES_MIN, Curves, cut_note, footprint_bytes
+from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import TODAY, Model, Terms, storage_of
+from pagewise.reference_curves import EXACT_FROM
 from pagewise.units import format_percent, format_size, parse_share, parse_size
 
 SCHEMA = "pagewise.advice-page-size/1"
@@ -115,7 +116,7 @@ def unjudged(
     needed = format_size(memory_to_judge(max(smallest, terms.readahead_bytes), margin))
     notes = [
         f"not judged: {', '.join(map(format_size, choice.unjudged))}; the memory holds fewer than "
-        f"{FRAMES_MIN} such pages, too few for the trace to tell. {format_size(smallest)} takes "
+        f"{EXACT_FROM} such pages, too few for the trace to tell. {format_size(smallest)} takes "
         f"{needed}: give that as --memory, or capture a longer run or a larger input"
     ]
     if not any(size in choice.times for size in sizes if size != BASE_BYTES):

@@ -10,8 +10,8 @@ from textwrap import indent
 
 from pagewise.advice.setting import Setting
 
-PAGE_BYTES = 2 << 20
-"""Of the pages that the host sets aside."""
+HUGE_BYTES = 2 << 20
+"""Of a page that the host sets aside."""
 POOL = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
 BEFORE = "~/huge-pages-pool.before"
 NOTE = (

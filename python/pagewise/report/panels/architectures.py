@@ -8,10 +8,10 @@ from typing import TypeAlias
 from pagewise import catalog
 from pagewise.report.cells import (
     COLUMNS,
-    Setting,
+    Setup,
+    by_setup,
     label,
     row,
-    settings,
     sorted_cells,
     yearly_wear,
 )
@@ -38,14 +38,14 @@ def panel(inputs: Inputs) -> Panel | None:
     """Connected charts with one legend; one view per recording and pair of devices."""
     if not inputs.cells:
         return None
-    by_setting = settings(inputs.cells)
+    setups = by_setup(inputs.cells)
     charts = [
         Chart(
             f"architectures-{identifier}",
             title,
             Axis("fast tier", "bytes", low=0),
             Axis("", unit, low=0),
-            [View(str(setting), lines(cells, measure)) for setting, cells in by_setting.items()],
+            [View(str(setup), lines(cells, measure)) for setup, cells in setups.items()],
             group="architectures",
         )
         for identifier, title, unit, measure in MEASURES
@@ -58,7 +58,7 @@ def panel(inputs: Inputs) -> Panel | None:
     return Panel(
         "architectures",
         "Architectures over the size of the fast tier",
-        finding(by_setting),
+        finding(setups),
         charts,
         [Table("architectures", "Every simulated cell", COLUMNS, rows)],
         notes,
@@ -81,13 +81,13 @@ def lines(cells: list[Result], measure: Measure) -> list[Series]:
     return series
 
 
-def finding(by_setting: dict[Setting, list[Result]]) -> str:
-    """The best architecture of the first setting, at the size in the middle of the range."""
-    setting, cells = next(iter(by_setting.items()))
+def finding(setups: dict[Setup, list[Result]]) -> str:
+    """The best architecture of the first setup, at the size in the middle of the range."""
+    setup, cells = next(iter(setups.items()))
     contenders = [cell for cell in cells if cell["architecture"] in catalog.systems()]
     sizes = sorted({cell["fast_tier_bytes"] for cell in contenders})
     if not sizes:
-        return f"On {setting} only the slow device alone was simulated."
+        return f"On {setup} only the slow device alone was simulated."
     size = sizes[len(sizes) // 2]
     ranked = sorted(
         (cell for cell in contenders if cell["fast_tier_bytes"] == size),
@@ -95,8 +95,7 @@ def finding(by_setting: dict[Setting, list[Result]]) -> str:
     )
     best = ranked[0]
     text = (
-        f"With {format_size(size)} of fast tier on {setting}, "
-        f"{label(best)} needs the least I/O time"
+        f"With {format_size(size)} of fast tier on {setup}, {label(best)} needs the least I/O time"
     )
     alone = next((c for c in cells if c["architecture"] == catalog.baseline()), None)
     if alone and alone["io_time_s"]:

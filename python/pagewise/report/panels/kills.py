@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from statistics import median
-from typing import Literal, TypeAlias
 
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
-from pagewise.report.panels.lazy_unmap import series
-from pagewise.report.panels.papers import measured
+from pagewise.report.model import Axis, Chart, ChartKind, Column, Panel, Series, Table, View
+from pagewise.report.panels.papers import measured, series
 from pagewise.units import MIB, format_seconds, format_share
 
 STUDY = "kill-anatomy"
@@ -77,8 +76,7 @@ def study_charts(study: Result) -> list[Chart]:
     ]
 
 
-Kind: TypeAlias = Literal["line", "scatter", "bar"]
-SHOWN: tuple[tuple[str, Kind, Axis, float | None, Axis, float], ...] = (
+SHOWN: tuple[tuple[str, ChartKind, Axis, float | None, Axis, float], ...] = (
     ("phases", "bar", Axis("victim", "text", "category"), None, Axis("time", "seconds"), 1e-6),
     ("memory", "scatter", Axis("resident", "bytes"), MIB, Axis("time", "seconds"), 1e-3),
     ("threads", "line", Axis("threads"), 1, Axis("time", "seconds"), 1e-6),
@@ -89,20 +87,11 @@ SHOWN: tuple[tuple[str, Kind, Axis, float | None, Axis, float], ...] = (
 
 
 def scaled(figure: Result, x_factor: float | None, y_factor: float) -> list[Series]:
-    """A figure's series in the units of its axes; the paper's are something to compare with."""
-    return [
-        Series(
-            one.name,
-            [
-                (
-                    x if x_factor is None else float(x) * x_factor,
-                    None if y is None else y * y_factor,
-                )
-                for x, y in one.points
-            ],
-        )
-        for one in series(figure)
-    ]
+    """A figure's series in the units of its axes."""
+    found = series(figure, y_factor)
+    if x_factor is None:
+        return found
+    return [replace(one, points=[(float(x) * x_factor, y) for x, y in one.points]) for one in found]
 
 
 def kill_charts(kills: Sequence[tuple[str, Result]]) -> list[Chart]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Chart, Panel, Series, View
-from pagewise.report.panels.papers import measured
+from pagewise.report.model import Axis, Chart, Panel, View
+from pagewise.report.panels.papers import measured, series
+from pagewise.studies.lazy_unmap_model import BASELINE, OURS
 from pagewise.units import MIB, format_share
 
 STUDY = "lazy-unmap"
-BASELINE = "no-pool"
-OURS = "lazy"
 RESIDENT = f"{STUDY}-resident-"
 
 
@@ -28,7 +25,7 @@ def panel(inputs: Inputs) -> Panel | None:
             "Faults on blocks from 64 KiB, as a share of those without a pool",
             Axis("program", "text", "category"),
             Axis("faults", "share", low=0),
-            [View("", series(faults))],
+            [View("", series(faults, reference=BASELINE))],
             "bar",
         ),
         Chart(
@@ -46,24 +43,9 @@ def panel(inputs: Inputs) -> Panel | None:
 def views(figures: dict[str, Result]) -> list[View]:
     """Resident memory by program, in bytes."""
     return [
-        View(str(figure["view"]), series(figure, MIB))
+        View(str(figure["view"]), series(figure, MIB, BASELINE))
         for name, figure in figures.items()
         if name.startswith(RESIDENT)
-    ]
-
-
-def series(figure: Result, factor: int = 1) -> list[Series]:
-    """A figure's rows by series; the baseline is something to compare with."""
-    rows: list[dict[str, Any]] = [
-        dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]
-    ]
-    return [
-        Series(
-            name,
-            [(row["x"], factor * row["y"]) for row in rows if row["series"] == name],
-            is_reference=name == BASELINE,
-        )
-        for name in dict.fromkeys(str(row["series"]) for row in rows)
     ]
 
 

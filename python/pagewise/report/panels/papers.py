@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pagewise.report.inputs import Inputs, Result
-from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, Unit, View
+from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, Unit, View
+from pagewise.studies.text import verdict_rows
 
 VERDICTS = (
     Column("check", "check"),
@@ -21,8 +22,6 @@ VERDICTS = (
 )
 WITH_PANEL = ("lazy-unmap", "kill-anatomy")
 """Studies whose figures and tables have a panel of their own."""
-
-
 OWN_PANEL = ("launch-simulated-parts", "launch-parts")
 """How the names of figures begin that a panel of their own shows."""
 ROWS_OPEN = 12
@@ -35,7 +34,7 @@ def panel(inputs: Inputs) -> Panel | None:
         return None
     own = [study for study in inputs.studies if study["study"] not in WITH_PANEL]
     charts = [drawn for study in own for drawn in by_chart(study)]
-    verdicts = [verdict_row(row) for study in inputs.studies for row in study["verdicts"]]
+    verdicts = [row for study in inputs.studies for row in verdict_rows(study)[1]]
     tables = [
         Table("verdicts", "Statements of the papers, checked", VERDICTS, verdicts, is_open=True)
     ]
@@ -74,17 +73,6 @@ def chart_title(figure: Result) -> str:
     return str(figure.get("chart") or figure["title"])
 
 
-def verdict_row(verdict: Result) -> list[Cell]:
-    """One checked statement in the columns of the table."""
-    ruling = str(verdict["verdict"])
-    if verdict.get("needs"):
-        ruling = "needs " + ", ".join(f"{name}={value}" for name, value in verdict["needs"].items())
-    readings = f"{verdict['holding']} of {verdict['readings']}" if verdict["readings"] else ""
-    name = f"{verdict['check']} {verdict['part']}".strip()
-    texts = (verdict[column] for column in ("data", "statement", "paper", "ours"))
-    return [name, *map(str, texts), ruling, readings, str(verdict["why"])]
-
-
 def identifier(study: Result, figure: Result) -> str:
     """The figure's name on the page."""
     return f"figure-{study['study']}-{figure['name']}".replace(" ", "-")
@@ -103,27 +91,32 @@ def chart(study: Result, figures: list[Result]) -> Chart:
         chart_title(first),
         Axis(x_label, "text", "category") if is_named else Axis(x_label, "ratio"),
         Axis(y_label, "ratio", "log") if is_log else Axis(y_label, "ratio", low=0),
-        [View(str(figure.get("view") or ""), series(figure, is_named)) for figure in figures],
+        [View(str(figure.get("view") or ""), series(figure)) for figure in figures],
         "bar" if is_bar else "line",
         group=f"{study['study']}-{group}" if group else "",
         is_stacked=bool(first.get("is_stacked")),
     )
 
 
-def series(figure: Result, is_named: bool) -> list[Series]:
-    """The points of a figure by series; what the paper says is a reference."""
+def series(figure: Result, factor: float = 1, reference: str = "paper") -> list[Series]:
+    """The points of a figure by series, y times ``factor``; those whose names begin with
+    ``reference`` are something to compare with."""
     rows: list[dict[str, Any]] = [
         dict(zip(figure["columns"], row, strict=True)) for row in figure["rows"]
     ]
+    is_named = bool(figure["is_categorical"])
     return [
         Series(
             name,
             [
-                (str(row["x"]) if is_named else row["x"], row["y"])
+                (
+                    str(row["x"]) if is_named else row["x"],
+                    None if row["y"] is None else factor * row["y"],
+                )
                 for row in rows
                 if str(row["series"]) == name
             ],
-            is_reference=name.startswith("paper"),
+            is_reference=name.startswith(reference),
         )
         for name in dict.fromkeys(str(row["series"]) for row in rows)
     ]
@@ -190,11 +183,10 @@ def sensitivity(study: Result) -> Table:
     )
 
 
-def finding(verdicts: list[list[Cell]]) -> str:
+def finding(verdicts: Sequence[Sequence[str]]) -> str:
     """How many statements hold."""
     counts = Counter(
-        "need a certain reading" if str(row[5]).startswith("needs") else str(row[5])
-        for row in verdicts
+        "need a certain reading" if row[5].startswith("needs") else row[5] for row in verdicts
     )
     words = {"holds": "hold", "does not hold": "do not hold", "not measured here": "not measured"}
     parts = ", ".join(f"{count} {words.get(name, name)}" for name, count in counts.most_common())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pagewise import catalog
-from pagewise.report.cells import label, settings, sorted_cells, yearly_wear
+from pagewise.report.cells import by_setup, label, sorted_cells, yearly_wear
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, Unit, View
 from pagewise.units import format_size
@@ -21,11 +21,11 @@ def panel(inputs: Inputs) -> Panel | None:
     unit: Unit = "share" if is_worn else "count"
     views = []
     rows: list[Sequence[Cell]] = []
-    for setting, group in settings(cells).items():
-        views.append(View(str(setting), points(group, is_worn)))
+    for setup, group in by_setup(cells).items():
+        views.append(View(str(setup), points(group, is_worn)))
         rows += [
             (
-                str(setting),
+                str(setup),
                 label(cell),
                 cell["fast_tier_bytes"],
                 cell["io_time_s"],
@@ -48,7 +48,7 @@ def panel(inputs: Inputs) -> Panel | None:
 def columns(cost_label: str, unit: Unit) -> tuple[Column, ...]:
     """The columns of the frontier."""
     return (
-        Column("setting", "recording and devices"),
+        Column("setup", "recording and devices"),
         Column("architecture", "architecture"),
         Column("fast_tier_bytes", "fast tier", "bytes"),
         Column("io_time_s", "I/O time", "seconds"),
@@ -93,11 +93,11 @@ def frontier(cells: list[Result], is_worn: bool) -> list[Result]:
 
 def finding(rows: Sequence[Sequence[Cell]]) -> str:
     """Which architectures are worth considering at all."""
-    setting = rows[0][0]
-    names = list(dict.fromkeys(str(row[1]) for row in rows if row[0] == setting))
+    setup = rows[0][0]
+    names = list(dict.fromkeys(str(row[1]) for row in rows if row[0] == setup))
     if len(names) == 1:
-        return f"On {setting}, no other choice beats {names[0]} in waiting or in wear."
+        return f"On {setup}, no other choice beats {names[0]} in waiting or in wear."
     return (
-        f"On {setting}, every sensible compromise between waiting and wear is one of: "
+        f"On {setup}, every sensible compromise between waiting and wear is one of: "
         f"{', '.join(names)}."
     )
