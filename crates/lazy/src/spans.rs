@@ -29,7 +29,9 @@ enum Role {
     Inside,
     /// The first page of memory that `malloc` and its relatives handed out.
     Block,
-    /// The first or last page of a free span.
+    /// The last page of a free span that has several.
+    End,
+    /// The first page of a free span.
     Hot,
     Lazy,
     Clean,
@@ -49,13 +51,14 @@ impl Role {
             Role::Hot => Some(Free::Hot),
             Role::Lazy => Some(Free::Lazy),
             Role::Clean => Some(Free::Clean),
-            Role::Inside | Role::Block => None,
+            Role::Inside | Role::Block | Role::End => None,
         }
     }
 }
 
-/// What is kept of a page. A page has the role of a free state exactly if it is the first or the
-/// last of a free span; both ends tell its length, the first page its neighbours in its bin.
+/// What is kept of a page. A page has the role of a free state exactly if it is the first of a free
+/// span, and both ends of one tell its length: no other page can be taken for one where a span begins,
+/// however alike spans are. The first page tells its neighbours in its bin, too.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct Tag {
@@ -101,9 +104,9 @@ impl Spans {
 
     /// Makes the span free, without joining it to others.
     pub fn insert(&mut self, span: FreeSpan) {
-        let tag = Tag { pages: span.pages, next: NONE, previous: NONE, role: Role::of(span.state) };
-        self.set(span.first, tag);
-        self.set(span.end() - 1, tag);
+        let end = Tag { pages: span.pages, next: NONE, previous: NONE, role: Role::End };
+        self.set(span.end() - 1, end);
+        self.set(span.first, Tag { role: Role::of(span.state), ..end });
         self.bins.push(self.tags, span.first, span.state);
     }
 
@@ -125,9 +128,9 @@ impl Spans {
 
     /// The free span that ends before `page`, which is not free.
     pub fn before(&self, page: u32) -> Option<FreeSpan> {
-        let tag = self.tags.get(page.checked_sub(1)? as usize)?;
-        let state = tag.role.free()?;
-        Some(FreeSpan { first: page.checked_sub(tag.pages)?, pages: tag.pages, state })
+        let last = page.checked_sub(1)?;
+        let tag = self.tags.get(last as usize)?;
+        self.at(if tag.role == Role::End { page.checked_sub(tag.pages)? } else { last })
     }
 
     /// The free span that `page` lies in, or else the first one that begins behind it and before
@@ -143,12 +146,8 @@ impl Spans {
             tag.is_some_and(|tag| tag.role != Role::Inside)
         };
         let nearest = (0..=page).rev().find(has_role)?;
-        let span = self.at(nearest)?;
-        if self.is_start(span) {
-            return (span.end() > page).then_some(span);
-        }
-        // Otherwise the nearest is the last page of a span.
-        if nearest == page { self.before(page + 1) } else { None }
+        let span = if nearest == page { self.before(page + 1) } else { self.at(nearest) };
+        span.filter(|span| span.end() > page)
     }
 
     /// About the shortest free span of `state` with at least `pages` pages.
@@ -187,11 +186,6 @@ impl Spans {
         let tags = self.tags.chunks_exact(TAGS_OF_PAGE);
         let used = tags.take((count as usize).div_ceil(TAGS_OF_PAGE));
         used.filter(|tags| tags.iter().all(|tag| tag.role == Role::Inside))
-    }
-
-    fn is_start(&self, span: FreeSpan) -> bool {
-        let last = self.tags.get((span.end() - 1) as usize);
-        last.is_some_and(|tag| tag.role == Role::of(span.state) && tag.pages == span.pages)
     }
 
     fn set(&mut self, page: u32, tag: Tag) {

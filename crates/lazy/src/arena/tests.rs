@@ -23,8 +23,14 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    // Lengths in bins of their own and in shared ones, and some that fill a chunk.
-    let pages = prop_oneof![6 => 1..200_u32, 3 => 1..1500_u32, 1 => 1..CHUNK_PAGES + 5];
+    // Lengths in bins of their own and in shared ones, some that fill a chunk, and few that recur: a
+    // program asks for the same again and again, and spans alike must not be taken for each other.
+    let pages = prop_oneof![
+        6 => 1..200_u32,
+        3 => 1..1500_u32,
+        1 => 1..CHUNK_PAGES + 5,
+        8 => (1..5_u32).prop_map(|pages| 2 * pages),
+    ];
     let owner = prop_oneof![Just(Owner::Block), Just(Owner::Map)];
     let alignment = prop_oneof![3 => Just(0), 1 => 0..10_u32];
     let place = 0..64_usize;
@@ -403,4 +409,26 @@ fn mapped_pages_come_back_stretch_by_stretch() {
     assert_eq!(arena.disown_mapped(2, 20), Some((4, 2)));
     assert_eq!(arena.disown_mapped(2, 20), Some((6, 4)));
     assert_eq!(arena.disown_mapped(2, 20), None);
+}
+
+#[test]
+fn spans_of_one_length_are_not_taken_for_one_another() {
+    let mut arena = Arena::new(Rules::decay(Bytes(1 << 30)));
+    arena.grow(0, tables());
+    // Clean pages, hot ones, and clean ones as long as what is left of the first.
+    let firsts = [12, 2, 8, 1].map(|pages| arena.allocate(pages, 1, Owner::Block).unwrap().first);
+    assert_eq!(firsts, [0, 12, 14, 22]);
+    for (first, is_clean) in firsts.into_iter().zip([true, false, true]) {
+        let pages = arena.disown_block(first).unwrap();
+        match is_clean {
+            true => arena.deposit_clean(first, pages),
+            false => arena.deposit(first, pages, Nanos(0)),
+        }
+    }
+    let grant = arena.allocate(14, 1, Owner::Block).unwrap();
+    assert_eq!((grant.first, grant.kept), (8, 2));
+    let clean = |first, pages| Some(FreeSpan { first, pages, state: Free::Clean });
+    assert_eq!((arena.block(8), arena.block(22)), (Some(14), Some(1)));
+    assert_eq!((arena.spans.at(0), arena.spans.at(22)), (clean(0, 8), None));
+    assert_eq!((arena.spans.before(8), arena.carve(8, 15)), (clean(0, 8), None));
 }
