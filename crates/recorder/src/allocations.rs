@@ -7,14 +7,14 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use linux::Root;
 use linux::system;
 use trace::allocations::SOURCE;
 use trace::recording::{About, Ending, Missing, Record, Writer};
 
-use crate::session::here;
+use crate::session::{Meter, create, here, start};
 use crate::{Error, Outcome, Stop};
 
 /// The variable that tells the library where logs go.
@@ -65,7 +65,7 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
         )),
         _ => Error::Create(folder.clone(), error),
     })?;
-    let (began, cpu_before) = (Instant::now(), system::processor_time());
+    let meter = Meter::start();
     let ended = begin(root, options).and_then(|writer| {
         let exit_status = run(options, stop)?;
         merge(&folder, writer, exit_status)
@@ -75,16 +75,13 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
     {
         let _ = fs::remove_file(&options.output);
     }
-    let (exit_status, counts) = match ended {
-        Err(Error::Write(error)) if has_logs(&folder) => {
-            return Err(Error::Unmerged(folder, error));
-        }
+    match ended {
+        Err(Error::Write(error)) if has_logs(&folder) => Err(Error::Unmerged(folder, error)),
         ended => {
             let _ = fs::remove_dir_all(&folder);
-            ended?
+            Ok(outcome(&ended?, &meter))
         }
-    };
-    Ok(counts.outcome(began, cpu_before, exit_status))
+    }
 }
 
 /// The recording of what a killed recorder, or one without room, left in `folder`, which stays.
@@ -93,16 +90,16 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
 /// # Errors
 /// What the operating system refuses; a folder without a log.
 pub fn recover(root: &Root, folder: &Path, output: PathBuf) -> Result<Outcome, Error> {
-    let (began, cpu_before) = (Instant::now(), system::processor_time());
+    let meter = Meter::start();
     let options = Options { output, command: Vec::new() };
     if folder == options.folder() && has_logs(folder) {
         let _ = fs::remove_file(&options.output);
     }
     let writer = begin(root, &options)?;
-    let (exit_status, counts) = merge(folder, writer, None).inspect_err(|_| {
+    let merged = merge(folder, writer, None).inspect_err(|_| {
         let _ = fs::remove_file(&options.output);
     })?;
-    Ok(counts.outcome(began, cpu_before, exit_status))
+    Ok(outcome(&merged, &meter))
 }
 
 fn begin(root: &Root, options: &Options) -> Result<Writer<File>, Error> {
@@ -116,18 +113,11 @@ fn begin(root: &Root, options: &Options) -> Result<Writer<File>, Error> {
         command: options.command.clone(),
         ..here(root)?
     };
-    let file = File::options()
-        .append(true)
-        .create_new(true)
-        .open(&options.output)
-        .map_err(|error| Error::Create(options.output.clone(), error))?;
-    Writer::new(file, &about).map_err(Error::Write)
+    Writer::new(create(&options.output)?, &about).map_err(Error::Write)
 }
 
 fn run(options: &Options, stop: &mut dyn Stop) -> Result<Option<i32>, Error> {
-    stop.start().map_err(|error| {
-        Error::Usage(format!("cannot run {}: {error}", options.command.join(" ")))
-    })?;
+    start(stop, &options.command)?;
     loop {
         match stop.is_over() {
             Some(exit_status) => return Ok(exit_status),
@@ -136,42 +126,47 @@ fn run(options: &Options, stop: &mut dyn Stop) -> Result<Option<i32>, Error> {
     }
 }
 
-/// What was written.
-struct Counts {
-    recorded: u64,
-    lost: u64,
-    bytes: u64,
-}
-
-impl Counts {
-    fn outcome(self, began: Instant, cpu_before: Duration, exit_status: Option<i32>) -> Outcome {
-        Outcome {
-            recorded: self.recorded,
-            lost: self.lost,
-            bytes: self.bytes,
-            duration: began.elapsed(),
-            cpu: system::processor_time() - cpu_before,
-            exit_status,
-            backend: BACKEND,
-            absent: Vec::new(),
-            failure: None,
-        }
+fn outcome((ending, bytes): &(Ending, u64), meter: &Meter) -> Outcome {
+    Outcome {
+        recorded: ending.recorded,
+        lost: ending.lost,
+        bytes: *bytes,
+        duration: meter.duration(),
+        cpu: meter.cpu(),
+        exit_status: ending.exit_status,
+        backend: BACKEND,
+        absent: Vec::new(),
+        failure: None,
     }
 }
 
-/// Writes the records of all logs by time.
+/// Writes the records of all logs by time, and the end of the recording; that end, and the bytes of the
+/// whole.
 fn merge(
     folder: &Path,
     mut writer: Writer<File>,
     exit_status: Option<i32>,
-) -> Result<(Option<i32>, Counts), Error> {
-    let mut waiting = logs(folder)?;
+) -> Result<(Ending, u64), Error> {
+    let waiting = logs(folder)?;
     if waiting.is_empty() {
         return Err(Error::Usage(format!(
             "nothing was recorded in {}: the command may be static or setuid, or not use glibc",
             folder.display()
         )));
     }
+    let lost = write_by_time(waiting, &mut writer)?;
+    let recorded = writer.recorded();
+    let ending = Ending { time_ns: system::monotonic_ns(), recorded, lost, exit_status };
+    let file = writer.finish(ending.clone()).map_err(Error::Write)?;
+    let bytes = file.metadata().map_err(Error::Write)?.len();
+    Ok((ending, bytes))
+}
+
+/// Writes the records of logs, each given with the time of its first; how many were lost.
+fn write_by_time(
+    mut waiting: Vec<(u64, PathBuf)>,
+    writer: &mut Writer<File>,
+) -> Result<u64, Error> {
     // The earliest last; a log is opened when its time comes, since there may be thousands.
     waiting.sort_by_key(|(first_ns, path)| Reverse((*first_ns, path.clone())));
     let (mut open, mut next, mut lost) = (Vec::new(), BinaryHeap::new(), 0);
@@ -184,7 +179,7 @@ fn merge(
             open.push(Some(Log::open(&path)?));
             continue;
         }
-        let Some(Reverse((time_ns, number))) = next.pop() else { break };
+        let Some(Reverse((time_ns, number))) = next.pop() else { return Ok(lost) };
         let Some(log) = open.get_mut(number).and_then(Option::as_mut) else { continue };
         if let Some(record) = log.take()? {
             writer.push(record).map_err(Error::Write)?;
@@ -198,11 +193,6 @@ fn merge(
             }
         }
     }
-    let recorded = writer.recorded();
-    let ending = Ending { time_ns: system::monotonic_ns(), recorded, lost, exit_status };
-    let file = writer.finish(ending).map_err(Error::Write)?;
-    let bytes = file.metadata().map_err(Error::Write)?.len();
-    Ok((exit_status, Counts { recorded, lost, bytes }))
 }
 
 fn has_logs(folder: &Path) -> bool {

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{PrintLevel, RingBuffer, RingBufferBuilder};
-use linux::SharedWords;
 use linux::cgroup::Version;
 use linux::system::Machine;
+use linux::{Root, SharedWords};
 use trace::recording::FileName;
 
 use crate::batch::Batch;
@@ -67,30 +67,11 @@ impl<'object> Programs<'object> {
     ) -> Result<Programs<'object>, Error> {
         quiet();
         let mut open = RecorderSkelBuilder::default().open(object).map_err(refused)?;
-        let root = linux::Root::system();
-        let is_by_task = linux::system::counts_pages_by_task(&root)?;
-        let wanted: Vec<&str> = sources
-            .iter()
-            .flat_map(|source| source.programs)
-            .copied()
-            .filter(|name| tells_swap_ins(name).is_none_or(|by_task| by_task == is_by_task))
-            .collect();
-        load_only(&mut open, &wanted);
-        let constants = open
-            .maps
-            .rodata_data
-            .as_deref_mut()
-            .ok_or_else(|| Error::Bpf("the programs have no constants to set".to_owned()))?;
-        if let Some(group) = &filter.group {
-            constants.only_cgroup = group.id;
-            constants.cgroup_level = group.level;
-            constants.uses_memory_controller = group.version == Version::V1;
-        }
-        constants.only_process = filter.process.unwrap_or(0);
+        let root = Root::system();
+        load_only(&mut open, &programs_of(sources, &root)?);
         let processors = Machine::this(&root)?.processors as usize;
         let shape = Shape::of(buffer_bytes as usize, processors);
-        constants.ring_mask = shape.rings as u32 - 1;
-        constants.record_mask = shape.records as u32 - 1;
+        set_constants(&mut open, filter, shape)?;
         open.maps.rings.set_max_entries(shape.rings as u32).map_err(refused)?;
         let records = (shape.rings * shape.records) as u32;
         open.maps.records.set_max_entries(records).map_err(refused)?;
@@ -159,6 +140,32 @@ fn load_only(open: &mut OpenRecorderSkel, wanted: &[&str]) {
         let is_wanted = program.name().to_str().is_some_and(|name| wanted.contains(&name));
         program.set_autoload(is_wanted);
     }
+}
+
+/// The programs of `sources` that this kernel needs.
+fn programs_of(sources: &[&Source], root: &Root) -> Result<Vec<&'static str>, Error> {
+    let is_by_task = linux::system::counts_pages_by_task(root)?;
+    let programs = sources.iter().flat_map(|source| source.programs).copied();
+    let is_needed = |name: &&str| tells_swap_ins(name).is_none_or(|by_task| by_task == is_by_task);
+    Ok(programs.filter(is_needed).collect())
+}
+
+/// Sets what the programs may take for constant.
+fn set_constants(open: &mut OpenRecorderSkel, filter: &Filter, shape: Shape) -> Result<(), Error> {
+    let constants = open
+        .maps
+        .rodata_data
+        .as_deref_mut()
+        .ok_or_else(|| Error::Bpf("the programs have no constants to set".to_owned()))?;
+    if let Some(group) = &filter.group {
+        constants.only_cgroup = group.id;
+        constants.cgroup_level = group.level;
+        constants.uses_memory_controller = group.version == Version::V1;
+    }
+    constants.only_process = filter.process.unwrap_or(0);
+    constants.ring_mask = shape.rings as u32 - 1;
+    constants.record_mask = shape.records as u32 - 1;
+    Ok(())
 }
 
 /// Of a program that tells swap-ins: whether it does so where each task counts its own pages.

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use linux::system::{self, Machine};
@@ -100,12 +100,7 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
         &options.filter,
         options.buffer_bytes,
     )?;
-    // Appending, so that what is cut off the end leaves no hole.
-    let file = File::options()
-        .append(true)
-        .create_new(true)
-        .open(&options.output)
-        .map_err(|error| Error::Create(options.output.clone(), error))?;
+    let file = create(&options.output)?;
     let whole = file.try_clone().map_err(Error::Write)?;
     let begun = about(root, options, &backend)
         .and_then(|about| Writer::new(file, &about).map_err(Error::Write));
@@ -113,41 +108,92 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
         // Nothing is recorded, and a file without a beginning cannot be read.
         let _ = std::fs::remove_file(&options.output);
     })?;
-    let (began, cpu_before) = (Instant::now(), system::processor_time());
+    let meter = Meter::start();
     let ended = run(root, options, &mut backend, &mut writer, stop);
     if let Err(error @ Error::Usage(_)) = ended {
         // Its command never ran: there is nothing to keep.
         let _ = std::fs::remove_file(&options.output);
         return Err(error);
     }
+    Ok(finish(writer, &whole, &backend, ended, &meter))
+}
+
+/// Ends the file, of which `whole` is another handle, and says how the recording `ended`.
+fn finish(
+    writer: Writer<File>,
+    whole: &File,
+    backend: &Backend,
+    ended: Result<Option<i32>, Error>,
+    meter: &Meter,
+) -> Outcome {
+    let lost = backend.lost() + writer.unwritten();
+    let (recorded, bytes) = (writer.recorded(), writer.bytes());
     if let Err(Error::Write(_)) = ended {
         // A full disk took half a block; without it what was recorded can still be ended.
-        let _ = whole.set_len(writer.bytes());
+        let _ = whole.set_len(bytes);
     }
     let (exit_status, mut failure) = match ended {
         Ok(exit_status) => (exit_status, None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let lost = backend.lost() + writer.unwritten();
-    let (recorded, bytes) = (writer.recorded(), writer.bytes());
     let ending = Ending { time_ns: system::monotonic_ns(), recorded, lost, exit_status };
     if let Err(error) = writer.finish(ending) {
         let _ = whole.set_len(bytes);
         failure.get_or_insert(Error::Write(error).to_string());
     }
-    let (name, absent) = (backend.name(), backend.absent().to_vec());
-    let (duration, cpu) = (began.elapsed(), system::processor_time() - cpu_before);
-    Ok(Outcome {
+    Outcome {
         recorded,
         lost,
         bytes,
-        duration,
-        cpu,
+        duration: meter.duration(),
+        cpu: meter.cpu(),
         exit_status,
-        backend: name,
-        absent,
+        backend: backend.name(),
+        absent: backend.absent().to_vec(),
         failure,
-    })
+    }
+}
+
+/// Begins the file of a recording at a path that nothing has. What is written is appended, so that what
+/// is cut off its end leaves no hole.
+///
+/// # Errors
+/// What the operating system refuses, a file that is there included.
+pub fn create(path: &Path) -> Result<File, Error> {
+    let file = File::options().append(true).create_new(true).open(path);
+    file.map_err(|error| Error::Create(path.to_owned(), error))
+}
+
+/// Begins what is recorded.
+///
+/// # Errors
+/// A command that cannot be run.
+pub fn start(stop: &mut dyn Stop, command: &[String]) -> Result<(), Error> {
+    let started = stop.start();
+    started.map_err(|error| Error::Usage(format!("cannot run {}: {error}", command.join(" "))))
+}
+
+/// The time that a recording takes, and the CPU time of this process in it.
+pub struct Meter {
+    began: Instant,
+    cpu_before: Duration,
+}
+
+impl Meter {
+    /// From now on.
+    pub fn start() -> Meter {
+        Meter { began: Instant::now(), cpu_before: system::processor_time() }
+    }
+
+    /// The time until now.
+    pub fn duration(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// The CPU time until now.
+    pub fn cpu(&self) -> Duration {
+        system::processor_time() - self.cpu_before
+    }
 }
 
 /// What any recording made here and now says of the machine.
@@ -198,9 +244,7 @@ fn run(
     for record in names(root, &options.filter)? {
         writer.push(record).map_err(Error::Write)?;
     }
-    stop.start().map_err(|error| {
-        Error::Usage(format!("cannot run {}: {error}", options.command.join(" ")))
-    })?;
+    start(stop, &options.command)?;
     let has_moments = options.sources.iter().any(|source| source.name == moments::SOURCE);
     let group = options.filter.group.as_ref();
     let noted = options.noted.as_ref().or(group);

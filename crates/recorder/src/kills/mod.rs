@@ -16,6 +16,7 @@ use linux::system::{self, Machine};
 use linux::{Root, process};
 use trace::kills::{About, Analysis, Block, Ending, Outcome, Writer};
 
+use crate::session::create;
 use crate::{Error, bpf};
 use backend::Backend;
 use tasks::Tasks;
@@ -97,11 +98,8 @@ pub fn record(
     let mut object = bpf::object();
     let mut backend = Backend::attach(root, options.backend, &mut object, options.buffer_bytes)?;
     let about = about(root, options, &backend)?;
-    let file = options.output.as_ref().map(|path| {
-        let file = File::options().append(true).create_new(true).open(path);
-        file.map_err(|error| Error::Create(path.clone(), error))
-    });
-    let mut session = Session::begin(about.clone(), file.transpose()?)?;
+    let file = options.output.as_deref().map(create).transpose()?;
+    let mut session = Session::begin(about.clone(), file)?;
     session.feed(Block::Tasks(tasks.present(root)))?;
     let named = Named::new(root, &options.scope);
     watch.ready(&about);

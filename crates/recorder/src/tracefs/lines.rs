@@ -56,15 +56,7 @@ impl Lines {
             "rss_stat" => self.swap_in(&head, arguments, record),
             "block_bio_queue" => self.transfer(&head, arguments, record),
             "block_rq_issue" => block_request(arguments, record),
-            "mm_vmscan_write_folio" | "mm_vmscan_writepage" => {
-                let is_anonymous = arguments.contains("RECLAIM_WB_ANON");
-                let record = Record { process: 0, auxiliary: head.process, ..record };
-                is_anonymous.then_some(Record {
-                    kind: kind::PAGE_OUT,
-                    flags: flag::NO_OWNER,
-                    ..record
-                })
-            }
+            "mm_vmscan_write_folio" | "mm_vmscan_writepage" => page_out(&head, arguments, record),
             "mm_filemap_add_to_page_cache" => file_pages(arguments, kind::FILE_ADDED, record),
             "mm_filemap_delete_from_page_cache" => {
                 file_pages(arguments, kind::FILE_DROPPED, record)
@@ -74,28 +66,21 @@ impl Lines {
                 let process = number(value(arguments, "child_pid=")?)?;
                 Some(Record { kind: kind::FORK, process, auxiliary: head.process, ..record })
             }
-            "sched_process_exit" => {
-                // Before Linux 6.15 the line does not tell whether the process ends with its thread.
-                let is_last = match value(arguments, "group_dead=") {
-                    Some(text) => text == "true",
-                    None => head.thread == head.process,
-                };
-                self.faults.remove(&head.thread);
-                is_last.then_some(Record { kind: kind::EXIT, ..record })
-            }
-            "signal_generate" => {
-                let process = number(value(arguments, "pid=")?)?;
-                let is_kill = value(arguments, "sig=")? == "9";
-                let record = Record { process, auxiliary: head.process, ..record };
-                is_kill.then_some(Record { kind: kind::KILL, ..record })
-            }
-            "mark_victim" => {
-                let process = number(value(arguments, "pid=")?)?;
-                let record = Record { process, auxiliary: head.process, ..record };
-                Some(Record { kind: kind::KILL, flags: flag::OOM_KILL, ..record })
-            }
+            "sched_process_exit" => self.exit(&head, arguments, record),
+            "signal_generate" if value(arguments, "sig=")? == "9" => kill(&head, arguments, record),
+            "mark_victim" => kill(&head, arguments, Record { flags: flag::OOM_KILL, ..record }),
             _ => None,
         }
+    }
+
+    fn exit(&mut self, head: &Head, arguments: &str, record: Record) -> Option<Record> {
+        // Before Linux 6.15 the line does not tell whether the process ends with its thread.
+        let is_last = match value(arguments, "group_dead=") {
+            Some(text) => text == "true",
+            None => head.thread == head.process,
+        };
+        self.faults.remove(&head.thread);
+        is_last.then_some(Record { kind: kind::EXIT, ..record })
     }
 
     fn begin_fault(&mut self, head: &Head, arguments: &str, is_in_kernel: bool) -> Option<Record> {
@@ -237,6 +222,18 @@ impl Request<'_> {
             _ => flag::IS_OTHER,
         }
     }
+}
+
+fn page_out(head: &Head, arguments: &str, record: Record) -> Option<Record> {
+    let is_anonymous = arguments.contains("RECLAIM_WB_ANON");
+    let (kind, flags) = (kind::PAGE_OUT, flag::NO_OWNER);
+    let record = Record { kind, flags, process: 0, auxiliary: head.process, ..record };
+    is_anonymous.then_some(record)
+}
+
+fn kill(head: &Head, arguments: &str, record: Record) -> Option<Record> {
+    let process = number(value(arguments, "pid=")?)?;
+    Some(Record { kind: kind::KILL, process, auxiliary: head.process, ..record })
 }
 
 fn block_request(arguments: &str, record: Record) -> Option<Record> {

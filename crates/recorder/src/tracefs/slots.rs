@@ -2,7 +2,7 @@
 
 use linux::{Root, extents, swap};
 
-/// A page.
+/// Swap entries count pages of this size, as recordings do.
 const PAGE_BYTES: u64 = 4096;
 
 /// Where the kernel keeps the number of the area in a swap entry on 64-bit machines.
