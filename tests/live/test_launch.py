@@ -457,7 +457,7 @@ def test_a_zram_device_that_a_killed_run_had_not_named_is_removed() -> None:
 @pytest.mark.parametrize(
     ("entries", "command", "status", "message"),
     [
-        ({}, "/no/such/program", 3, "applications.first: /no/such/program: there is no such"),
+        ({}, "/no/such/program", 3, "applications.first: /no/such/program: no program"),
         ({"budget": "9000GiB"}, None, 3, "must keep"),
         ({"swap_size": "9000GiB"}, None, 3, "does not fit"),
         ({"mode": "zram", "compressor": "none"}, None, 3, "cannot write none"),

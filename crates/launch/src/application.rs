@@ -176,15 +176,3 @@ impl Drop for Application<'_> {
         let _ = self.end();
     }
 }
-
-/// Whether `program` can be run: a path, or a name found in PATH.
-pub(crate) fn is_there(program: &str) -> bool {
-    let is_file = |path: &Path| {
-        File::open(path).is_ok_and(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))
-    };
-    if program.contains('/') {
-        return is_file(Path::new(program));
-    }
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&folders).any(|folder| is_file(&folder.join(program)))
-}

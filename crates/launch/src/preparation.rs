@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use linux::groups::{self, Layout};
 use linux::probe::{self, Grant};
-use linux::{Root, process};
+use linux::{Root, process, program};
 
-use crate::application;
-use crate::plan::{Mode, Plan};
+use crate::plan::{Application, Mode, Plan};
 use crate::schedule::{self, Visit};
 use crate::steps::{self, Situation, Step};
 use crate::{Error, changes};
@@ -101,11 +100,11 @@ impl Preparation {
     }
 
     fn missing_programs(&self) -> Vec<String> {
-        let missing = |(name, application): (&String, &crate::plan::Application)| {
+        let missing = |(name, application): (&String, &Application)| {
             let program = application.command[0].replace("{lab}", &self.lab.display().to_string());
-            let is_missing = !application::is_there(&program);
+            let is_missing = program::find(&program).is_none();
             is_missing.then(|| {
-                format!("applications.{name}: {program}: there is no such program: install it")
+                format!("applications.{name}: {program}: no program that can be run: install it")
             })
         };
         self.plan.applications.iter().filter_map(missing).collect()
@@ -155,7 +154,7 @@ mod tests {
             "swapon: the kernel was built without swap",
             "zswap: the kernel was built without it",
             "must keep 1.3GiB",
-            "/lab/none: there is no such program",
+            "/lab/none: no program that can be run",
             "remove it with: rmdir /freezer/pagewise-launch-1",
         ] {
             assert!(refusals.contains(expected), "{expected} is not in {refusals}");
