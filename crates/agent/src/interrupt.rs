@@ -1,11 +1,14 @@
-//! Ctrl-C, SIGTERM and the end of the terminal as a question that loops ask, so that every way out goes through the end of a
-//! command, where what it changed is undone.
+//! Ctrl-C, SIGTERM and the end of the terminal as a question that loops ask, so that every way out goes
+//! through the end of a command, where what it changed is undone.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use linux::Root;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use crate::exit::Exit;
 
 /// Which signal, if any, asked this program to end.
 #[derive(Clone, Debug)]
@@ -16,17 +19,17 @@ impl Interrupt {
     ///
     /// # Errors
     /// What the operating system refuses.
-    pub fn listen() -> std::io::Result<Interrupt> {
+    pub fn listen() -> Result<Interrupt, Exit> {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {
             // `nohup` asks for a program that outlives its terminal.
             if number == SIGHUP && linux::process::ignores(&Root::system(), number) {
                 continue;
             }
-            let is_second = Arc::new(std::sync::atomic::AtomicBool::new(false));
-            signal_hook::flag::register_conditional_default(number, Arc::clone(&is_second))?;
-            signal_hook::flag::register(number, is_second)?;
-            signal_hook::flag::register_usize(number, Arc::clone(&signal), number as usize)?;
+            let is_second = Arc::new(AtomicBool::new(false));
+            flag::register_conditional_default(number, Arc::clone(&is_second)).map_err(refused)?;
+            flag::register(number, is_second).map_err(refused)?;
+            flag::register_usize(number, Arc::clone(&signal), number as usize).map_err(refused)?;
         }
         Ok(Interrupt(signal))
     }
@@ -40,4 +43,9 @@ impl Interrupt {
     pub fn came_from_elsewhere(&self) -> bool {
         self.came() && self.0.load(Ordering::Relaxed) != SIGINT as usize
     }
+}
+
+/// The operating system refused to tell of a signal.
+pub fn refused(error: std::io::Error) -> Exit {
+    Exit::Refused(format!("cannot listen for signals: {error}"))
 }

@@ -99,8 +99,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let parent = parent.parse().map_err(|_| Exit::Usage(format!("no process: {parent}")))?;
         return hold(&root, &options, parent, folder);
     }
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let this = std::process::id().to_string();
     let mut inside = Command::new("/proc/self/exe");
     inside.args(std::env::args_os().skip(1)).args(["--inside", &this]);

@@ -12,6 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::Outcome;
 use crate::exit::Exit;
+use crate::interrupt;
 use crate::output::{print, say};
 
 /// Where settings are looked for when none are named.
@@ -88,10 +89,8 @@ fn serve(arguments: &Arguments) -> Outcome {
 /// SIGTERM and SIGINT end it, SIGHUP makes it read its settings again.
 fn listen() -> Result<Control, Exit> {
     let control = Control::default();
-    let register = |signal, flag| {
-        signal_hook::flag::register(signal, flag)
-            .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))
-    };
+    let register =
+        |signal, flag| signal_hook::flag::register(signal, flag).map_err(interrupt::refused);
     for signal in [SIGTERM, SIGINT] {
         register(signal, Arc::clone(&control.is_over))?;
     }

@@ -79,8 +79,7 @@ enum BackendName {
 }
 
 pub fn run(arguments: &Arguments) -> crate::Outcome {
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let (outcome, failure) = match &arguments.whose.read {
         Some(path) => {
             let read = trace::kills::read(path);

@@ -58,12 +58,14 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
         show(&preparation, &refusals, arguments.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let mut progress = Progress::of(&preparation);
     let asked = Arc::new(move || interrupt.came());
     let outcome = launch::run(&root, &preparation, arguments.record, asked, &mut progress)?;
-    conclude(&preparation, &outcome, arguments.json)?;
+    match arguments.json {
+        true => print(report(&preparation, &outcome))?,
+        false => tell(&preparation, &outcome)?,
+    }
     let is_lossy = outcome.recording.as_ref().is_some_and(recorder::Outcome::is_lossy);
     if is_lossy {
         say("more than 0.1 % of the recording was lost: run it again on a less busy machine");
@@ -157,55 +159,78 @@ impl Observer for Progress {
     }
 }
 
-fn conclude(preparation: &Preparation, outcome: &Outcome, is_json: bool) -> Result<(), Exit> {
-    let visits = &outcome.visits;
-    let median_s = |is_cold: bool| {
-        let launches = visits.iter().filter(|visit| visit.is_cold == is_cold);
-        let mut launches: Vec<Duration> = launches.filter_map(|visit| visit.launch).collect();
-        launches.sort_unstable();
-        let middle = launches.len() / 2;
-        let pair = launches.get((launches.len().max(1) - 1) / 2).zip(launches.get(middle));
-        pair.map(|(low, high)| (*low + *high).as_secs_f64() / 2.0)
-    };
-    let answered = visits.iter().filter(|visit| visit.launch.is_some()).count();
-    let cold = visits.iter().filter(|visit| visit.is_cold).count();
-    let kills: usize = visits.iter().map(|visit| visit.killed.len()).sum();
-    let oom_kills: Option<u64> = visits.iter().map(|visit| visit.oom_kills).sum();
-    let recording = outcome.recording.as_ref();
-    if is_json {
-        let recording = recording.map_or(Value::Null, |recording| {
-            json!({ "recorded": recording.recorded, "lost": recording.lost, "bytes": recording.bytes })
-        });
-        let report = json!({
-            "schema": "pagewise.launch/1", "plan": preparation.plan.name,
-            "folder": preparation.folder, "finished": !outcome.is_interrupted,
-            "visits": visits.len(), "answered": answered, "cold": cold, "kills": kills,
-            "oom_kills": oom_kills,
-            "launch_s_cold_median": median_s(true), "launch_s_warm_median": median_s(false),
-            "duration_s": outcome.duration.as_secs_f64(), "recording": recording,
-        });
-        return print(report);
+/// What the visits of a run come to.
+struct Summary {
+    answered: usize,
+    cold: usize,
+    kills: usize,
+    oom_kills: Option<u64>,
+    cold_median_s: Option<f64>,
+    warm_median_s: Option<f64>,
+}
+
+impl Summary {
+    fn of(visits: &[Visited]) -> Summary {
+        Summary {
+            answered: visits.iter().filter(|visit| visit.launch.is_some()).count(),
+            cold: visits.iter().filter(|visit| visit.is_cold).count(),
+            kills: visits.iter().map(|visit| visit.killed.len()).sum(),
+            oom_kills: visits.iter().map(|visit| visit.oom_kills).sum(),
+            cold_median_s: median_s(visits.iter().filter(|visit| visit.is_cold)),
+            warm_median_s: median_s(visits.iter().filter(|visit| !visit.is_cold)),
+        }
     }
+}
+
+/// The median launch of those that were answered, in seconds.
+fn median_s<'run>(visits: impl Iterator<Item = &'run Visited>) -> Option<f64> {
+    let mut launches: Vec<Duration> = visits.filter_map(|visit| visit.launch).collect();
+    launches.sort_unstable();
+    let pair = launches.get((launches.len().max(1) - 1) / 2).zip(launches.get(launches.len() / 2));
+    pair.map(|(low, high)| (*low + *high).as_secs_f64() / 2.0)
+}
+
+fn report(preparation: &Preparation, outcome: &Outcome) -> Value {
+    let Summary { answered, cold, kills, oom_kills, cold_median_s, warm_median_s } =
+        Summary::of(&outcome.visits);
+    let recording = outcome.recording.as_ref().map_or(Value::Null, |recording| {
+        json!({ "recorded": recording.recorded, "lost": recording.lost, "bytes": recording.bytes })
+    });
+    json!({
+        "schema": "pagewise.launch/1", "plan": preparation.plan.name,
+        "folder": preparation.folder, "finished": !outcome.is_interrupted,
+        "visits": outcome.visits.len(), "answered": answered, "cold": cold, "kills": kills,
+        "oom_kills": oom_kills,
+        "launch_s_cold_median": cold_median_s, "launch_s_warm_median": warm_median_s,
+        "duration_s": outcome.duration.as_secs_f64(), "recording": recording,
+    })
+}
+
+fn tell(preparation: &Preparation, outcome: &Outcome) -> Result<(), Exit> {
+    let summary = Summary::of(&outcome.visits);
+    let visits = outcome.visits.len();
     let seconds =
         |median: Option<f64>| median.map_or("-".into(), |median| format!("{median:.2} s"));
-    let interrupted = if outcome.is_interrupted { " until interrupted" } else { "" };
     print(format_args!(
-        "{}: {answered} of {} visits answered in {:.0} s{interrupted}, {cold} cold (median {}), {} \
-         warm (median {}), {kills} kills",
+        "{}: {} of {visits} visits answered in {:.0} s{}, {} cold (median {}), {} warm (median {}), \
+         {} kills",
         preparation.folder.display(),
-        visits.len(),
+        summary.answered,
         outcome.duration.as_secs_f64(),
-        seconds(median_s(true)),
-        visits.len() - cold,
-        seconds(median_s(false)),
+        if outcome.is_interrupted { " until interrupted" } else { "" },
+        summary.cold,
+        seconds(summary.cold_median_s),
+        visits - summary.cold,
+        seconds(summary.warm_median_s),
+        summary.kills,
     ))?;
-    if let Some(count @ 1..) = oom_kills {
+    if let Some(count @ 1..) = summary.oom_kills {
         print(format_args!(
             "the kernel killed {count} processes for want of memory: the budget was too small for \
              an application, or the killer too late"
         ))?;
     }
-    match recording {
+    match &outcome.recording {
         Some(recording) => print(format_args!(
             "recording.pgr: {} records, {} lost",
             recording.recorded, recording.lost

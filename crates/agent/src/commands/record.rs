@@ -93,8 +93,7 @@ enum BackendName {
 
 pub fn run(arguments: Arguments) -> crate::Outcome {
     let root = Root::system();
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Exit::Refused(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen()?;
     let mut ending = Ending::new(&arguments, interrupt.clone());
     let outcome = if arguments.allocations {
         record_allocations::record(&root, &arguments, &mut ending)?
