@@ -242,17 +242,8 @@ pub fn undo(root: &Root) -> Result<usize, Error> {
     let mut count = 0;
     let mut failed = Vec::new();
     let mut first_error = None;
-    let mut is_zram_known = false;
-    for line in text.lines().rev() {
-        // A killed run may leave half a line, for a change that was not made.
-        let Ok(entry) = serde_json::from_str::<Undo>(line) else { continue };
-        match entry {
-            Undo::RemoveZram { .. } => is_zram_known = true,
-            // What was added since is of others.
-            Undo::RemoveNewZram { .. } if is_zram_known => continue,
-            _ => {}
-        }
-        match entry.act(root) {
+    for (line, undo) in entries(&text) {
+        match undo.act(root) {
             Ok(()) => count += 1,
             Err(error) => {
                 failed.push(line);
@@ -273,6 +264,20 @@ pub fn undo(root: &Root) -> Result<usize, Error> {
         "{error}; {} changes are not undone: try again with: pagewise-agent launch --undo",
         failed.len()
     )))
+}
+
+/// The lines of an undo log that are to be acted on, the last first.
+fn entries(log: &str) -> Vec<(&str, Undo)> {
+    let mut is_zram_known = false;
+    let mut entry = |line| {
+        // A killed run may leave half a line, for a change that was not made.
+        let undo = serde_json::from_str(line).ok()?;
+        is_zram_known |= matches!(undo, Undo::RemoveZram { .. });
+        // What was added since is of others.
+        let is_settled = is_zram_known && matches!(undo, Undo::RemoveNewZram { .. });
+        (!is_settled).then_some((line, undo))
+    };
+    log.lines().rev().filter_map(&mut entry).collect()
 }
 
 impl Undo {

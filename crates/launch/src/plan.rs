@@ -324,16 +324,7 @@ impl Plan {
             }
         }
         if let Some(balloon) = self.balloon {
-            let budget = self.budget.unwrap_or_default();
-            if mode != Mode::Minfree {
-                return Err(format!("balloon: mode {mode} has none, mode minfree has"));
-            }
-            if balloon.size < SIZE_MIN || balloon.size >= budget {
-                let size = balloon.size;
-                return Err(format!(
-                    "balloon.size: {size}: expected {SIZE_MIN} or more, and less than budget {budget}"
-                ));
-            }
+            self.check_balloon(balloon)?;
         }
         if self.swappiness > 200 {
             return Err(format!("swappiness: {}: expected 0 to 200", self.swappiness));
@@ -350,6 +341,19 @@ impl Plan {
             // A table for mode kill does no harm to the others: plans are often made by copying.
             _ => Ok(()),
         }
+    }
+
+    fn check_balloon(&self, Balloon { size }: Balloon) -> Result<(), String> {
+        let (mode, budget) = (self.mode, self.budget.unwrap_or_default());
+        if mode != Mode::Minfree {
+            return Err(format!("balloon: mode {mode} has none, mode minfree has"));
+        }
+        if size < SIZE_MIN || size >= budget {
+            return Err(format!(
+                "balloon.size: {size}: expected {SIZE_MIN} or more, and less than budget {budget}"
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use linux::Root;
-use linux::counters;
 use linux::delays::Delays;
 use linux::groups::Usage;
+use linux::{Root, counters, system};
 use serde::Serialize;
 use trace::table::{self, Column, Table, Values};
 
 use crate::Error;
 use crate::plan::Plan;
-use crate::steps::Situation;
+use crate::steps::{Situation, Step};
 use crate::waits::Waits;
 use crate::watch::{Kill, Process};
 
@@ -267,6 +266,22 @@ pub(crate) struct AboutRun {
     pub(crate) reason: String,
     /// What was changed for the run.
     pub(crate) steps: Vec<String>,
+}
+
+impl AboutRun {
+    /// Of a run that begins now.
+    pub(crate) fn begun_now(steps: &[Step]) -> AboutRun {
+        AboutRun {
+            started: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
+            monotonic_start_ns: system::monotonic_ns(),
+            duration_s: 0.0,
+            visits: 0,
+            answered: 0,
+            finished: false,
+            reason: "running".to_owned(),
+            steps: steps.iter().map(ToString::to_string).collect(),
+        }
+    }
 }
 
 impl AboutMachine {

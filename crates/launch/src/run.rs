@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use linux::cgroup::Version;
 use linux::delays::Teller;
-use linux::{Root, groups, system};
+use linux::{Root, groups};
 
 use crate::application::{Application, Place};
 use crate::balloon::Held;
@@ -63,9 +63,9 @@ pub fn run(
     let mut changes = Changes::begin(root)?;
     changes.guard(&lock)?;
     let folder = &preparation.folder;
-    let made =
+    let make =
         |path: &Path| fs::create_dir_all(path).map_err(|error| Error::file("made", path, &error));
-    made(folder)?;
+    make(folder)?;
     let place = Place {
         root,
         layout: preparation.layout.as_ref(),
@@ -73,7 +73,7 @@ pub fn run(
         data: folder.join("data"),
         logs: folder.join("logs"),
     };
-    made(&place.logs)?;
+    make(&place.logs)?;
     let begun = match begin(preparation, &place, is_recorded, &mut changes, observer) {
         Ok(begun) => begun,
         Err(error) => {
@@ -83,8 +83,22 @@ pub fn run(
             return Err(error);
         }
     };
+    let outcome = tour(preparation, &place, begun, is_interrupted, observer);
+    observer.note("undo all changes");
+    changes.undo()?;
+    outcome
+}
+
+/// Makes the visits, and describes them.
+fn tour(
+    preparation: &Preparation,
+    place: &Place,
+    begun: Begun,
+    is_interrupted: Arc<dyn Fn() -> bool + Send + Sync>,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, Error> {
     let Begun { mut recording, balloon, killer } = begun;
-    let mut tour = Tour::new(preparation, &place, killer, balloon, is_interrupted)?;
+    let mut tour = Tour::new(preparation, place, killer, balloon, is_interrupted)?;
     let toured = tour.make(observer);
     let visits = std::mem::take(&mut tour.visits);
     let duration = tour.began.elapsed();
@@ -98,8 +112,6 @@ pub fn run(
     // Before the applications are ended, which nobody using them did.
     let recorded = recording.as_mut().map_or(Ok(None), Recording::finish);
     drop(tour);
-    observer.note("undo all changes");
-    changes.undo()?;
     toured?;
     Ok(Outcome { visits, duration, is_interrupted, recording: recorded? })
 }
@@ -171,16 +183,7 @@ impl<'run> Tour<'run> {
     ) -> Result<Tour<'run>, Error> {
         let plan = &preparation.plan;
         let began = Instant::now();
-        let about = AboutRun {
-            started: humantime::format_rfc3339_millis(SystemTime::now()).to_string(),
-            monotonic_start_ns: system::monotonic_ns(),
-            duration_s: 0.0,
-            visits: 0,
-            answered: 0,
-            finished: false,
-            reason: "running".to_owned(),
-            steps: preparation.steps.iter().map(ToString::to_string).collect(),
-        };
+        let about = AboutRun::begun_now(&preparation.steps);
         let rules = Rules {
             root: place.root.clone(),
             layout: Arc::clone(&preparation.layout),
@@ -271,8 +274,7 @@ impl<'run> Tour<'run> {
             Waits::now(root, &folder, self.teller.as_ref())?.since(waits_before, is_cold);
         waits.kills = self.watch.killing();
         let free_after = results::free_bytes(root)?;
-        let ended = self.watch.settle();
-        let mut result = match ended {
+        let mut result = match self.watch.settle() {
             Some(Ended::Interrupted) => return Ok(None),
             // It was killed all the same.
             Some(Ended::Late) if asked.is_ok() => Err(LATE_ANSWER.to_owned()),
@@ -281,10 +283,7 @@ impl<'run> Tour<'run> {
         if result.is_ok() {
             self.watch.pause(plan.pause.visit);
         }
-        let left = result.is_ok() && application.freeze().is_ok();
-        if !left && let Err(error) = application.end() {
-            result = Err(error);
-        }
+        let lives_on = leave(application, &mut result);
         let oom_kills = groups::oom_kills(root, *layout)?;
         let oom_kills_before = std::mem::replace(&mut self.oom_kills, oom_kills);
         let visited = Visited {
@@ -294,7 +293,7 @@ impl<'run> Tour<'run> {
             launch: result.is_ok().then_some(launched),
             start,
             end: self.began.elapsed(),
-            killed: self.watch.finish(name, left),
+            killed: self.watch.finish(name, lives_on),
             oom_kills: oom_kills.zip(oom_kills_before).map(|(now, before)| now - before),
             io: Io::now(root, page_bytes)?.since(before),
             usage: groups::usage(root, *layout)?,
@@ -350,6 +349,15 @@ fn launch(
     }
     watch.allow(timeouts.answer);
     application.ask(round).map_err(|why| or_late(LATE_ANSWER, why))
+}
+
+/// Freezes an application that has answered, and ends any other; whether it lives on.
+fn leave(application: &mut Application, result: &mut Result<(), String>) -> bool {
+    let lives_on = result.is_ok() && application.freeze().is_ok();
+    if !lives_on && let Err(error) = application.end() {
+        *result = Err(error);
+    }
+    lives_on
 }
 
 const LATE_ANSWER: &str = "no answer in time";

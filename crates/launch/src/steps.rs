@@ -101,28 +101,7 @@ pub fn steps(
     layout: &dyn Layout,
     folder: &Path,
 ) -> Result<Vec<Step>, Error> {
-    let mut steps = Vec::new();
-    let zram_size = plan.zram_size.unwrap_or_default();
-    if plan.mode == Mode::Zswap {
-        let parameter = |name: &str| format!("/sys/module/zswap/parameters/{name}");
-        if let Some(compressor) = &plan.compressor {
-            steps.push(Step::Set(Setting::new(parameter("compressor"), compressor)));
-        }
-        let percent = situation.percent(zram_size);
-        steps.push(Step::Set(Setting::new(parameter("max_pool_percent"), percent)));
-        steps.push(Step::Set(Setting::new(parameter("enabled"), "Y")));
-    }
-    // Before every area that the machine has: its own swap is not to be part of the experiment.
-    let mut priority = swap::PRIORITY_MAX;
-    if plan.mode.has_zram() {
-        let compressor = plan.compressor.clone();
-        steps.push(Step::Zram { compressor, size: zram_size, priority });
-        priority -= 1;
-    }
-    if plan.mode.has_swap_file() {
-        let size = plan.swap_size.unwrap_or_default();
-        steps.push(Step::SwapFile { path: folder.join("swap"), size, priority });
-    }
+    let mut steps = swap_steps(plan, situation, folder);
     if root.exists(delays::SWITCH) {
         steps.push(Step::Set(Setting::new(delays::SWITCH, 1)));
     }
@@ -130,8 +109,7 @@ pub fn steps(
         steps.push(Step::Toggle(change, undo));
     }
     // Without a limit of its own the run still may not take what the machine needs.
-    let budget = plan.budget.filter(|_| plan.mode != Mode::NoLimit);
-    let limit_bytes = budget.map_or(situation.spare_bytes(), |budget| budget.0);
+    let limit_bytes = budget(plan).map_or(situation.spare_bytes(), |budget| budget.0);
     let mut settings = layout.limit(limit_bytes);
     if matches!(plan.mode, Mode::Kill | Mode::Minfree | Mode::NoLimit) {
         settings.extend(layout.without_swap(root, limit_bytes));
@@ -156,9 +134,41 @@ pub fn steps(
     Ok(steps)
 }
 
+/// The budget of a plan, where its mode has one.
+fn budget(plan: &Plan) -> Option<Size> {
+    plan.budget.filter(|_| plan.mode != Mode::NoLimit)
+}
+
+/// The swap that a plan brings.
+fn swap_steps(plan: &Plan, situation: &Situation, folder: &Path) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let zram_size = plan.zram_size.unwrap_or_default();
+    if plan.mode == Mode::Zswap {
+        let parameter = |name: &str| format!("/sys/module/zswap/parameters/{name}");
+        if let Some(compressor) = &plan.compressor {
+            steps.push(Step::Set(Setting::new(parameter("compressor"), compressor)));
+        }
+        let percent = situation.percent(zram_size);
+        steps.push(Step::Set(Setting::new(parameter("max_pool_percent"), percent)));
+        steps.push(Step::Set(Setting::new(parameter("enabled"), "Y")));
+    }
+    // Before every area that the machine has: its own swap is not to be part of the experiment.
+    let mut priority = swap::PRIORITY_MAX;
+    if plan.mode.has_zram() {
+        let compressor = plan.compressor.clone();
+        steps.push(Step::Zram { compressor, size: zram_size, priority });
+        priority -= 1;
+    }
+    if plan.mode.has_swap_file() {
+        let size = plan.swap_size.unwrap_or_default();
+        steps.push(Step::SwapFile { path: folder.join("swap"), size, priority });
+    }
+    steps
+}
+
 /// Why running `plan` would risk the machine's own memory; none where it would not.
 pub fn risk(plan: &Plan, situation: &Situation) -> Option<String> {
-    let budget = plan.budget.filter(|_| plan.mode != Mode::NoLimit).unwrap_or_default();
+    let budget = budget(plan).unwrap_or_default();
     let has_pool = plan.mode.has_zram() || plan.mode == Mode::Zswap;
     let compressed = plan.zram_size.filter(|_| has_pool).unwrap_or_default();
     let wanted = budget.0 + compressed.0;
