@@ -216,7 +216,9 @@ def test_killd_spares_what_was_used_last(tmp_path: Path, kills: str, reclaim: st
     [kill] = polars.read_parquet(folder / "kills.parquet").to_dicts()
     assert (kill["app"], f"event=kill process={kill['process']} " in log) == ("a", True)
     assert table["start_s"][2] < kill["at_s"] < table["end_s"][4]
-    assert kill["back_s"] is None or kill["freed_bytes"] > 50 << 20
+    # On a busy machine a killer that takes no memory itself may stop waiting before any is back.
+    is_late = f"event=late process={kill['process']} " in log
+    assert is_late or kill["back_s"] is None or kill["freed_bytes"] > 50 << 20
 
 
 @pytest.mark.usefixtures("machine")
