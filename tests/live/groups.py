@@ -15,6 +15,11 @@ ROOTS = {1: Path("/sys/fs/cgroup/memory"), 2: Path("/sys/fs/cgroup")}
 NUMBERS = itertools.count()
 
 
+def entering(group: Path) -> list[str]:
+    """Words before a command that is to run in the group from its first instruction on."""
+    return ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh"]
+
+
 class Group:
     """A memory cgroup of so many bytes, and processes of ours in it."""
 
@@ -37,8 +42,9 @@ class Group:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.end()
-        self.remove(self.folder)
+        if self.folder.exists():
+            self.end()
+            self.remove(self.folder)
 
     def processes(self) -> list[int]:
         return [int(line) for line in (self.folder / "cgroup.procs").read_text().split()]

@@ -14,19 +14,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from groups import MIB, ROOTS, Group, entering
 from waiting import killed_after, running
 
 AGENT = Path(sys.executable).parent / "pagewise-agent"
 LIBRARY = AGENT.parents[1] / "lib" / "libpagewise_lazy.so"
-GROUPS = Path("/sys/fs/cgroup/memory")
 CC = shutil.which("cc")
-MIB = 1 << 20
 RUNS = 5
 HUNG_S = 120
 
 
 def refusal() -> str | None:
-    if os.geteuid() != 0 or not os.access(GROUPS, os.W_OK):
+    if os.geteuid() != 0 or not os.access(ROOTS[1], os.W_OK):
         return "needs root and a memory cgroup of version 1"
     if CC is None or not LIBRARY.exists():
         return "needs cc and the preload library: make build"
@@ -74,13 +73,8 @@ def burst(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def group() -> Iterator[Path]:
     """A memory cgroup of 200 MiB, gone afterwards."""
-    group = GROUPS / f"pagewise-test-{os.getpid()}"
-    group.mkdir()
-    try:
-        (group / "memory.limit_in_bytes").write_text(str(200 * MIB))
-        yield group
-    finally:
-        group.rmdir()
+    with Group(200 * MIB) as group:
+        yield group.folder
 
 
 def ends(program: Path, group: Path, **environment: str) -> int:
@@ -88,11 +82,6 @@ def ends(program: Path, group: Path, **environment: str) -> int:
     variables = [f"{name}={value}" for name, value in environment.items()]
     command = [*entering(group), "env", *variables, str(program)]
     return subprocess.run(command, timeout=HUNG_S).returncode
-
-
-def entering(group: Path) -> list[str]:
-    """Words before a command that is to run in the group from its first instruction on."""
-    return ["sh", "-c", f'echo $$ > "{group}/cgroup.procs" && exec "$@"', "sh"]
 
 
 @pytest.mark.parametrize("setting", ["MODE=fast", "MODE=guarded", "PROFILE=faithful"])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from agent import AGENT, refusal
-from groups import HANGS_AFTER_S, MIB, Group
+from groups import HANGS_AFTER_S, MIB, Group, entering
 from waiting import line_of
 
 # Many more by hand: PAGEWISE_KILLS=1000 takes minutes.
@@ -111,11 +111,9 @@ def killer(group: Group, tmp_path: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def started(group: Group, path: Path, shared: int, seed: int, huge: str) -> "subprocess.Popen[str]":
-    enter = f'echo $$ > "{group.folder}/cgroup.procs" && exec "$@"'
     words = [sys.executable, "-c", VICTIM, str(path), str(shared), str(seed), huge]
-    return subprocess.Popen(
-        ["sh", "-c", enter, "sh", *words], stdout=subprocess.PIPE, text=True, pass_fds=[shared]
-    )
+    command = [*entering(group.folder), *words]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, pass_fds=[shared])
 
 
 def test_what_a_victim_shares_comes_out_whole(

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from agent import AGENT, refusal
+from groups import MIB, ROOTS, Group, entering
 from touches import TOUCH, counters, swap_file, without_readahead
 from waiting import running, within
 
@@ -27,11 +28,9 @@ from pagewise import _core
 from pagewise.recording import CLASSES
 
 PAGEWISE = AGENT.with_name("pagewise")
-MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
-MIB = 1 << 20
 
 REFUSAL = refusal("swapon", "record --swap", "record --faults")
-if REFUSAL is None and not (MEMORY_GROUPS / "memory.limit_in_bytes").exists():
+if REFUSAL is None and not (ROOTS[1] / "memory.limit_in_bytes").exists():
     REFUSAL = "needs a memory cgroup of version 1"
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
@@ -39,15 +38,8 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 @pytest.fixture
 def budget(tmp_path: Path) -> Iterator[Path]:
     """A memory cgroup of 48 MiB with a swap file, both gone afterwards."""
-    group = MEMORY_GROUPS / f"pagewise-test-{os.getpid()}"
-    with swap_file(tmp_path, 256):
-        group.mkdir()
-        try:
-            (group / "memory.limit_in_bytes").write_text(str(48 * MIB))
-            yield group
-        finally:
-            if group.exists():
-                group.rmdir()
+    with swap_file(tmp_path, 256), Group(48 * MIB) as group:
+        yield group.folder
 
 
 @pytest.fixture
@@ -62,8 +54,7 @@ def record(
     output: Path, group: Path, program: str, *options: str
 ) -> subprocess.CompletedProcess[str]:
     """Records a Python program that runs in `group`."""
-    inside = f'echo $$ > {group}/cgroup.procs; exec "$@"'
-    command = ["sh", "-c", inside, "sh", sys.executable, "-c", program]
+    command = [*entering(group), sys.executable, "-c", program]
     arguments = [AGENT, "record", "-o", output, "--cgroup", group.name, *options, "--", *command]
     return subprocess.run(arguments, capture_output=True, text=True, timeout=300)
 
@@ -211,8 +202,7 @@ def test_file_pages_block_requests_and_kills(budget: Path, tmp_path: Path) -> No
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     recording = tmp_path / "files.pgr"
     program = f"import os; open({str(data)!r}, 'rb').read(); os.kill(os.getpid(), 9)"
-    inside = f'echo $$ > {budget}/cgroup.procs; exec "$@"'
-    command = ["sh", "-c", inside, "sh", sys.executable, "-c", program]
+    command = [*entering(budget), sys.executable, "-c", program]
     wanted = ["--files", "--block", "--kills", "--launches", "--cgroup", budget.name]
     finished = subprocess.run(
         [AGENT, "record", "-o", recording, *wanted, "--", *command],

@@ -94,7 +94,8 @@ class Answer:
 
 def refusal(machine: Machine) -> str | None:
     """Why the machine cannot be booted here, in words for a skipped test; None where it can."""
-    programs = (EMULATORS[machine.architecture].program, "cpio", "mkfs.ext4", "dpkg-deb", "apt-get")
+    emulator = EMULATORS[machine.architecture].program
+    programs = (emulator, "cc", "cpio", "mkfs.ext4", "dpkg-deb", "apt-get")
     missing = [name for name in programs if shutil.which(name) is None]
     if missing:
         return f"{' and '.join(missing)} missing: tools/prerequisites.sh test"
@@ -106,6 +107,13 @@ def refusal(machine: Machine) -> str | None:
     except LookupError as error:
         return f"{machine.kernel} cannot be fetched: {error}"
     return None
+
+
+def compiled(program: Path, source: Path, *options: str) -> Path:
+    """Makes a program for a guest of this machine's architecture from a C source."""
+    command = ["cc", "-std=gnu17", "-O2", "-o", program, source, *options]
+    subprocess.run(command, check=True, timeout=300)
+    return program
 
 
 def boot(

@@ -257,9 +257,7 @@ def run(
     folder: Path, machine: guest.Machine = MACHINE, cases: Iterable[str] = tuple(CASES)
 ) -> Findings:
     """Boots the guest and runs the cases. Raises RuntimeError where it does not get to the end."""
-    pressure = folder / "pressure"
-    options = ["-std=gnu17", "-O2", "-static", "-pthread"]
-    subprocess.run(["cc", *options, "-o", pressure, SOURCE], check=True, timeout=120)
+    pressure = guest.compiled(folder / "pressure", SOURCE, "-static", "-pthread")
     files: dict[str, Path | str] = {
         **guest.with_libraries(AGENT),
         **guest.with_libraries(earlyoom()),

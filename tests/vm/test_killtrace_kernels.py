@@ -112,13 +112,7 @@ def left(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     if missing := guest.refusal(machine):
         pytest.skip(missing)
     folder = tmp_path_factory.mktemp("guest")
-    victim = folder / "victim"
-    built = subprocess.run(
-        ["cc", "-std=gnu17", "-O2", "-static", "-pthread", "-o", victim, SOURCE],
-        capture_output=True, text=True, timeout=60,
-    )  # fmt: skip
-    if built.returncode != 0:
-        pytest.skip(f"no static compiler: {built.stderr.strip()[-200:]}")
+    victim = guest.compiled(folder / "victim", SOURCE, "-static", "-pthread")
     files = {**guest.with_libraries(AGENT), "bin/victim": victim}
     answer = boot(machine, files, folder)
     assert answer.status == 0, answer.output

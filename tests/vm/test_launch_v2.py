@@ -111,9 +111,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if missing := guest.refusal(MACHINE):
         pytest.skip(missing)
     folder = tmp_path_factory.mktemp("guest")
-    hold = folder / "hold"
-    source = Path(__file__).with_name("hold.c")
-    subprocess.run(["cc", "-static", "-O2", "-o", hold, source], check=True, timeout=300)
+    hold = guest.compiled(folder / "hold", Path(__file__).with_name("hold.c"), "-static")
     endless = plan("swap-file", ["first", "second"], more="rounds = 1000\n")
     plans = {f"plans/{name}.toml": text for name, text in (PLANS | {"endless": endless}).items()}
     files = {**guest.with_libraries(AGENT), "bin/hold": hold, **plans}

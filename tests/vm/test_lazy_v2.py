@@ -5,7 +5,6 @@ holds at a report of its own group.
 """
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -122,16 +121,6 @@ true
 """
 
 
-def compiled(name: str, folder: Path) -> Path:
-    """A program for the guest, with the C library of this machine, which the preload one wants."""
-    program = folder / name
-    command = ["cc", "-std=gnu17", "-O2", "-o", program, PROGRAMS[name], "-lm", "-pthread"]
-    built = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if built.returncode != 0:
-        pytest.skip(f"no compiler: {built.stderr.strip()[-200:]}")
-    return program
-
-
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the programs left in one guest."""
@@ -141,7 +130,12 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip(missing)
     folder = tmp_path_factory.mktemp("guest")
     files: dict[str, Path | str] = {"lib/libpagewise_lazy.so": LIBRARY}
-    for program in (AGENT, *(compiled(name, folder) for name in PROGRAMS)):
+    # With the C library of this machine, which the preload one wants.
+    programs = [
+        guest.compiled(folder / name, source, "-lm", "-pthread")
+        for name, source in PROGRAMS.items()
+    ]
+    for program in (AGENT, *programs):
         files |= guest.with_libraries(program)
     answer = guest.boot(MACHINE, SCRIPT, files, folder, timeout_s=BOOT_S)
     assert answer.status == 0, answer.output
