@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use linux::cgroup::Version;
-use linux::groups::{self, Layout, Setting, V1, V2};
-use linux::{Root, swap, zram};
+use linux::groups::{self, Layout, V1, V2};
+use linux::{Root, Setting, swap, zram};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use linux::groups::{self, Layout, Setting};
-use linux::{Root, process};
+use linux::groups::{self, Layout};
+use linux::{Root, Setting, process};
 use policy::kill;
 use serde::{Deserialize, Serialize};
 

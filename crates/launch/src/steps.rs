@@ -4,9 +4,9 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use linux::groups::{Layout, Setting};
+use linux::groups::Layout;
 use linux::system::Machine;
-use linux::{Root, counters, delays, swap};
+use linux::{Root, Setting, counters, delays, swap};
 
 use crate::Error;
 use crate::plan::{Mode, Plan};

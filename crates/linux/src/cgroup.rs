@@ -8,9 +8,8 @@ use rustix::fs::{FileType, OFlags, RawDir};
 use rustix::io::{Errno, read};
 
 use crate::counters::{self, Counters};
-use crate::groups::Setting;
 use crate::root::open_at;
-use crate::{Error, Root, unescape};
+use crate::{Error, Root, Setting, unescape};
 
 /// The version of the hierarchy that the memory controller belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

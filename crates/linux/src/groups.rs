@@ -4,14 +4,14 @@
 //! What to write where is data ([`Setting`]), so that a caller can show it before it is done.
 
 use std::fmt::Debug;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::cgroup::{Hierarchy, Version};
 use crate::counters::{self, Counters};
-use crate::{Error, Root, process};
+use crate::{Error, Root, Setting, process};
 
 mod v1;
 mod v2;
@@ -27,33 +27,6 @@ const END_WITHIN: Duration = Duration::from_secs(30);
 const FREEZE_WITHIN: Duration = Duration::from_secs(2);
 
 const POLL_EVERY: Duration = Duration::from_millis(5);
-
-/// A value for a file of the kernel.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// The file.
-    pub path: PathBuf,
-    /// What is written.
-    pub value: String,
-}
-
-impl Setting {
-    /// `value` for `path`.
-    pub fn new(path: impl Into<PathBuf>, value: impl ToString) -> Setting {
-        Setting { path: path.into(), value: value.to_string() }
-    }
-
-    /// Writes the value.
-    ///
-    /// # Errors
-    /// What the operating system refuses.
-    pub fn apply(&self, root: &Root) -> Result<(), Error> {
-        // Never creates: a file that the kernel does not offer is to be an error.
-        let file = OpenOptions::new().write(true).open(root.path(&self.path));
-        file.and_then(|mut file| file.write_all(self.value.as_bytes()))
-            .map_err(|error| Error::refused(&format!("write {}", self.value), &self.path, error))
-    }
-}
 
 /// Bytes that a group uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -381,12 +354,5 @@ mod tests {
         fs::write(root.path("/memory/memory.memsw.limit_in_bytes"), "").unwrap();
         let both = Setting::new("/memory/launch/memory.memsw.limit_in_bytes", 7);
         assert_eq!(layout.without_swap(&root, 7)[1], both);
-    }
-
-    #[test]
-    fn a_setting_makes_no_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = Setting::new("/none", 1).apply(&Root::at(folder.path())).unwrap_err();
-        assert_eq!(error.io_kind(), Some(io::ErrorKind::NotFound));
     }
 }

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use crate::counters::Counters;
-use crate::groups::Setting;
-use crate::{Error, Root};
+use crate::{Error, Root, Setting};
 
 /// The fields of `mm_stat` in their order (Documentation/admin-guide/blockdev/zram.rst); later
 /// kernels append more.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use linux::Root;
 use linux::cgroup::MemoryGroup;
-use recorder::kills::{Choice, Options, Scope, Watch};
+use recorder::kills::{BackendChoice, Options, Scope, Watch};
 use serde_json::json;
 use trace::kills::{About, Kill, Killer, Outcome, SCHEMA, chrome};
 
@@ -123,9 +123,9 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
         (None, None) => Scope::All,
     };
     let backend = match arguments.backend {
-        BackendName::Tracepoints => Choice::Tracepoints,
-        BackendName::Btf => Choice::Btf,
-        BackendName::Function => Choice::Function,
+        BackendName::Tracepoints => BackendChoice::Tracepoints,
+        BackendName::Btf => BackendChoice::Btf,
+        BackendName::Function => BackendChoice::Function,
     };
     let output = arguments.output.clone();
     Ok(Options { backend, scope, output, buffer_bytes: arguments.buffer })

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Layout, Setting};
+use super::Layout;
 use crate::cgroup::Version;
-use crate::{Error, Root};
+use crate::{Error, Root, Setting};
 
 /// One tree of groups.
 #[derive(Clone, Debug)]

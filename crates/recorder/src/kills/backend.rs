@@ -3,7 +3,7 @@
 use linux::Root;
 use trace::kills::{About, Block};
 
-use super::Choice;
+use super::BackendChoice;
 use super::btf::Programs;
 use super::tracepoints::Tracepoints;
 use crate::Error;
@@ -24,13 +24,15 @@ impl<'object> Backend<'object> {
     /// What the kernel refuses.
     pub fn attach(
         root: &Root,
-        choice: Choice,
+        choice: BackendChoice,
         object: &'object mut Object,
         buffer_bytes: u32,
     ) -> Result<Backend<'object>, Error> {
         Ok(match choice {
-            Choice::Btf => Backend::Btf(Box::new(Programs::attach(root, object, buffer_bytes)?)),
-            Choice::Tracepoints | Choice::Function => {
+            BackendChoice::Btf => {
+                Backend::Btf(Box::new(Programs::attach(root, object, buffer_bytes)?))
+            }
+            BackendChoice::Tracepoints | BackendChoice::Function => {
                 let tracepoints = Tracepoints::attach(root, choice, buffer_bytes)?;
                 Backend::Tracepoints(Box::new(tracepoints))
             }

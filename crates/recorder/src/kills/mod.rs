@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// How the kernel is heard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum BackendChoice {
     /// Tracepoints in a trace instance of our own.
     Tracepoints,
     /// BPF programs on the same tracepoints, which need no tracefs.
@@ -41,12 +41,12 @@ pub enum Choice {
     Function,
 }
 
-impl Choice {
+impl BackendChoice {
     fn name(self) -> &'static str {
         match self {
-            Choice::Tracepoints => "tracepoints",
-            Choice::Btf => "btf",
-            Choice::Function => "function",
+            BackendChoice::Tracepoints => "tracepoints",
+            BackendChoice::Btf => "btf",
+            BackendChoice::Function => "function",
         }
     }
 }
@@ -66,7 +66,7 @@ pub enum Scope {
 #[derive(Clone, Debug)]
 pub struct Options {
     /// How the kernel is heard.
-    pub backend: Choice,
+    pub backend: BackendChoice,
     /// Whose kills count.
     pub scope: Scope,
     /// Where the recording goes, if it is kept.
@@ -229,6 +229,7 @@ impl Named {
 /// Why not at all.
 pub fn probe() -> Result<Vec<trace::recording::Missing>, Error> {
     let mut object = bpf::object();
-    let backend = Backend::attach(&Root::system(), Choice::Tracepoints, &mut object, 1 << 16)?;
+    let backend =
+        Backend::attach(&Root::system(), BackendChoice::Tracepoints, &mut object, 1 << 16)?;
     Ok(backend.forms().absent)
 }

@@ -9,7 +9,7 @@ use linux::system::Symbols;
 use trace::kills::{About, CATALOG, Row, without_print};
 use trace::recording::Missing;
 
-use super::Choice;
+use super::BackendChoice;
 use crate::Error;
 use crate::tracefs::instance::Instance;
 
@@ -53,7 +53,11 @@ impl Tracepoints {
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub fn attach(root: &Root, choice: Choice, buffer_bytes: u32) -> Result<Tracepoints, Error> {
+    pub fn attach(
+        root: &Root,
+        choice: BackendChoice,
+        buffer_bytes: u32,
+    ) -> Result<Tracepoints, Error> {
         let instance = Instance::make(root, u64::from(buffer_bytes)).map_err(Error::Tracefs)?;
         if !instance.has(SIGNAL) {
             let what = format!("this kernel has no event {SIGNAL}, without which no kill is seen");
@@ -64,7 +68,7 @@ impl Tracepoints {
         this.forms.page_format =
             header.as_deref().map(without_print).unwrap_or_default().to_owned();
         // No tracer can be chosen any more once somebody listens.
-        if choice == Choice::Function {
+        if choice == BackendChoice::Function {
             this.trace_functions(root)?;
         }
         this.instance.listen(true).map_err(Error::Tracefs)?;
