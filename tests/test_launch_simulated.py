@@ -63,7 +63,7 @@ def test_the_study_runs_and_judges_every_check(tmp_path: Path) -> None:
 def test_the_panel_names_the_longest_wait() -> None:
     drawn = panel.panel(gather([launch_study()]))
     assert drawn is not None
-    assert drawn.finding == "swap on: 66.7 % of a launch is swap-ins."
+    assert drawn.finding == "swap on: 66.7 % of a launch goes to swap-ins."
 
 
 def test_a_real_run_is_held_to_a_life_of_its_plan(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from report_results import everything
+from report_results import everything, study
 
 import pagewise as pw
 
@@ -124,4 +124,36 @@ def test_tables_download_and_views_switch(browser: "sync_api.Browser", report: P
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.locator(".verdict details[open]").count() == 0
     assert opened.complaints == []
+    opened.context.close()
+
+
+@pytest.mark.parametrize(
+    "bars",
+    [
+        ["13 threads, 60 MiB", "41 threads, 60 MiB", "paper, 13 threads", "paper, 41 threads"],
+        [f"kill-2g-lenient-{number}" for number in range(8)],
+    ],
+)
+def test_long_names_of_bars_leave_the_axis_its_own(
+    browser: "sync_api.Browser", tmp_path: Path, bars: list[str]
+) -> None:
+    figure = {
+        **study()["figures"][1],
+        "x_label": "victim",
+        "rows": [[bar, "ours", 2.0, 0, 1, "", "ab"] for bar in bars],
+    }
+    drawn = tmp_path / "report.html"
+    pw.report([{**study(), "figures": [figure]}], drawn)
+    opened = Opened(browser, drawn, PHONE, "light")
+    texts = opened.page.eval_on_selector_all(
+        ".chart svg text",
+        "(nodes) => nodes.map((node) => "
+        "[node.textContent.trim(), node.getBoundingClientRect().top, "
+        "node.getBoundingClientRect().bottom])",
+    )
+    (axis_top,) = [top for text, top, _ in texts if text == "victim"]
+    written = "".join("".join(text.split()) for text, _, _ in texts)
+    assert all("".join(bar.split()) in written for bar in bars)
+    named = [bottom for text, _, bottom in texts if any(text and text in bar for bar in bars)]
+    assert len(named) >= len(bars) and max(named) <= axis_top + 1
     opened.context.close()

@@ -22,7 +22,7 @@ from pagewise.studies.figure import Figure, Point
 from pagewise.studies.lazy_unmap_checks import verdicts
 from pagewise.studies.lazy_unmap_model import BASELINE, COSTS, OURS, Program, Replay
 from pagewise.studies.table import Row, Table
-from pagewise.units import MIB, PAGE_BYTES
+from pagewise.units import MIB, PAGE_BYTES, format_count
 
 NAME = "lazy-unmap"
 TITLE = "Lazy unmapping: faults, zeroing, memory and kills by allocator"
@@ -176,11 +176,12 @@ def table(one: Program) -> Table:
         }
         for name, replay in one.replays.items()
     ]
+    large = format_count(one.baseline.faults)
     used = (
         f"{one.info['processor_ns'] / NANOSECONDS:.2f} s on processors, "
-        f"{one.info['minor_faults']} faults in all, {one.baseline.faults} of them"
+        f"{format_count(one.info['minor_faults'])} faults in all, {large} of them"
         if one.is_timed
-        else f"time and faults in all not known, {one.baseline.faults} faults"
+        else f"time and faults in all not known, {large} faults"
     )
     return Table(
         f"{NAME}-{one.name}",

@@ -81,10 +81,40 @@ function logMarks(series, side, base) {
   return { min: base ** low, max: base ** Math.max(low + 1, Math.ceil(exponent(Math.max(...values)) - 1e-9)) };
 }
 
-/** Pixels for the label of a category: its share of the chart, so that every bar can be named. */
-function labelWidth(shown, chartWidth) {
-  const count = new Set(shown.flatMap((one) => one.points.map((point) => point[0]))).size;
-  return Math.min(110, Math.floor((chartWidth - 50) / count) - 2);
+const pen = document.createElement("canvas").getContext("2d");
+const LINE_HEIGHT = 15;
+const ROTATED_MAX = 150;
+
+/**
+ * How categories are named: each within its share of the chart, on as many lines as it takes; at a
+ * slant where a word is too long for that. `depth` is how far below the axis they reach.
+ */
+function categoryLabels(shown, colors, chartWidth) {
+  const names = Array.from(new Set(shown.flatMap((one) => one.points.map((point) => String(point[0])))));
+  const width = Math.floor((chartWidth - 50) / names.length) - 8;
+  pen.font = `12px ${colors.font}`;
+  const measured = (text) => Math.ceil(pen.measureText(text).width);
+  const words = names.flatMap((name) => name.split(" "));
+  if (Math.max(...words.map(measured)) > width) {
+    const longest = Math.min(ROTATED_MAX, Math.max(...names.map(measured)));
+    const shownAll = width >= LINE_HEIGHT / 2 ? { interval: 0 } : { hideOverlap: true };
+    const slanted = { rotate: 45, width: ROTATED_MAX, overflow: "truncate" };
+    return { ...slanted, ...shownAll, depth: Math.round(longest * Math.SQRT1_2) + LINE_HEIGHT };
+  }
+  const lines = Math.max(...names.map((name) => linesOf(name, width, measured)));
+  return { width, overflow: "break", interval: 0, depth: lines * LINE_HEIGHT };
+}
+
+/** Lines that words take one after the other. */
+function linesOf(name, width, measured) {
+  let lines = 1;
+  let line = "";
+  for (const word of name.split(" ")) {
+    const longer = line ? `${line} ${word}` : word;
+    if (measured(longer) > width) lines += 1;
+    line = measured(longer) > width ? word : longer;
+  }
+  return lines;
 }
 
 function axis(spec, shown, isStacked, colors, isX, chartWidth) {
@@ -94,6 +124,7 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
   const isLinearBytes = spec.unit === "bytes" && spec.scale === "linear";
   const logBase = spec.unit === "bytes" ? 16 : 10;
   const side = isX ? 0 : 1;
+  const { depth, ...labels } = isCategory ? categoryLabels(shown, colors, chartWidth) : { depth: LINE_HEIGHT, hideOverlap: true };
   const marks = isLinearBytes
     ? byteMarks(shown, side, isStacked && !isX)
     : spec.scale === "log"
@@ -102,25 +133,22 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
   return {
     type: isCategory ? "category" : spec.scale === "log" ? "log" : "value",
     logBase,
-    interval: isWholeShare ? (isNarrow ? 0.25 : 0.2) : marks.interval,
+    interval: isWholeShare ? (isX && isNarrow ? 0.25 : 0.2) : marks.interval,
     name: spec.label,
     nameLocation: isX ? "middle" : "end",
-    nameGap: isX ? 30 : 14,
+    nameGap: isX ? LINE_HEIGHT + depth : 14,
     nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -20] },
     min: spec.low === null ? marks.min : spec.low,
     max: spec.high === null ? marks.max : spec.high,
     axisLine: { show: isX, onZero: false, lineStyle: { color: colors.line } },
     axisTick: { show: false },
-    splitNumber: isNarrow ? 3 : 5,
+    splitNumber: isX && isNarrow ? 3 : 5,
     splitLine: { show: !isX, lineStyle: { color: colors.line } },
     axisLabel: {
       color: colors.soft,
       fontSize: 12,
-      lineHeight: 15,
-      hideOverlap: !isCategory || labelWidth(shown, chartWidth) < 30,
-      interval: isCategory ? 0 : undefined,
-      width: isCategory ? labelWidth(shown, chartWidth) : undefined,
-      overflow: isCategory ? "break" : undefined,
+      lineHeight: LINE_HEIGHT,
+      ...labels,
       formatter: (value) => format(value, spec.unit, true),
     },
     scale: spec.scale === "log",
@@ -277,7 +305,7 @@ class Group {
         button.type = "button";
         button.setAttribute("aria-pressed", String(!this.off.has(one.name)));
         button.title = "Switch this series on or off";
-        button.append(swatch(look(one, this.styles, colors), kindOf(one, this.charts[0].spec)), one.name);
+        button.append(swatch(one, look(one, this.styles, colors), kindOf(one, this.charts[0].spec)), one.name);
         button.addEventListener("click", () => this.toggle(button, one.name));
         return button;
       }),
@@ -296,8 +324,8 @@ const MARKS = {
   diamond: ["path", { d: "M14 1.5 L18 6 L14 10.5 L10 6 Z" }],
 };
 
-/** The line and symbol of a series as a small drawing. */
-function swatch({ color, symbol, dash, width }, kind) {
+/** The line and symbol of a series as a small drawing; lines to compare with have no symbols. */
+function swatch(series, { color, symbol, dash, width }, kind) {
   const make = (tag, attributes) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
     for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
@@ -307,7 +335,7 @@ function swatch({ color, symbol, dash, width }, kind) {
   const [tag, shape] = kind === "bar" ? ["rect", { x: 8, y: 0, width: 12, height: 12, rx: 2 }] : MARKS[symbol];
   if (kind === "line")
     drawing.append(make("path", { d: "M0 6 H28", stroke: color, "stroke-width": width, "stroke-dasharray": dash.join(" ") }));
-  drawing.append(make(tag, { ...shape, fill: color }));
+  if (kind !== "line" || !series.is_reference) drawing.append(make(tag, { ...shape, fill: color }));
   return drawing;
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
-from pagewise.units import format_count, format_size
+from pagewise.units import format_counted, format_size
 
 DECISION_COLUMNS = (
     Column("recording", "recording"),
@@ -138,10 +138,10 @@ def reasons(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
 def finding(replay: Result) -> str:
     """How the policies stand beside what was recorded."""
     told = [
-        f"{one['policy']} would have decided {format_count(len(one['decisions']))} times, "
-        f"{format_count(one['false_alarms'])} of them false alarms, and missed "
-        f"{format_count(one['missed_freezes'])}"
+        f"{one['policy']} would have killed {format_counted(len(one['decisions']), 'time')}, with "
+        f"{format_counted(one['false_alarms'], 'false alarm')}, and missed "
+        f"{format_counted(one['missed_freezes'], 'freeze')}"
         for one in replay["policies"]
     ]
-    freezes = format_count(len(replay["freezes"]))
-    return f"Freezes in {replay['name']}: {freezes}. {'; '.join(told)}."
+    freezes = format_counted(len(replay["freezes"]), "freeze")
+    return f"{replay['name']} has {freezes}: {'; '.join(told)}."

@@ -35,11 +35,11 @@ def finding(figures: list[Result]) -> str:
     bars: dict[str, dict[str, float]] = {}
     for figure in [one for one in figures if one.get("view") != AMPLE] or figures:
         x, series, y = (figure["columns"].index(name) for name in ("x", "series", "y"))
-        view = f" ({figure['view']})" if figure.get("view") else ""
+        view = f", {figure['view']}" if figure.get("view") else ""
         for row in figure["rows"]:
             bars.setdefault(f"{row[x]}{view}", {})[str(row[series])] = float(row[y])
     name, parts = max(bars.items(), key=lambda bar: sum(bar[1].values()) - bar[1].get(OWN_TIME, 0))
     total = sum(parts.values())
     waited = {part: value for part, value in parts.items() if part != OWN_TIME}
     most = max(waited, key=lambda part: waited[part])
-    return f"{name}: {format_share(waited[most] / total)} of a launch is {most}."
+    return f"{name}: {format_share(waited[most] / total)} of a launch goes to {most}."
