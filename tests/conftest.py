@@ -1,4 +1,4 @@
-"""A recording small enough to count by hand, as a foreign file and as a trace file of ours."""
+"""What many tests run on: a recording small enough to count by hand, and small simulated phones."""
 
 import os
 import signal
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import pagewise as pw
+from pagewise.studies import launch_phones
 
 # Two processes; page 1 of process 10 leaves twice and returns once, page 2 leaves once, and so on.
 EVENTS = """\
@@ -51,6 +52,24 @@ def trace(recording: Path) -> Path:
     path = recording.with_suffix(".parquet")
     pw.import_trace(recording, path)
     return path
+
+
+@pytest.fixture
+def small_phones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Simulated phones of a tenth of every size, with one choice of most."""
+    monkeypatch.setattr(launch_phones, "APP_MIB", 12)
+    monkeypatch.setattr(
+        launch_phones,
+        "PHONES",
+        {"1 GB, 9 apps": (60, 9), "2 GB, 9 apps": (150, 9), "2 GB, 25 apps": (150, 25)},
+    )
+    library = {"name": "libraries", "mib": 6, "linked_percent": 50}
+    monkeypatch.setattr(launch_phones, "LIBRARIES", library)
+    monkeypatch.setattr(launch_phones, "SERVICES_MIB", 6)
+    monkeypatch.setattr(launch_phones, "ORDERS", ("strict",))
+    monkeypatch.setattr(launch_phones, "DEVICES", {"emmc-5.1": 250})
+    needs = {app: need // 10 for app, need in launch_phones.NEEDS_KB.items()}
+    monkeypatch.setattr(launch_phones, "NEEDS_KB", needs)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

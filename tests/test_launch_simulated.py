@@ -1,6 +1,5 @@
 """The study of simulated launches: end to end on small phones, and its parts by hand."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,32 +11,13 @@ from pagewise.commands.study import found
 from pagewise.errors import UsageError
 from pagewise.report.inputs import gather
 from pagewise.report.panels import launch as panel
-from pagewise.studies import launch_fit, launch_phones, launch_simulated
+from pagewise.studies import launch_fit, launch_simulated
 from pagewise.studies.launch_runs import read_run
 from pagewise.studies.launch_simulated_checks import Inputs, Judged, model_verdicts
 from pagewise.studies.text import markdown
 from pagewise.studies.verdict import HOLDS
 
 ROOT = Path(__file__).resolve().parents[1]
-
-
-@pytest.fixture
-def small_phones(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A tenth of every size, and one choice of most."""
-    monkeypatch.setattr(launch_phones, "APP_MIB", 12)
-    monkeypatch.setattr(
-        launch_phones,
-        "PHONES",
-        {"1 GB, 9 apps": (60, 9), "2 GB, 9 apps": (150, 9), "2 GB, 25 apps": (150, 25)},
-    )
-    library = {"name": "libraries", "mib": 6, "linked_percent": 50}
-    monkeypatch.setattr(launch_phones, "LIBRARIES", library)
-    monkeypatch.setattr(launch_phones, "SERVICES_MIB", 6)
-    monkeypatch.setattr(launch_phones, "ORDERS", ("strict",))
-    monkeypatch.setattr(launch_phones, "DEVICES", {"emmc-5.1": 250})
-    needs = {app: need // 10 for app, need in launch_phones.NEEDS_KB.items()}
-    monkeypatch.setattr(launch_phones, "NEEDS_KB", needs)
-    yield
 
 
 @pytest.mark.usefixtures("small_phones")

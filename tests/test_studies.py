@@ -24,8 +24,8 @@ def stand_in(name: str, memory_mib: int, seed: int = 9, **more: object) -> Workl
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every workload small, and three sizes of the fast tier."""
+def small(small_phones: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every workload and phone small, and three sizes of the fast tier."""
 
     def recording(folder: Path, name: str, output: Path) -> Workload:
         return stand_in(name, 24 if name == "phone-1g" else 44)
