@@ -28,20 +28,23 @@ NAMED_ONLY = (
     "pagesize_verify",
     "killers_vm",
 )
-INTRODUCTION = """# Measured beside libcachesim 0.3.5
+INTRODUCTION = """# Measured beside others
 
-Command: `make bench`, which runs bench/run.py. One call in a process of its own, peer and ours in
-turn. Trace: 20 M requests over 1 M pages, Zipf 1.0, seed 42, random 64-bit ids; caches of 100,000
-pages where not said otherwise. Figures are CPU seconds of the call, reading included, interpreter
-start and imports not. A ratio is the median over the rounds of theirs by ours, with the range in
-brackets, and then the medians of ours and theirs. Other load on the machine slows both; single
-figures move with it, ratios less.
+Command: `make bench` for the first four sections, `python bench/run.py NAME` for each of the
+others. A ratio is the median over the rounds of theirs by ours, with the range in brackets, and
+then the medians of ours and theirs. Other load on the machine slows both; single figures move
+with it, ratios less.
+
+Policies, sweeps and two tiers stand beside libcachesim 0.3.5: one call in a process of its own,
+peer and ours in turn. Trace: 20 M requests over 1 M pages, Zipf 1.0, seed 42, random 64-bit ids;
+caches of 100,000 pages where not said otherwise. Figures are CPU seconds of the call, reading
+included, interpreter start and imports not.
 """
 DOCUMENT = Path(__file__).parent.parent / "docs" / "bench.md"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measures beside libcachesim 0.3.5.")
+    parser = argparse.ArgumentParser(description="Measures beside others.")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each call, in turn")
     parser.add_argument(
         "names",

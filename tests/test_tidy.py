@@ -212,6 +212,7 @@ CATALOGS = {
     "architectures": ("docs/architectures.md", _core.architectures),
     "allocators": ("docs/allocations.md", _core.allocators),
     "devices": ("docs/devices.md", _core.devices),
+    "kill-policies": ("docs/killd.md", _core.kill_policies),
 }
 
 
@@ -219,7 +220,7 @@ CATALOGS = {
 def test_every_row_of_a_catalog_is_documented(family: str) -> None:
     document, rows = CATALOGS[family]
     text = (ROOT / document).read_text()
-    named = set(re.findall(r"^(?:\| `|- `|## )([\w.-]+)`?", text, re.MULTILINE))
+    named = set(re.findall(r"^(?:\| `|- `|##+ )([\w.-]+)`?", text, re.MULTILINE))
     absent = {row["name"] for row in json.loads(rows())} - named
     assert not absent, f"{document} lacks {absent}: add a row `| name |` or a section `## name`"
 
@@ -233,6 +234,13 @@ def test_every_option_of_an_architecture_is_documented() -> None:
         if f"`{option['name']}" not in text
     }
     assert not absent, f"docs/architectures.md lacks the options {sorted(absent)}"
+
+
+def test_the_glossary_has_each_word_once_in_order() -> None:
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    words = [word.lower() for word in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)[1:]]
+    ordered = sorted(set(words), key=lambda word: word.replace(",", ""))
+    assert words == ordered, "docs/glossary.md: one row a word, in alphabetical order"
 
 
 def test_every_command_and_study_is_documented() -> None:
