@@ -1,13 +1,19 @@
 //! Forks. After a fork every page that both processes have is copied at its next write, which costs
 //! more than a fresh page, and a page that both have cannot be lazily freed. So little of the pool
 //! is carried across, and the child gives back even that at its first use of the pool.
+//!
+//! The handlers here are the first to be registered, so the pool is locked after everybody's handlers
+//! have run and free again before they run once more, as glibc's allocator is: they may allocate, and wait
+//! for threads that do.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::chunks::PAGE;
-use crate::helper;
+use libc::{c_int, c_void};
+
+use crate::chunks::{self, PAGE};
 use crate::pool::{POOL, perform};
-use crate::{streams, system, vault};
+use crate::stand_aside::served_from;
+use crate::{front_process, helper, real, streams, system, vault};
 
 /// Pages of the pool that a fork may carry across.
 const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
@@ -15,14 +21,47 @@ const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
 /// Whether `prepare` took the lock, which it does not in a handler that interrupted its holder.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
+/// A handler around forks.
+type Handler = Option<unsafe extern "C" fn()>;
+
 /// Has the three functions below called around every `fork`.
 pub fn watch() {
-    streams::find();
-    // SAFETY: the functions live as long as the program.
-    unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+    if !IS_WATCHED.swap(true, Relaxed) {
+        streams::find();
+        // SAFETY: the functions live as long as the program.
+        unsafe { libc::pthread_atfork(Some(prepare), Some(parent), Some(child)) };
+    }
 }
 
-extern "C" fn prepare() {
+/// What `pthread_atfork` of every library calls: constructors that run before this library's own
+/// register their handlers here.
+///
+/// # Safety
+/// As of glibc's.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn __register_atfork(
+    prepare: Handler,
+    parent: Handler,
+    child: Handler,
+    library: *mut c_void,
+) -> c_int {
+    watch();
+    let address = real::next(c"__register_atfork".as_ptr());
+    if address == 0 {
+        return libc::ENOMEM;
+    }
+    type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
+    // SAFETY: the address is that of glibc's function of this name and type.
+    let register: Register = unsafe { std::mem::transmute(address) };
+    // SAFETY: as the caller vouches.
+    unsafe { register(prepare, parent, child, library) }
+}
+
+unsafe extern "C" fn prepare() {
+    if served_from() == usize::MAX && chunks::count() == 0 {
+        return;
+    }
     give_most_back();
     streams::lock();
     if let Some(arena) = POOL.lock() {
@@ -40,7 +79,7 @@ fn give_most_back() {
     }
 }
 
-extern "C" fn parent() {
+unsafe extern "C" fn parent() {
     if IS_LOCKED.swap(false, Relaxed) {
         // SAFETY: this thread locked it in `prepare`.
         unsafe { POOL.unlock_forgotten() };
@@ -48,9 +87,10 @@ extern "C" fn parent() {
     streams::unlock();
 }
 
-extern "C" fn child() {
+unsafe extern "C" fn child() {
     streams::reset();
     helper::forget();
+    front_process::mark_main_thread();
     vault::forget();
     if IS_LOCKED.swap(false, Relaxed) {
         // SAFETY: the one thread of the child is the one that locked it in `prepare`.

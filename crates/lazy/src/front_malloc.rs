@@ -116,7 +116,7 @@ unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> size_t {
     match page_of_ours(pointer) {
         // SAFETY: as the caller vouches.
         None => unsafe { real::usable_size(pointer) },
-        Some(page) => usable_pages(page) as usize * PAGE,
+        Some(page) => usable_pages(page).map_or(0, |pages| pages as usize * PAGE),
     }
 }
 
@@ -185,7 +185,8 @@ fn realloc_block(pointer: *mut c_void, page: u32, size: usize) -> *mut c_void {
         free_block(pointer, page);
         return std::ptr::null_mut();
     }
-    let old = usable_pages(page);
+    // A handler that interrupted the pool may not ask for memory, says POSIX; if it does, none is lost.
+    let Some(old) = usable_pages(page) else { return no_memory() };
     let is_ours = size >= served_from() && size <= knobs().block_max;
     let pages = size.div_ceil(PAGE);
     if is_ours && pages <= old as usize {
@@ -246,13 +247,13 @@ fn free_moved(page: u32, pages: u32, is_absent: bool) {
     }
 }
 
-/// Pages of the block that begins at `page`.
-fn usable_pages(page: u32) -> u32 {
-    match POOL.lock().map(|arena| arena.block(page)) {
-        Some(Some(pages)) => pages,
-        Some(None) => die(b"pagewise-lazy: realloc(): invalid pointer\n"),
-        None => 0,
+/// Pages of the block that begins at `page`; none where this thread was interrupted in the pool.
+fn usable_pages(page: u32) -> Option<u32> {
+    let pages = POOL.lock()?.block(page);
+    if pages.is_none() {
+        die(b"pagewise-lazy: realloc(): invalid pointer\n");
     }
+    pages
 }
 
 fn no_memory() -> *mut c_void {

@@ -1,10 +1,15 @@
 //! A thread that gives memory back when the program does not call: by age, and when the kernel
 //! reports that memory is short. It comes when first needed. Without it, whether refused, ended or
 //! switched off, the same is done at the program's own calls, later.
+//!
+//! It ends where the program must not have a thread more than it made: libc ends a process with its
+//! last thread, which this one would be.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release, Ordering::SeqCst,
+};
 
-use libc::c_void;
+use libc::{c_int, c_void, pthread_t};
 use types::Nanos;
 
 use crate::chunks::PAGE;
@@ -24,17 +29,29 @@ const MEASURED_EVERY: Nanos = Nanos(1_000_000_000);
 const REPORT_PAUSE_MS: i64 = 1000;
 const STACK: usize = 128 << 10;
 
-static IS_THERE: AtomicBool = AtomicBool::new(false);
+/// The thread as libc calls it, or one of the states below.
+static THREAD: AtomicUsize = AtomicUsize::new(ABSENT);
+/// Somebody starts or ends it.
+const CHANGING: usize = 1;
+/// It may come.
+const ABSENT: usize = 0;
+/// It will not come any more.
+const REFUSED: usize = 2;
+
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 /// 1 while the thread sleeps because nothing is held.
 static IS_IDLE: AtomicU32 = AtomicU32::new(0);
+/// 1 while the thread is to end.
+static IS_OVER: AtomicU32 = AtomicU32::new(0);
+/// The kernel's number of the thread.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Pages held now, told under the pool's lock.
 pub fn notice(held_pages: u64) {
     if held_pages < WANTED_PAGES {
         return;
     }
-    if !IS_THERE.load(Relaxed) {
+    if THREAD.load(Relaxed) == ABSENT {
         IS_WANTED.store(true, Relaxed);
     } else if IS_IDLE.load(Relaxed) == 1 && IS_IDLE.swap(0, Release) == 1 {
         lock::wake(&IS_IDLE);
@@ -52,17 +69,92 @@ pub fn start_if_wanted() {
 
 /// This process has no such thread: it was the parent's.
 pub fn forget() {
-    IS_THERE.store(false, Relaxed);
+    if THREAD.load(Relaxed) != REFUSED {
+        THREAD.store(ABSENT, Relaxed);
+    }
     IS_WANTED.store(false, Relaxed);
     IS_IDLE.store(0, Relaxed);
+    IS_OVER.store(0, Relaxed);
 }
+
+/// Whether the thread may come again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    ForNow,
+    ForGood,
+}
+
+/// Ends the thread, if there is one, and waits for that: a tenth of a second, or as long as it takes to
+/// give back what it is giving back.
+#[cold]
+pub fn end(end: End) {
+    let after = if end == End::ForGood { REFUSED } else { ABSENT };
+    for _ in 0..LOOKS_MAX {
+        let thread = THREAD.load(SeqCst);
+        match thread {
+            REFUSED => return,
+            // Who changes it is done in a moment, unless this is a handler that interrupted them.
+            CHANGING => std::thread::yield_now(),
+            _ => {
+                let next = if thread == ABSENT { after } else { CHANGING };
+                if THREAD.compare_exchange(thread, next, SeqCst, SeqCst).is_err() {
+                    continue;
+                }
+                if thread != ABSENT {
+                    join(thread as pthread_t);
+                    THREAD.store(after, SeqCst);
+                }
+                return;
+            }
+        }
+    }
+}
+
+const LOOKS_MAX: u32 = 100_000;
+
+/// Returns when neither libc nor the kernel has the thread any more.
+fn join(thread: pthread_t) {
+    IS_OVER.store(1, SeqCst);
+    lock::wake(&IS_OVER);
+    if IS_IDLE.swap(0, SeqCst) == 1 {
+        lock::wake(&IS_IDLE);
+    }
+    let mut state: c_int = 0;
+    // SAFETY: the thread may be joined, and whoever took its name out of `THREAD` alone does so. The wait
+    // is no place to end the caller, whose own call is none.
+    unsafe {
+        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut state);
+        libc::pthread_join(thread, std::ptr::null_mut());
+        pthread_setcancelstate(state, std::ptr::null_mut());
+    }
+    // The kernel tells of a thread's end a moment before it is gone.
+    let number = NUMBER.load(SeqCst);
+    // SAFETY: asks whether there is such a thread.
+    let is_there = || unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), number, 0) == 0 };
+    let mut looks = 0;
+    while is_there() && looks < LOOKS_MAX {
+        looks += 1;
+        std::thread::yield_now();
+    }
+    IS_OVER.store(0, SeqCst);
+}
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
 #[cold]
 fn start() {
-    if IS_THERE.swap(true, Relaxed) {
+    if THREAD.compare_exchange(ABSENT, CHANGING, SeqCst, SeqCst).is_err() {
         return;
     }
-    // A thread that is refused stays refused: `IS_THERE` stays, and nothing is asked again.
+    // A thread that is refused stays refused: nothing is asked again.
+    THREAD.store(create().map_or(REFUSED, |thread| thread as usize), SeqCst);
+}
+
+fn create() -> Option<pthread_t> {
     // SAFETY: the structures are initialized by the calls before those that read them; the function
     // lives as long as the program.
     unsafe {
@@ -71,24 +163,27 @@ fn start() {
         let mut attributes = std::mem::zeroed();
         let mut thread = 0;
         if libc::pthread_attr_init(&mut attributes) != 0 {
-            return;
+            return None;
         }
         libc::pthread_attr_setstacksize(&mut attributes, STACK);
-        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
         // The thread takes no signal of the program's: it begins with the mask of who starts it.
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
-        libc::pthread_create(&mut thread, &attributes, run, std::ptr::null_mut());
+        let refused =
+            libc::pthread_create(&mut thread, &attributes, run, std::ptr::null_mut()) != 0;
         libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
         libc::pthread_attr_destroy(&mut attributes);
+        (!refused).then_some(thread)
     }
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {
     // SAFETY: the name is a C string.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"pagewise-lazy".as_ptr()) };
+    unsafe { libc::syscall(libc::SYS_prctl, libc::PR_SET_NAME, c"pagewise-lazy".as_ptr()) };
+    // SAFETY: asks for a number.
+    NUMBER.store(unsafe { libc::gettid() } as u32, SeqCst);
     let reports = Reports::ask();
     let mut measured_at = None;
-    loop {
+    while !is_over() {
         let now = system::now();
         if measured_at.is_none_or(|at: Nanos| now.0 - at.0 >= MEASURED_EVERY.0) {
             measure_memory();
@@ -103,18 +198,26 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
             }
             None => {
                 real::trim();
-                IS_IDLE.store(1, Release);
-                lock::sleep(&IS_IDLE, 1, None);
+                IS_IDLE.store(1, SeqCst);
+                // Who ends the thread looks at the two words the other way round.
+                if !is_over() {
+                    lock::sleep(&IS_IDLE, 1, None);
+                }
                 IS_IDLE.store(0, Relaxed);
             }
         }
     }
+    std::ptr::null_mut()
 }
 
-/// Does nothing for a while.
+/// Whether the thread is to end.
+pub fn is_over() -> bool {
+    IS_OVER.load(SeqCst) == 1
+}
+
+/// Does nothing for a while, unless the thread is to end.
 pub fn rest(milliseconds: i64) {
-    static NOBODY_WAKES: AtomicU32 = AtomicU32::new(0);
-    lock::sleep(&NOBODY_WAKES, 0, Some(milliseconds));
+    lock::sleep(&IS_OVER, 0, Some(milliseconds));
 }
 
 /// Milliseconds until something is due again; none where nothing is held.

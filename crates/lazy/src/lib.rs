@@ -23,6 +23,7 @@ mod fork;
 mod front_attributes;
 mod front_malloc;
 mod front_mmap;
+mod front_process;
 mod helper;
 mod knobs;
 mod limits;

@@ -12,6 +12,7 @@ use types::LazyCounter;
 use crate::arena::Grant;
 use crate::bits::Bits;
 use crate::chunks::{PAGE, address_of};
+use crate::front_process::is_confined;
 use crate::pool::POOL;
 use crate::{statistics, system};
 
@@ -74,6 +75,9 @@ fn look_back(left: Stretch, touched: u32) {
 
 /// About how many of the pages are there, by those at their end; none where the kernel does not tell.
 fn count_present(left: Stretch) -> Option<u32> {
+    if is_confined() {
+        return None;
+    }
     let mut room = [0_u8; LOOKED_AT_MAX as usize];
     let looked_at = left.pages.min(LOOKED_AT_MAX);
     let present = room.get_mut(..looked_at as usize)?;

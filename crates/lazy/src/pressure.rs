@@ -6,7 +6,7 @@
 
 use libc::{c_int, c_short, pollfd};
 
-use crate::helper::rest;
+use crate::helper::{is_over, rest};
 use crate::limits::{Group, each_group};
 use crate::text::Text;
 
@@ -14,6 +14,9 @@ use crate::text::Text;
 const TRIGGER: &[u8] = b"some 20000 2000000\0";
 /// Of a group of version 1: half of the pages that the kernel looks at cannot be taken.
 const LEVEL: &[u8] = b"medium\0";
+
+/// Who ends the thread waits so long: no other thread can write to a file of this one's.
+const SLICE_MS: i64 = 100;
 
 /// A file that becomes ready with a report; a negative number is none.
 #[derive(Clone, Copy)]
@@ -40,8 +43,20 @@ impl Reports {
         Reports { machine, group: if is_own { of_group() } else { NONE } }
     }
 
-    /// Waits for a report; false where none came in `milliseconds`.
+    /// Waits for a report; false where none came in `milliseconds`, or the thread is to end.
     pub fn come_within(&self, milliseconds: i64) -> bool {
+        let mut left = milliseconds;
+        while left > 0 && !is_over() {
+            let slice = left.min(SLICE_MS);
+            if self.come_within_slice(slice) {
+                return true;
+            }
+            left -= slice;
+        }
+        false
+    }
+
+    fn come_within_slice(&self, milliseconds: i64) -> bool {
         let mut files = [self.machine, self.group].map(|report| pollfd {
             fd: report.file,
             events: report.event,

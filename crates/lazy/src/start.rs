@@ -1,6 +1,6 @@
 //! What happens when the program has been loaded, before its own first line.
 
-use crate::{fork, knobs, stand_aside};
+use crate::{fork, front_process, knobs, stand_aside};
 
 /// Runs after the libraries that were loaded before this one; requests until then go to libc.
 #[cfg(not(test))]
@@ -20,6 +20,7 @@ extern "C" fn construct() {
     unsafe { knobs::load() };
     if stand_aside::decide() {
         fork::watch();
+        front_process::watch_main_thread();
         set_heap();
     }
 }

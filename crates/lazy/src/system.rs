@@ -78,6 +78,25 @@ pub fn look(address: usize, pages: &mut [u8]) -> Result<(), Errno> {
         .map(drop)
 }
 
+/// `open` of a C string. A thread whose end was asked for ends in libc's function of that name, which
+/// `malloc` is no place for; the same is true of the two below.
+pub fn open(path: *const libc::c_char, flags: c_int) -> Result<c_int, Errno> {
+    // SAFETY: the caller's path is a C string.
+    let answer = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, flags) };
+    result(answer).map(|file| file as c_int)
+}
+
+/// `read`. Gives the bytes that were read.
+pub fn read(file: c_int, room: &mut [u8]) -> Result<usize, Errno> {
+    // SAFETY: the kernel writes at most the slice's length.
+    result(unsafe { libc::syscall(libc::SYS_read, file, room.as_mut_ptr(), room.len()) })
+}
+
+pub fn close(file: c_int) {
+    // SAFETY: the caller uses the descriptor no more.
+    unsafe { libc::syscall(libc::SYS_close, file) };
+}
+
 /// Fills with zeros.
 pub fn zero(address: usize, length: usize) {
     // SAFETY: see the head of this file.

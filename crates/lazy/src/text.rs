@@ -1,5 +1,8 @@
 //! A short text on the stack: paths and messages, without an allocator.
 
+use crate::front_process::is_confined;
+use crate::system;
+
 /// Bytes of a path or message at most; what goes beyond is cut off and noticed.
 const ROOM: usize = 512;
 
@@ -47,27 +50,23 @@ impl Text {
     }
 }
 
-/// The first bytes of the file `path`, as many as `room` takes; none where it cannot be read.
+/// The first bytes of the file `path`, as many as `room` takes; none where it cannot be read, or the
+/// program may be forbidden to.
 pub fn read<'a>(path: &Text, room: &'a mut [u8]) -> Option<&'a [u8]> {
-    let path = path.path()?;
-    // A pipe that nobody writes to must not stop the program.
-    let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
-    // SAFETY: the path is a C string.
-    let file = unsafe { libc::open(path, flags) };
-    if file < 0 {
+    if is_confined() {
         return None;
     }
+    // A pipe that nobody writes to must not stop the program.
+    let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
+    let file = system::open(path.path()?, flags).ok()?;
     let mut length = 0;
     while let Some(rest) = room.get_mut(length..).filter(|rest| !rest.is_empty()) {
-        // SAFETY: the kernel writes at most the slice's length.
-        let count = unsafe { libc::read(file, rest.as_mut_ptr().cast(), rest.len()) };
-        match usize::try_from(count) {
+        match system::read(file, rest) {
             Ok(count) if count > 0 => length += count,
             _ => break,
         }
     }
-    // SAFETY: the file was opened above.
-    unsafe { libc::close(file) };
+    system::close(file);
     room.get(..length)
 }
 

@@ -1,0 +1,91 @@
+//! Calls of the program that a thread of the library's would make fail, or that its system calls would
+//! not outlive: the helper ends before them.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use libc::{c_int, c_ulong, c_void};
+
+use crate::helper::{self, End};
+
+/// What only a process with one thread may leave behind.
+const OF_ONE_THREAD: c_int =
+    libc::CLONE_NEWUSER | libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
+/// Namespaces that any thread may enter alone.
+const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
+    | libc::CLONE_NEWIPC
+    | libc::CLONE_NEWNET
+    | libc::CLONE_NEWPID
+    | libc::CLONE_NEWUTS;
+
+/// Whether the program has begun to give up rights: a filter of system calls may follow at any time.
+static IS_CONFINED: AtomicBool = AtomicBool::new(false);
+/// libc's key of a value that the main thread has, 1 more than its number; 0 while there is none.
+static KEY: AtomicU32 = AtomicU32::new(0);
+
+/// Whether system calls must be spared that no allocator makes: reading files, and looking at which
+/// pages are there.
+pub fn is_confined() -> bool {
+    IS_CONFINED.load(Relaxed)
+}
+
+/// Has the helper ended when the main thread ends but the process goes on. Called in the main thread.
+pub fn watch_main_thread() {
+    let mut key = 0;
+    // SAFETY: the function lives as long as the program.
+    if unsafe { libc::pthread_key_create(&mut key, Some(ended)) } == 0 {
+        KEY.store(key + 1, Relaxed);
+        mark_main_thread();
+    }
+}
+
+/// This is the main thread: libc calls `ended` if it ends alone.
+pub fn mark_main_thread() {
+    if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
+        // SAFETY: the key is libc's, and any value but null will do.
+        unsafe { libc::pthread_setspecific(key, (&raw const KEY).cast()) };
+    }
+}
+
+unsafe extern "C" fn ended(_: *mut c_void) {
+    helper::end(End::ForGood);
+}
+
+/// # Safety
+/// As of the kernel's `unshare`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+    if flags & OF_ONE_THREAD != 0 {
+        helper::end(End::ForNow);
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_unshare, flags) as c_int }
+}
+
+/// # Safety
+/// As of the kernel's `setns`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn setns(file: c_int, kinds: c_int) -> c_int {
+    if kinds == 0 || kinds & !OF_ANY_THREAD != 0 {
+        helper::end(End::ForNow);
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_setns, file, kinds) as c_int }
+}
+
+/// # Safety
+/// As of the kernel's `prctl`; arguments that an option has not are passed over.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn prctl(
+    option: c_int,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_int {
+    if [libc::PR_SET_NO_NEW_PRIVS, libc::PR_SET_SECCOMP].contains(&option) {
+        IS_CONFINED.store(true, Relaxed);
+        helper::end(End::ForGood);
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(libc::SYS_prctl, option, second, third, fourth, fifth) as c_int }
+}
