@@ -2,7 +2,7 @@
 //! for the first no longer than allowed, and for the second not at all. Here memory is asked for: a
 //! program cannot be started without.
 
-use std::process::Command;
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -36,7 +36,8 @@ pub(crate) struct Occasion {
 
 /// The thread that runs them. Dropped, it ends with the hook that runs.
 pub(crate) struct HookRunner {
-    sender: Option<SyncSender<Occasion>>,
+    sender: Option<SyncSender<(u64, Occasion)>>,
+    /// The number of the last hook that was done in time, counted from 1 as those sent.
     done: Arc<(Mutex<u64>, Condvar)>,
     sent: u64,
     time_max: Duration,
@@ -79,17 +80,17 @@ impl HookRunner {
     pub(crate) fn run(&mut self, occasion: Occasion) -> bool {
         let is_wanted = if occasion.is_before { self.has_before } else { self.has_after };
         let Some(sender) = self.sender.as_ref().filter(|_| is_wanted) else { return true };
-        if sender.try_send(occasion).is_err() {
+        if sender.try_send((self.sent + 1, occasion)).is_err() {
             return false;
         }
         self.sent += 1;
         if !occasion.is_before {
             return true;
         }
-        let (count, came) = &*self.done;
-        let count = count.lock().expect("no holder of this lock panics");
+        let (last, came) = &*self.done;
+        let last = last.lock().expect("no holder of this lock panics");
         let sent = self.sent;
-        let waited = came.wait_timeout_while(count, self.time_max, |done| *done < sent);
+        let waited = came.wait_timeout_while(last, self.time_max, |last| *last < sent);
         !waited.expect("no holder of this lock panics").1.timed_out()
     }
 }
@@ -103,20 +104,21 @@ impl Drop for HookRunner {
     }
 }
 
-fn serve(hooks: &Hooks, occasions: &Receiver<Occasion>, done: &(Mutex<u64>, Condvar)) {
+fn serve(hooks: &Hooks, occasions: &Receiver<(u64, Occasion)>, done: &(Mutex<u64>, Condvar)) {
     // Ends with the sender.
-    for occasion in occasions {
-        run_hook(hooks, &occasion);
-        *done.0.lock().expect("no holder of this lock panics") += 1;
-        done.1.notify_all();
+    for (number, occasion) in occasions {
+        if run_hook(hooks, &occasion) {
+            *done.0.lock().expect("no holder of this lock panics") = number;
+            done.1.notify_all();
+        }
     }
 }
 
-/// Runs one, and ends it with all that it started when its time is over. A hook that cannot be run
-/// keeps nobody alive.
-fn run_hook(hooks: &Hooks, occasion: &Occasion) {
+/// Runs one, and ends it with all that it started when its time is over; false then. A hook that
+/// cannot be run keeps nobody alive.
+fn run_hook(hooks: &Hooks, occasion: &Occasion) -> bool {
     let words = if occasion.is_before { &hooks.before } else { &hooks.after };
-    let Some((program, arguments)) = words.split_first() else { return };
+    let Some((program, arguments)) = words.split_first() else { return true };
     let end = occasion.name.iter().position(|&byte| byte == 0).unwrap_or(occasion.name.len());
     let mut command = Command::new(program);
     command
@@ -126,16 +128,22 @@ fn run_hook(hooks: &Hooks, occasion: &Occasion) {
         .env("PAGEWISE_WHY", occasion.why)
         .env("PAGEWISE_FREED_BYTES", occasion.freed_bytes.to_string())
         .stdin(std::process::Stdio::null());
-    let Ok(mut child) = linux::process::start_ordinary(&mut command) else { return };
+    let Ok(mut child) = linux::process::start_ordinary(&mut command) else { return true };
     let late = Instant::now() + hooks.time_max;
     while matches!(child.try_wait(), Ok(None)) {
         if Instant::now() >= late {
-            linux::process::kill_group(child.id());
-            break;
+            end_hook(&mut child);
+            return false;
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    // Dead by now, or about to be: looked for a while, and else left to whoever reaps orphans.
+    true
+}
+
+/// Ends a hook with all that it started. It is looked for a while until it is dead, and else left to
+/// whoever reaps orphans.
+fn end_hook(child: &mut Child) {
+    linux::process::kill_group(child.id());
     for _ in 0..100 {
         if !matches!(child.try_wait(), Ok(None)) {
             return;
@@ -181,12 +189,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("child");
         let script = format!("sleep 1000 & echo $! > {}; wait", path.display());
-        let mut runner = HookRunner::start(&hooks(&script, Duration::from_millis(300))).unwrap();
-        assert!(!runner.run(OCCASION));
-        drop(runner);
-        let child: u32 = std::fs::read_to_string(path).unwrap().trim().parse().unwrap();
-        let root = linux::Root::system();
+        let mut time_max = Duration::from_millis(100);
         let late = Instant::now() + Duration::from_secs(60);
+        // On a busy machine a hook may be ended before it has come to start anything.
+        let child: u32 = loop {
+            assert!(!HookRunner::start(&hooks(&script, time_max)).unwrap().run(OCCASION));
+            let told = std::fs::read_to_string(&path).unwrap_or_default();
+            if let Some(number) = told.strip_suffix('\n') {
+                break number.parse().unwrap();
+            }
+            assert!(Instant::now() < late, "the hook never starts a child");
+            time_max *= 2;
+        };
+        let root = linux::Root::system();
         let stat = || std::fs::read_to_string(format!("/proc/{child}/stat"));
         while linux::process::name(&root, child).is_some()
             && !stat().is_ok_and(|text| text.contains(") Z"))
