@@ -9,7 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from lazy.allocators import Allocator
+from lazy.allocators import GLIBC, Allocator
+from lazy.backing import BACKED_BYTES
 from lazy.claims import Claim, at_most, identity
 from lazy.counters import Traps
 from lazy.document import document
@@ -18,7 +19,7 @@ from lazy.parts.swipe import ONE_PROCESSOR, display
 from lazy.places import PROGRAMS, SYSTEM_PYTHON
 from lazy.programs.page import SCRIPT
 from lazy.result import result
-from lazy.running import Failed, Finish
+from lazy.running import Failed, Finish, start
 from lazy.store import Figures, Run, Store, build_of
 from lazy.summary import Summary, field
 
@@ -124,6 +125,18 @@ def test_touched_pages_are_traps_and_populated_ones_are_not(traps: Traps) -> Non
 
     assert added(mmap.MAP_ANONYMOUS) >= PAGES
     assert added(mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE) < PAGES / 2
+
+
+def test_memory_is_touched_and_freed_before_each_program() -> None:
+    def resident(line: str) -> int:
+        status = Path("/proc/self/status").read_text()
+        return int(status.split(f"{line}:")[1].split()[0]) << 10
+
+    Path("/proc/self/clear_refs").write_text("5")  # The peak begins anew.
+    before = resident("VmRSS")
+    assert start(Allocator(GLIBC, "as it comes"), ["echo", '{"traps": 1}'])() == {"traps": 1}
+    assert resident("VmHWM") - before > 0.9 * BACKED_BYTES
+    assert resident("VmRSS") - before < 0.1 * BACKED_BYTES
 
 
 PAGE = f"<title>ready</title><body style='height: 9000px'>Text<script>{SCRIPT}</script>"

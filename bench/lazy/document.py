@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lazy.allocators import ALLOCATORS
+from lazy.backing import BACKED_BYTES
 from lazy.claims import Claim
 from lazy.parts.pressure import BURST_MIB, FREED_MIB, LIMIT_MIB
 from lazy.places import IDLE_S
@@ -19,6 +20,9 @@ with its 95 % interval by bootstrap in brackets; a ratio is ours over theirs, pa
 ran in turn.
 
 - Traps are perf's software event page-faults: pages that a system call populates raise none.
+- Before each program {BACKED_BYTES // MIB} MiB are touched and freed, so that every allocator is
+  given memory that the machine has, and not some that a virtual machine's host must find first
+  ([why](lazy-unmapping.md#huge-pages-in-a-virtual-machine)).
 - Resident memory is the kernel's count, pages that it may take at any time (MADV_FREE) included;
   "freed" is right after the work, "idle" {IDLE_S:g} s later without any call.
 - A swipe is 40 steps of a page that `bench/lazy/programs/page.py` draws, in WebKitGTK under Xvfb

@@ -10,6 +10,7 @@ from functools import partial
 from typing import IO
 
 from lazy.allocators import Allocator
+from lazy.backing import back_memory
 from lazy.store import Figures
 
 LIMIT_S = 240
@@ -38,6 +39,7 @@ def start(
     Returns after the first, so that the next program can work while this one is idle. The words of
     ``before`` run first, without the allocator's prefix.
     """
+    back_memory()
     told = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed by finish
     with allocator.machine():
         process = subprocess.Popen(

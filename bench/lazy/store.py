@@ -81,7 +81,10 @@ def measured_files() -> list[Path]:
         for folder in (AGENT.parent, AGENT.parent.parent / "lib")
         for path in folder.glob("libpagewise_lazy.so")
     ]
-    how = [PROGRAMS.parent / "allocators.py", *(PROGRAMS.parent / "parts").glob("*.py")]
+    how = [
+        *(PROGRAMS.parent / name for name in ("allocators.py", "backing.py")),
+        *(PROGRAMS.parent / "parts").glob("*.py"),
+    ]
     return [AGENT, *beside, *how, *(path for path in PROGRAMS.iterdir() if path.is_file())]
 
 
