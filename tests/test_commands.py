@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from commands import ran
 from conftest import ACCESSES, EVENTS, PAGES, WRITES
-from waiting import running
+from waiting import killed_after, running, within
 
 import pagewise
 import pagewise.commands
@@ -217,17 +217,29 @@ def test_a_closed_pipe_is_quiet(trace: Path) -> None:
     assert (run.returncode, run.stderr) == (0, b"")
 
 
+def reads(process: int, path: Path) -> bool:
+    """Whether the process has the file open."""
+    return any(link.resolve() == path for link in Path(f"/proc/{process}/fd").iterdir())
+
+
 def test_interruption(tmp_path: Path) -> None:
     output = tmp_path / "out.parquet"
     fifo = tmp_path / "endless"
     os.mkfifo(fifo)
     command = [*PAGEWISE, "import", str(fifo), "-o", str(output), "--format", "ids"]
-    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with (
+        running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process,
+        killed_after(120, process),
+    ):
+        # Opened for both, so as not to wait for a reader that never comes.
+        keeping = os.open(fifo, os.O_RDWR)
         with open(fifo, "wb", buffering=0) as pipe:
+            assert within(60, lambda: reads(process.pid, fifo)), "it does not open its input"
+            os.close(keeping)
             try:
-                for _ in range(200):
+                for turn in range(200):
                     pipe.write(b"".join(b"%d\n" % number for number in range(20_000)))
-                    if _ == 20:
+                    if turn == 20:
                         process.send_signal(signal.SIGINT)
             except BrokenPipeError:
                 pass

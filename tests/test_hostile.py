@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from report_results import everything
-from waiting import running
+from waiting import killed_after, running
 
 import pagewise as pw
 from pagewise import cli
@@ -198,7 +198,10 @@ def test_without_arguments_the_help_is_printed_and_nothing_else() -> None:
 def test_an_interrupt_while_modules_load(loaded: str) -> None:
     """The process reports each module it has loaded; the interrupt comes right after this one."""
     command = [sys.executable, "-X", "importtime", "-m", "pagewise", "list"]
-    with running(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with (
+        running(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process,
+        killed_after(120, process),
+    ):
         for line in process.stderr:
             if line.rsplit("|", 1)[-1].strip() == loaded:
                 process.send_signal(signal.SIGINT)

@@ -5,13 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from waiting import running
+from waiting import killed_after, line_of, running
 
 from pagewise.errors import UsageError
 from pagewise.grids import results
@@ -146,59 +146,75 @@ def test_an_unknown_engine_is_refused(tmp_path: Path):
         sweep(SPEC, tmp_path / "results.parquet", engine="abacus")
 
 
-LONG = """
-sizes = ["1MiB", "2MiB", "3MiB", "4MiB", "6MiB", "8MiB", "12MiB", "16MiB", "24MiB", "32MiB"]
+GRID = """
+sizes = ["0", "1MiB", "4MiB"]
 seeds = [0, 1]
 [[scenario]]
-name = "long"
-memory_mib = 200
-apps = 10
-rounds = 2
+name = "small"
+apps = 6
+footprint_mib = 8
+memory_mib = 24
+libraries_mib = 4
+services_mib = 4
 [[device]]
 fast = "4/5us"
 slow = "90/40us"
+[[device]]
+fast = "dram"
+slow = "hdd"
 [[architecture]]
-name = "hierarchical"
-options = { eviction = ["lru", "clock"], fill_on_read_miss = ["yes", "no"] }
+name = "flash"
 [[architecture]]
 name = "hybrid"
-options = { entry_bit = [0, 1], flash_copy_on_promotion = ["free", "keep"] }
+options = { entry_bit = [0, 1] }
+[[architecture]]
+name = "nvm-cache"
 """
-LONG_CELLS = 10 * 2 * 8
+"""`SPEC` as a file."""
+
+PAUSING = """
+import sys
+from pagewise import __main__
+from pagewise.grids.journal import LocalJournal
+append = LocalJournal.append
+def pausing(journal, cells):
+    append(journal, cells)
+    print("some cells are finished", flush=True)
+    sys.stdin.read()
+LocalJournal.append = pausing
+__main__.main()
+"""
+"""The command, which waits for the test after every append to its journal."""
+
+
+def test_the_file_spans_the_same_grid() -> None:
+    assert parse(tomllib.loads(GRID)) == parse(SPEC)
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The results of the long grid from a run that nothing disturbed."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    (folder / "long.toml").write_text(LONG)
-    sweep(folder / "long.toml", folder / "results.parquet")
-    return folder / "results.parquet"
+    """The results of the grid from a run that nothing disturbed."""
+    output = tmp_path_factory.mktemp("undisturbed") / "results.parquet"
+    sweep(SPEC, output)
+    return output
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The long grid as a command of its own, in its own folder, once some cells are finished."""
-    (folder / "long.toml").write_text(LONG)
-    arguments = ["sweep", str(folder / "long.toml"), "-o", str(folder / "results.parquet")]
-    command = [sys.executable, "-m", "pagewise", *arguments]
-    with running(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        when_some_cells_are_finished(folder, process)
+def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """The grid as a command of its own, in its own folder, once some cells are finished."""
+    spec, results = folder / "grid.toml", folder / "results.parquet"
+    spec.write_text(GRID)
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", PAUSING, "sweep", str(spec), "-o", str(results)]
+    with (
+        running(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process,
+        killed_after(300, process),
+    ):
+        assert line_of(process.stdout) == "some cells are finished\n"
         yield process
 
 
-def when_some_cells_are_finished(folder: Path, process: subprocess.Popen[bytes]) -> None:
-    """Returns once the journal holds a cell."""
-    journal = folder / "results.parquet.journal"
-    hung = time.monotonic() + 300
-    while process.poll() is None and time.monotonic() < hung:
-        if journal.exists() and journal.stat().st_size > 0:
-            return
-        os.sched_yield()
-    pytest.fail("the grid ended, or hung, before it could be disturbed")
-
-
-def test_killed_at_any_moment_the_next_run_goes_on_and_ends_with_the_same_bytes(
+def test_killed_in_the_middle_the_next_run_goes_on_and_ends_with_the_same_bytes(
     tmp_path: Path, undisturbed: Path
 ):
     with started(tmp_path) as process:
@@ -207,23 +223,17 @@ def test_killed_at_any_moment_the_next_run_goes_on_and_ends_with_the_same_bytes(
     # A kill in the middle of an append leaves a torn line.
     with open(tmp_path / "results.parquet.journal", "ab") as journal:
         journal.write(b"4711 00c0ffee {")
-    report = sweep(tmp_path / "long.toml", tmp_path / "results.parquet")
-    assert 0 < report["kept"] < LONG_CELLS
-    assert report["kept"] + report["computed"] == LONG_CELLS
+    report = sweep(tmp_path / "grid.toml", tmp_path / "results.parquet")
+    assert 0 < report["kept"] < CELLS
+    assert report["kept"] + report["computed"] == CELLS
     assert (tmp_path / "results.parquet").read_bytes() == undisturbed.read_bytes()
 
 
 def test_ctrl_c_ends_with_status_130_and_keeps_what_is_finished(tmp_path: Path, undisturbed: Path):
     with started(tmp_path) as process:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
-    assert process.returncode == 130
-    report = sweep(tmp_path / "long.toml", tmp_path / "results.parquet")
-    assert report["kept"] > 0
+        assert process.wait(timeout=60) == 130
+    assert not (tmp_path / "results.parquet").exists()
+    report = sweep(tmp_path / "grid.toml", tmp_path / "results.parquet")
+    assert 0 < report["kept"] < CELLS
     assert (tmp_path / "results.parquet").read_bytes() == undisturbed.read_bytes()
-
-
-def test_the_long_grid_has_as_many_cells_as_the_tests_say():
-    import tomllib
-
-    assert len(parse(tomllib.loads(LONG))) == LONG_CELLS
