@@ -103,13 +103,12 @@ impl Wake {
 
     /// Waits as long as `time`.
     pub(crate) fn wait(&mut self, time: Duration) -> Woken {
-        let time =
-            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
+        let time = Timespec::try_from(time).ok();
         let none =
             epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [none; 4];
         // Interrupted by a signal, it is as if the time were over: the caller looks what it was.
-        let count = epoll::wait(&self.epoll, &mut events, Some(&time)).unwrap_or(0);
+        let count = epoll::wait(&self.epoll, &mut events, time.as_ref()).unwrap_or(0);
         let mut woken = Woken::Time;
         for event in &events[..count] {
             // The kernel packs them, so they are copied.

@@ -143,9 +143,9 @@ impl HeldProcess {
     /// Whether it has ended, waiting for that as long as `time`.
     pub fn has_ended(&self, time: Duration) -> bool {
         let mut ends = [PollFd::new(&self.handle, PollFlags::IN)];
-        let time =
-            Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) };
-        poll(&mut ends, Some(&time)).is_ok_and(|count| count > 0)
+        // A time beyond what the clock can count never ends.
+        let time = Timespec::try_from(time).ok();
+        poll(&mut ends, time.as_ref()).is_ok_and(|count| count > 0)
     }
 
     /// Takes the memory of a process that was told to end, before it gets there itself: private

@@ -4,7 +4,7 @@
 use std::io;
 
 use crate::cgroup::{Hierarchy, Version};
-use crate::{Error, Root, zram};
+use crate::{Error, Root, process, zram};
 
 /// Whether something can be used here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,16 +149,10 @@ fn swapon(root: &Root) -> Grant {
     if !root.exists("/proc/swaps") {
         return Grant::Refused("the kernel was built without swap".to_owned());
     }
-    let status = match root.read("/proc/self/status") {
-        Ok(status) => status.unwrap_or_default(),
-        Err(error) => return refused(&error),
-    };
-    let capabilities = status
-        .lines()
-        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok());
-    match capabilities {
-        Some(bits) if bits >> SYS_ADMIN & 1 == 1 => Grant::Given(String::new()),
-        _ => Grant::Refused("needs root (CAP_SYS_ADMIN)".to_owned()),
+    match process::own_mask(root, "CapEff:") {
+        Ok(Some(bits)) if bits >> SYS_ADMIN & 1 == 1 => Grant::Given(String::new()),
+        Ok(_) => Grant::Refused("needs root (CAP_SYS_ADMIN)".to_owned()),
+        Err(error) => refused(&error),
     }
 }
 

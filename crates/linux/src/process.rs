@@ -11,17 +11,20 @@ use std::process::{Child, Command};
 use rustix::process::{Pid, Signal};
 
 use crate::stat::Stat;
-use crate::{Error, Root};
+use crate::{Error, Root, kernel_file};
 
 /// Numbers of all processes, in order.
 ///
 /// # Errors
 /// What the operating system refuses.
 pub fn all(root: &Root) -> Result<Vec<u32>, Error> {
-    let mut processes: Vec<u32> =
-        root.list("/proc")?.iter().filter_map(|name| name.parse().ok()).collect();
-    processes.sort_unstable();
-    Ok(processes)
+    Ok(numbers_among(&root.list("/proc")?))
+}
+
+fn numbers_among(names: &[String]) -> Vec<u32> {
+    let mut numbers: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable();
+    numbers
 }
 
 /// The command name of a process, at most 15 bytes; none once it has ended.
@@ -33,16 +36,13 @@ pub fn name(root: &Root, process: u32) -> Option<String> {
 
 /// Numbers of the threads of a process, in order; none once it has ended.
 pub fn threads(root: &Root, process: u32) -> Vec<u32> {
-    let names = root.list(format!("/proc/{process}/task")).unwrap_or_default();
-    let mut threads: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    threads.sort_unstable();
-    threads
+    numbers_among(&root.list(format!("/proc/{process}/task")).unwrap_or_default())
 }
 
 /// The process that a thread belongs to; none once it has ended.
 pub fn of_thread(root: &Root, thread: u32) -> Option<u32> {
     let status = root.read(format!("/proc/{thread}/status")).ok()??;
-    status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+    u32::try_from(kernel_file::field(status.as_bytes(), b"Tgid")?).ok()
 }
 
 /// When a process began, in ticks since the machine was started; none once it has ended, also while
@@ -183,11 +183,19 @@ pub fn numbers<const N: usize>(root: &Root, process: u32, address: u64) -> Resul
 
 /// Whether this program was started with `signal` ignored.
 pub fn ignores(root: &Root, signal: i32) -> bool {
-    let status = root.read("/proc/self/status").ok().flatten().unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    let mask = own_mask(root, "SigIgn:").ok().flatten().unwrap_or(0);
     // Signals count from 1.
     signal > 0 && mask.checked_shr(signal as u32 - 1).is_some_and(|rest| rest & 1 == 1)
+}
+
+/// The bits behind `name` that the kernel tells of this program; none where it does not.
+///
+/// # Errors
+/// What the operating system refuses.
+pub(crate) fn own_mask(root: &Root, name: &str) -> Result<Option<u64>, Error> {
+    let status = root.read("/proc/self/status")?.unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix(name));
+    Ok(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()))
 }
 
 /// Tells a process to end at once; one that has ended already is no matter.
