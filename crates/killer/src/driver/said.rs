@@ -1,0 +1,100 @@
+//! What the killer says of itself and of those it kills, a line each.
+
+use std::fmt::Write;
+
+use linux::system;
+use policy::kill::{Memory, Stall};
+use types::Nanos;
+
+use super::{Cause, Killer, SAY_AGAIN};
+use crate::Error;
+use crate::explain::{Line, put, put_words};
+use crate::wake::Woken;
+
+/// Candidates that a line names.
+const NAMED_MAX: usize = 5;
+
+impl Killer {
+    pub(super) fn say_start(&mut self) {
+        let Killer { config, group, output, .. } = self;
+        output.say(|line| {
+            put(line, "event", "start")?;
+            put(line, "policy", &config.policy)?;
+            if let Some(group) = group {
+                put_words(line, "cgroup", group.folder.display())?;
+            }
+            put(line, "dry_run", config.is_dry_run)
+        });
+    }
+
+    pub(super) fn say_reload(&mut self, outcome: Result<(), Error>) {
+        let policy = &self.config.policy;
+        self.output.say(|line| match &outcome {
+            Ok(()) => {
+                put(line, "event", "reload")?;
+                put(line, "policy", policy)
+            }
+            Err(error) => {
+                put(line, "event", "reload-refused")?;
+                put_words(line, "why", error)
+            }
+        });
+    }
+
+    /// Memory is short and nobody dies: said when it begins, when the reason changes and now and then.
+    pub(super) fn say_spared(&mut self, now: Nanos, why: &'static str, memory: &Memory) {
+        let is_said = |(then, said): (Nanos, &str)| said == why && now.0 - then.0 < SAY_AGAIN.0;
+        if self.spared.is_some_and(is_said) {
+            return;
+        }
+        self.spared = Some((now, why));
+        self.output.say(|line| {
+            put(line, "event", "spared")?;
+            put_words(line, "why", why)?;
+            put_memory(line, memory)
+        });
+    }
+
+    /// Who dies, for what reason, and who would have been next.
+    pub(super) fn say_kill(&mut self, event: &str, place: usize, cause: Cause) {
+        let Killer { table, ranking, output, .. } = self;
+        let candidate = table.candidates()[place];
+        let name = |place: usize| table.entries()[place].name();
+        output.say(|line| {
+            put(line, "event", event)?;
+            put(line, "process", candidate.process)?;
+            put(line, "at_ns", system::monotonic_ns())?;
+            put(line, "name", name(place))?;
+            put_words(line, "why", cause.why)?;
+            put(line, "trigger", trigger_name(cause.woken))?;
+            put_memory(line, &cause.memory)?;
+            put(line, "adj", candidate.adj)?;
+            put(line, "resident_bytes", candidate.resident.0)?;
+            put(line, "swapped_bytes", candidate.swapped.0)?;
+            put(line, "idle_ms", candidate.idle.0 / 1_000_000)?;
+            put(line, "candidates", ranking.ranked().len())?;
+            write!(line, " first=\"")?;
+            for (rank, one) in ranking.ranked().iter().take(NAMED_MAX).enumerate() {
+                let (comma, process) =
+                    (if rank > 0 { "," } else { "" }, table.candidates()[one.candidate].process);
+                write!(line, "{comma}{process}:{}:{}", name(one.candidate), one.score.0)?;
+            }
+            line.write_str("\"")
+        });
+    }
+}
+
+fn put_memory(line: &mut Line, memory: &Memory) -> std::fmt::Result {
+    put(line, "available_bytes", memory.available.0)?;
+    put(line, "total_bytes", memory.total.0)?;
+    put(line, "swap_free_bytes", memory.swap_free.0)
+}
+
+fn trigger_name(woken: Woken) -> &'static str {
+    match woken {
+        Woken::Time => "look",
+        Woken::Kernel(Stall::None) => "threshold",
+        Woken::Kernel(Stall::Partial) => "partial-stall",
+        Woken::Kernel(Stall::Complete) => "complete-stall",
+    }
+}
