@@ -37,12 +37,12 @@ def swap_file(folder: Path, mib: int) -> Iterator[Path]:
     with path.open("wb") as file:
         os.posix_fallocate(file.fileno(), 0, mib << 20)
     path.chmod(0o600)
-    subprocess.run(["mkswap", "-q", path], check=True, capture_output=True)
-    subprocess.run(["swapon", "-p", "32000", path], check=True, capture_output=True)
+    subprocess.run(["mkswap", "-q", path], check=True, capture_output=True, timeout=120)
+    subprocess.run(["swapon", "-p", "32000", path], check=True, capture_output=True, timeout=120)
     try:
         yield path
     finally:
-        subprocess.run(["swapoff", path], check=True)
+        subprocess.run(["swapoff", path], check=True, timeout=300)
         path.unlink()
     assert str(path) not in Path("/proc/swaps").read_text()
 

@@ -26,7 +26,6 @@ from pagewise.advice.costs import (
     Devices,
     Latencies,
     Outcome,
-    slow_bytes,
 )
 from pagewise.advice.trial import Trial
 from pagewise.advice.warnings import warnings
@@ -127,14 +126,8 @@ def advise_swap(
     recording = read(trace)
     limit = None if memory is None else parse_size(memory)
     goal = None if reference is None else references.parse(reference)
-    analysis = questions.analyze(recording)
+    analysis = _analyzed(recording)
     footprint_bytes = analysis["pages"] * PAGE_BYTES
-    if not footprint_bytes:
-        raise NothingRecorded(
-            f"{recording.path}: no access is recorded, so there is nothing to advise on",
-            path=recording.path,
-            hint="pagewise info says what the recording holds",
-        )
     question = Question(recording, fast, slow)
     devices = question.described(recording.info()["duration_s"])
     board = memories.board(devices.fast, limit, compression)
@@ -156,19 +149,8 @@ def advise_swap(
         "slow": devices.slow,
         "memory": board and board.to_json(),
         "write_amplification": WRITE_AMPLIFICATION,
-        "alone": {
-            "io_time_s": devices.io_time(trial.alone),
-            "io_bytes": slow_bytes(trial.alone),
-            **{name: v for name, v in trial.strain(trial.alone).items() if "slow" in name},
-        },
-        "architecture": {
-            "name": chosen,
-            "options": next(iter(trial.outcomes[chosen].values()))["options"],
-            "mean_io_share": trial.mean_share(chosen),
-            "stock_linux": trial.availability(chosen),
-            "meanwhile": stock,
-            "holds_in": trial.holds_in(chosen),
-        },
+        "alone": trial.slow_alone(),
+        "architecture": {**trial.described(chosen), "meanwhile": stock},
         "worth": costs[chosen],
         "today": today and {"architecture": stock, "by": trial.availability(stock), **today},
         "reference": goal and trial.against(goal, chosen),
@@ -179,6 +161,18 @@ def advise_swap(
         "warnings": warnings(trial, sizes),
         "notes": list(dict.fromkeys(_notes(trial, chosen))),
     }
+
+
+def _analyzed(recording: Trace) -> dict[str, Any]:
+    """The analysis of a recording. Raises NothingRecorded for one without an access."""
+    analysis = questions.analyze(recording)
+    if not analysis["pages"]:
+        raise NothingRecorded(
+            f"{recording.path}: no access is recorded, so there is nothing to advise on",
+            path=recording.path,
+            hint="pagewise info says what the recording holds",
+        )
+    return analysis
 
 
 def _notes(trial: Trial, chosen: str) -> Iterator[str]:

@@ -57,6 +57,25 @@ class Trial:
         """What gives this architecture on stock Linux, or none."""
         return stock_linux.availability(name, self.board)
 
+    def slow_alone(self) -> dict[str, Any]:
+        """What the slow device does without a fast tier."""
+        strain = self.strain(self.alone)
+        return {
+            "io_time_s": self.devices.io_time(self.alone),
+            "io_bytes": slow_bytes(self.alone),
+            **{name: value for name, value in strain.items() if "slow" in name},
+        }
+
+    def described(self, name: str) -> dict[str, Any]:
+        """An architecture, what gives it on stock Linux, and how sure its place is."""
+        return {
+            "name": name,
+            "options": next(iter(self.outcomes[name].values()))["options"],
+            "mean_io_share": self.mean_share(name),
+            "stock_linux": self.availability(name),
+            "holds_in": self.holds_in(name),
+        }
+
     def worth(self, name: str) -> int | None:
         """The size worth buying, no larger than the board can spare; none where none is."""
         size = self.wanted(name)

@@ -53,20 +53,12 @@ def run(
     from pagewise.report import report as write_report
     from pagewise.studies.workloads import examples_folder
 
-    refuse_unwritable(report)
-    if report.exists() and not (force or is_own(report)):
-        raise UsageError(
-            f"{report} exists, and demo did not make it",
-            path=str(report),
-            hint="--report NAME.html puts the report elsewhere, --force replaces the file",
-        )
+    refuse_foreign(report, force)
     folder = recordings or examples_folder()
-    shipped = [path for pattern in PATTERNS for path in folder.glob(pattern)]
-    if not shipped:
-        raise UnreadableInput(f"{folder}: no recordings", hint=f"looked for {', '.join(PATTERNS)}")
+    shipped = found(folder)
     analyses, cells = {}, []
     with tempfile.TemporaryDirectory(prefix="pagewise-demo-") as scratch:
-        paths = [imported(path, Path(scratch)) for path in sorted(shipped, key=size, reverse=True)]
+        paths = [imported(path, Path(scratch)) for path in shipped]
         for path in paths:
             name = recording_name(str(path))
             with watched(f"analyzing {name}") as progress:
@@ -96,6 +88,25 @@ def run(
     )
 
 
+def refuse_foreign(report: Path, force: bool) -> None:
+    """Raises UsageError for what the report may not replace: anything that demo did not make."""
+    refuse_unwritable(report)
+    if report.exists() and not (force or is_own(report)):
+        raise UsageError(
+            f"{report} exists, and demo did not make it",
+            path=str(report),
+            hint="--report NAME.html puts the report elsewhere, --force replaces the file",
+        )
+
+
+def found(folder: Path) -> list[Path]:
+    """The recordings in a folder, the largest first."""
+    shipped = [path for pattern in PATTERNS for path in folder.glob(pattern)]
+    if not shipped:
+        raise UnreadableInput(f"{folder}: no recordings", hint=f"looked for {', '.join(PATTERNS)}")
+    return sorted(shipped, key=lambda path: path.stat().st_size, reverse=True)
+
+
 def is_own(report: Path) -> bool:
     """Whether the file is a report that demo made before."""
     if not report.is_file():
@@ -111,11 +122,6 @@ def memory_of(folder: Path, recording: Path) -> int | None:
 
     run = folder / recording_name(str(recording))
     return read_run(run).budget_bytes if run.is_dir() else None
-
-
-def size(path: Path) -> int:
-    """Bytes of the file."""
-    return path.stat().st_size
 
 
 def imported(path: Path, scratch: Path) -> Path:
