@@ -84,15 +84,18 @@ class Group:
 
     def end(self) -> None:
         """Kills every process in the group and waits for those that it started."""
+        for shell in self.started:
+            shell.kill()  # one that has not joined the group yet does not any more
         late = time.monotonic() + HANGS_AFTER_S
         while self.processes() and time.monotonic() < late:
             for process in self.processes():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, 9)
             for shell in self.started:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    shell.wait(timeout=0.01)
+                shell.poll()  # its end counts when it was asked for
             time.sleep(0.005)
+        for shell in self.started:
+            shell.wait(timeout=HANGS_AFTER_S)
 
     @staticmethod
     def remove(folder: Path) -> None:
