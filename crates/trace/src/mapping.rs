@@ -249,15 +249,7 @@ mod tests {
     use crate::Rows;
     use proptest::prelude::*;
 
-    const BLOCK: Traits = Traits {
-        address: AddressUnit::Sector,
-        mapping: Mapping::Block,
-        has_clock: true,
-        has_operations: true,
-        has_sizes: true,
-        has_durations: false,
-        has_stages: false,
-    };
+    const BLOCK: Traits = Traits { has_stages: false, ..Traits::BLOCK_EVENTS };
 
     fn map(mapping: Mapping, traits: Traits, records: &[Record]) -> (Rows, Ledger) {
         let mut mapper = Mapper::new(mapping, traits).unwrap();

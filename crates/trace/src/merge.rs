@@ -127,7 +127,7 @@ impl RecordReader for Merge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::{AddressUnit, Mapping, Operation, Traits};
+    use crate::record::Operation;
     use proptest::prelude::*;
 
     /// Yields given times in batches of three, each with its file as address.
@@ -152,15 +152,7 @@ mod tests {
         }
 
         fn traits(&self) -> Traits {
-            Traits {
-                address: AddressUnit::Id,
-                mapping: Mapping::Objects,
-                has_clock: self.has_clock,
-                has_operations: false,
-                has_sizes: false,
-                has_durations: false,
-                has_stages: false,
-            }
+            Traits { has_clock: self.has_clock, ..Traits::BARE_IDS }
         }
     }
 

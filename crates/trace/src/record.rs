@@ -161,6 +161,17 @@ impl Traits {
         has_stages: true,
     };
 
+    /// Of pages that leave memory and come back.
+    pub const PAGE_EVENTS: Traits = Traits {
+        address: AddressUnit::Page,
+        mapping: Mapping::Swap,
+        has_clock: true,
+        has_operations: true,
+        has_sizes: false,
+        has_durations: false,
+        has_stages: false,
+    };
+
     /// Of bare names of objects.
     pub const BARE_IDS: Traits = Traits {
         address: AddressUnit::Id,

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::record::{Operation, Record, RecordReader, Traits};
 use crate::text::{SECOND_NS, decimal_or_hex, time};
 
 /// The row of this format.
@@ -109,15 +109,7 @@ impl LineParser for Events {
     }
 
     fn traits(&self) -> Traits {
-        Traits {
-            address: AddressUnit::Page,
-            mapping: Mapping::Swap,
-            has_clock: self.has_clock,
-            has_operations: true,
-            has_sizes: false,
-            has_durations: false,
-            has_stages: false,
-        }
+        Traits { has_clock: self.has_clock, ..Traits::PAGE_EVENTS }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::lines::{Expected, LineParser, Lines, TextReader};
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::record::{AddressUnit, Operation, Record, RecordReader, Traits};
 use crate::text::decimal;
 
 /// The row of this format.
@@ -105,12 +105,9 @@ impl LineParser for Msr {
     fn traits(&self) -> Traits {
         Traits {
             address: AddressUnit::Byte,
-            mapping: Mapping::Block,
-            has_clock: true,
-            has_operations: true,
-            has_sizes: true,
             has_durations: true,
             has_stages: false,
+            ..Traits::BLOCK_EVENTS
         }
     }
 }

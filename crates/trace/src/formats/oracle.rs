@@ -6,7 +6,7 @@ use super::{Confidence, Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Traits};
+use crate::record::{IdReader, Operation, Record, RecordReader, Traits};
 use crate::text::SECOND_NS;
 
 /// The row of this format.
@@ -95,15 +95,7 @@ impl RecordReader for Oracle {
     }
 
     fn traits(&self) -> Traits {
-        Traits {
-            address: AddressUnit::Id,
-            mapping: Mapping::Objects,
-            has_clock: true,
-            has_operations: false,
-            has_sizes: true,
-            has_durations: false,
-            has_stages: false,
-        }
+        Traits { has_clock: true, has_sizes: true, ..Traits::BARE_IDS }
     }
 
     fn ids(&mut self) -> Option<&mut dyn IdReader> {

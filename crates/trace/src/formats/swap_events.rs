@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use types::{EventFlags, ProcessId};
 
 use crate::ledger::Ledger;
-use crate::record::{AddressUnit, Mapping, Operation, Record, Traits};
+use crate::record::{Operation, Record, Traits};
 use crate::recording::{self, flag, kind};
 
 /// Turns recorded events into records, in the order in which they happened.
@@ -33,15 +33,7 @@ struct Owner {
 
 impl SwapEvents {
     /// What holds for every record.
-    pub(super) const TRAITS: Traits = Traits {
-        address: AddressUnit::Page,
-        mapping: Mapping::Swap,
-        has_clock: true,
-        has_operations: true,
-        has_sizes: false,
-        has_durations: true,
-        has_stages: false,
-    };
+    pub(super) const TRAITS: Traits = Traits { has_durations: true, ..Traits::PAGE_EVENTS };
 
     /// Appends what an event records, if it is one that a swap trace keeps.
     pub(super) fn take(

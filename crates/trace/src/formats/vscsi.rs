@@ -10,7 +10,7 @@ use crate::Error;
 use crate::binary::{BinaryReader, RecordParser};
 use crate::input::Input;
 use crate::ledger::Ledger;
-use crate::record::{AddressUnit, Mapping, Operation, Record, RecordReader, Traits};
+use crate::record::{Operation, Record, RecordReader, Traits};
 
 /// The row of this format.
 pub const FORMAT: Format = Format {
@@ -112,13 +112,9 @@ impl RecordParser for Vscsi {
 
     fn traits(&self) -> Traits {
         Traits {
-            address: AddressUnit::Sector,
-            mapping: Mapping::Block,
-            has_clock: true,
-            has_operations: true,
-            has_sizes: true,
             has_durations: self.version == Version::Two,
             has_stages: false,
+            ..Traits::BLOCK_EVENTS
         }
     }
 }
