@@ -251,7 +251,7 @@ fn replay(
         done += events.len() as u64;
         progress.advance(done, total)?;
     }
-    Ok(first.zip(last).map(|(first, last)| Nanos(last - first)))
+    Ok(first.zip(last).map(|(first, last)| Nanos(last.saturating_sub(first))))
 }
 
 /// The first sound request carries the error itself, the others its text; requests that failed on

@@ -131,17 +131,17 @@ impl Builder {
 
     /// Processes with blocks that did not say what they used, and did not become another program.
     fn ends_unseen(&self) -> u64 {
-        let processes = &self.history.processes;
-        let with_blocks: BTreeSet<u32> = self
-            .history
-            .steps
+        let History { processes, steps, .. } = &self.history;
+        let last_of: BTreeMap<u32, u32> =
+            (0..).zip(processes).map(|(number, process)| (process.pid, number)).collect();
+        let with_blocks: BTreeSet<u32> = steps
             .iter()
             .filter(|step| step.action != Action::Exit)
             .map(|step| step.process)
             .collect();
-        let is_unseen = |&&number: &&u32| {
-            let (process, later) = (&processes[number as usize], &processes[number as usize + 1..]);
-            process.usage.is_none() && later.iter().all(|other| other.pid != process.pid)
+        let is_unseen = |number: &&u32| {
+            let process = &processes[**number as usize];
+            process.usage.is_none() && last_of[&process.pid] == **number
         };
         with_blocks.iter().filter(is_unseen).count() as u64
     }

@@ -1,7 +1,7 @@
 //! `blktrace`: the binary files NAME.blktrace.CPU of blktrace(8), version 7, of either byte order
 //! (struct blk_io_trace in include/uapi/linux/blktrace_api.h). One trace is one file per CPU.
 
-use super::requests::REQUEST_BYTES_MAX;
+use super::requests::{believed, device_name};
 use super::{Confidence, Format, ReadOptions};
 use crate::Error;
 use crate::binary::{BinaryReader, RecordParser};
@@ -186,7 +186,7 @@ fn request(raw: &Raw, ledger: &mut Ledger) -> Option<Record> {
         _ => return None,
     };
     let category = raw.action >> 16;
-    let mut operation = if category & PACKET_COMMAND != 0 {
+    let operation = if category & PACKET_COMMAND != 0 {
         Operation::Passthrough
     } else if category & DISCARD != 0 {
         Operation::Discard
@@ -197,17 +197,13 @@ fn request(raw: &Raw, ledger: &mut Ledger) -> Option<Record> {
     } else {
         Operation::Read
     };
-    if u64::from(raw.bytes) > REQUEST_BYTES_MAX && operation != Operation::Discard {
-        ledger.lose("requests of more than 1 GiB", 1);
-        operation = Operation::Passthrough;
-    }
     Some(Record {
         time_ns: i64::try_from(raw.time_ns).unwrap_or(i64::MAX),
         bytes: u64::from(raw.bytes),
         process: ledger.named_process(raw.pid, b""),
-        device: ledger.device(format!("{},{}", raw.device >> 20, raw.device & 0xf_ffff).as_bytes()),
+        device: ledger.device(device_name(raw.device).as_bytes()),
         stage,
-        ..Record::new(operation, raw.sector)
+        ..Record::new(believed(operation, raw.bytes.into(), ledger), raw.sector)
     })
 }
 

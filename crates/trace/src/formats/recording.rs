@@ -2,6 +2,7 @@
 //! As a swap trace, which it is unless asked otherwise, `swap_events` says what its events mean; as a
 //! block trace it is the requests that went to block devices.
 
+use super::requests::{believed, device_name};
 use super::swap_events::{self, SwapEvents};
 use super::{Confidence, Format, ReadOptions};
 use types::EventFlags;
@@ -161,13 +162,12 @@ fn block_request(
         flags if flags & flag::WRITES != 0 => Operation::Write,
         _ => Operation::Read,
     };
-    let device = format!("{},{}", event.device >> 20, event.device & 0xf_ffff);
     records.push(Record {
         time_ns,
         bytes: event.object,
         process: ledger.process(event.process),
-        device: ledger.device(device.as_bytes()),
-        ..Record::new(operation, event.address)
+        device: ledger.device(device_name(event.device).as_bytes()),
+        ..Record::new(believed(operation, event.object, ledger), event.address)
     });
 }
 
@@ -267,5 +267,21 @@ mod tests {
         assert_eq!((records[0].operation, records[0].address), (Operation::Write, 8));
         assert_eq!((records[0].bytes, records[0].device), (8192, 0));
         assert_eq!(ledger.devices(), ["1,0"]);
+    }
+
+    #[test]
+    fn a_request_that_no_device_takes_is_booked() {
+        let mut writer = Writer::new(Vec::new(), &About::default()).unwrap();
+        let bytes = [u64::from(u32::MAX) << 12, 1 << 30];
+        for object in bytes {
+            let request = recording::Record { kind: kind::BLOCK, object, ..Default::default() };
+            writer.push(request).unwrap();
+        }
+        let bytes = writer.finish(Ending::default()).unwrap();
+        let options = ReadOptions { mapping: Some(Mapping::Block), ..ReadOptions::default() };
+        let (records, ledger) = read_with(&FORMAT, &bytes, &options).unwrap();
+        let operations: Vec<_> = records.iter().map(|record| record.operation).collect();
+        assert_eq!(operations, [Operation::Passthrough, Operation::Read]);
+        assert_eq!(ledger.losses()[0].count, 1);
     }
 }

@@ -1,6 +1,7 @@
 //! What recordings of block requests share: how an operation is spelled, and how long a request
 //! may be.
 
+use crate::ledger::Ledger;
 use crate::record::Operation;
 
 /// The longest request that is believed: the kernel's own limit is 4 GiB, devices take far less,
@@ -19,6 +20,22 @@ pub fn sectors_to_bytes(sectors: u64, operation: Operation) -> Option<u64> {
     let bytes = sectors.checked_mul(SECTOR_BYTES)?;
     let is_split = matches!(operation, Operation::Read | Operation::Write);
     (!is_split || bytes <= REQUEST_BYTES_MAX).then_some(bytes)
+}
+
+/// What a request of so many bytes counts as: a read or write that nobody believes, which `ledger`
+/// books, is passed through.
+pub fn believed(operation: Operation, bytes: u64, ledger: &mut Ledger) -> Operation {
+    let is_split = matches!(operation, Operation::Read | Operation::Write);
+    if !is_split || bytes <= REQUEST_BYTES_MAX {
+        return operation;
+    }
+    ledger.lose("requests of more than 1 GiB", 1);
+    Operation::Passthrough
+}
+
+/// The kernel's number of a device, of which the low 20 bits are the minor, as blkparse(1) prints it.
+pub fn device_name(device: u32) -> String {
+    format!("{},{}", device >> 20, device & 0xf_ffff)
 }
 
 /// The operation in the kernel's rwbs letters: an optional F (flush before), then R, W, D (discard),

@@ -4,7 +4,7 @@
 //! segments, u64 block, u64 microseconds, u64 response time in microseconds. The upper byte of the
 //! version word is the version.
 
-use super::requests::{REQUEST_BYTES_MAX, operation_of_word};
+use super::requests::{believed, operation_of_word};
 use super::{Confidence, Format, ReadOptions};
 use crate::Error;
 use crate::binary::{BinaryReader, RecordParser};
@@ -126,11 +126,8 @@ fn decode(version: Version, held: &[u8], ledger: &mut Ledger) -> Option<Record> 
     };
     let double = |at: usize| word(at) | word(at + 4) << 32;
     let bytes = word(if version == Version::One { 4 } else { 8 });
-    let mut operation = command(version, held).unwrap_or(Operation::Passthrough);
-    if bytes > REQUEST_BYTES_MAX && matches!(operation, Operation::Read | Operation::Write) {
-        ledger.lose("requests of more than 1 GiB", 1);
-        operation = Operation::Passthrough;
-    }
+    let operation = command(version, held).unwrap_or(Operation::Passthrough);
+    let operation = believed(operation, bytes, ledger);
     ledger.see(
         match operation {
             Operation::Read => b"read",

@@ -98,7 +98,7 @@ impl<'page> Entry<'page> {
         };
         match kind {
             0 => {
-                let bytes = word(4)?.next_multiple_of(4) as usize;
+                let bytes = (word(4)? as usize).next_multiple_of(4);
                 whole(Kind::Event, 8, bytes.max(4) + 4)
             }
             PADDING if delta == 0 => Ok(None),
@@ -168,6 +168,7 @@ mod tests {
         assert!(events(&[0; 12]).is_err());
         assert!(events(&page(&[28, 1])).is_err());
         assert!(events(&page(&[0, u32::MAX - 8])).is_err());
+        assert!(events(&page(&[0, u32::MAX])).is_err());
         assert!(events(&page(&[1 << 5 | 29, u32::MAX])).is_err());
         let mut long = page(&[]);
         long[8] = 200;

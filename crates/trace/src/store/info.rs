@@ -123,7 +123,7 @@ impl Counts {
             kinds,
             accesses,
             writes: header.has_operations.then_some(self.writes),
-            duration_s: self.first_ns.map(|first| (self.last_ns - first) as f64 / 1e9),
+            duration_s: self.first_ns.map(|first| self.last_ns.saturating_sub(first) as f64 / 1e9),
             processes,
             absent,
             ruled_out,

@@ -61,7 +61,7 @@ pub fn slice(
         writer.write(&rows)?;
     }
     header.pages = Some(cut.renumber.len() as u32);
-    header.start_ns += cut.first_ns.unwrap_or(0);
+    header.start_ns = header.start_ns.saturating_add(cut.first_ns.unwrap_or(0));
     header.pagewise = env!("CARGO_PKG_VERSION").to_owned();
     // What the recording held and lost as a whole says nothing about a part of it; the losses
     // stay, because the part may be the one that suffered.
@@ -98,7 +98,7 @@ impl Cut {
         }
         let Some(&first) = rows.events.time_ns.first() else { return };
         let first = *self.first_ns.get_or_insert(first);
-        rows.events.time_ns.iter_mut().for_each(|time| *time -= first);
+        rows.events.time_ns.iter_mut().for_each(|time| *time = time.saturating_sub(first));
         self.number(rows);
     }
 

@@ -410,6 +410,21 @@ fn whoever_stops_a_slice_gets_no_file() {
 }
 
 #[test]
+fn times_that_no_clock_tells_are_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, piece) = (folder.path().join("whole"), folder.path().join("piece"));
+    let (mut rows, pages) = rows_of(&[(7, 0, 1, 0), (7, 0, 2, 0)], true);
+    rows.events.time_ns = vec![-5, i64::MAX - 1];
+    let header = Header { start_ns: i64::MIN, ..header(TraceKind::Block, &rows, Some(pages)) };
+    write(&whole, &rows, &header, 2);
+    let told = info(&mut Reader::open(&whole).unwrap(), &NoProgress).unwrap();
+    assert_eq!(told.duration_s, Some(i64::MAX as f64 / 1e9));
+    let made = slice(&whole, i64::MIN..i64::MAX, &piece, false, &NoProgress).unwrap();
+    assert_eq!(made.start_ns, i64::MIN);
+    assert_eq!(read_rows(&piece).unwrap().events.time_ns, [0, i64::MAX]);
+}
+
+#[test]
 fn only_regular_files_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let inside = folder.path().join("folder");
