@@ -27,6 +27,7 @@ mod stage;
 pub mod store;
 pub mod table;
 mod text;
+mod varint;
 
 pub use error::{Error, ErrorKind, Position};
 pub use files::{FILE_PAGE_BITS, File};

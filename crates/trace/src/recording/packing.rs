@@ -7,6 +7,7 @@
 //! is little endian, has its sign in the lowest bit, and as many bytes as it needs.
 
 use super::Record;
+use crate::varint::{unzigzag, zigzag};
 
 /// Records of one block: at a million a minute, one block in four seconds.
 pub const RECORDS_MAX: usize = 1 << 16;
@@ -82,7 +83,7 @@ impl Packer {
         }
         let last = *self.before.of_kind(record.kind);
         let mut row = Row { bytes: [0; ROW_BYTES_MAX], length: 3 };
-        let time = row.put_distance(zigzag(record.time_ns, self.before.time_ns));
+        let time = row.put_distance(distance_of(record.time_ns, self.before.time_ns));
         let mut told = time << told::TIME_SHIFT;
         if record.flags != last.flags {
             told |= told::FLAGS;
@@ -156,7 +157,7 @@ impl Row {
         if word == last {
             return told::AS_LAST;
         }
-        match self.put_distance(zigzag(word, of_kind)) {
+        match self.put_distance(distance_of(word, of_kind)) {
             0 => told::OF_KIND,
             length => length,
         }
@@ -164,13 +165,8 @@ impl Row {
 }
 
 /// The distance of two numbers, small where they are near.
-fn zigzag(number: u64, from: u64) -> u64 {
-    let distance = number.wrapping_sub(from) as i64;
-    (distance << 1 ^ distance >> 63) as u64
-}
-
-fn unzigzag(packed: u64, from: u64) -> u64 {
-    from.wrapping_add(packed >> 1 ^ (packed & 1).wrapping_neg())
+fn distance_of(number: u64, from: u64) -> u64 {
+    zigzag(number.wrapping_sub(from))
 }
 
 /// The records in the bytes of a block; none if they are not what a `Packer` makes.
@@ -193,7 +189,7 @@ pub(super) fn unpack(bytes: &[u8]) -> Option<Vec<Record>> {
 fn unpack_record(rest: &mut &[u8], before: &mut Before) -> Option<Record> {
     let [kind, low, high] = take(rest)?;
     let told = u16::from_le_bytes([low, high]);
-    let time_ns = unzigzag(distance(rest, told >> told::TIME_SHIFT)?, before.time_ns);
+    let time_ns = before.time_ns.wrapping_add(distance(rest, told >> told::TIME_SHIFT)?);
     let last = *before.of_kind(kind);
     let mut record = Record { kind, time_ns, ..last };
     if told & told::FLAGS != 0 {
@@ -219,7 +215,7 @@ fn word(rest: &mut &[u8], how: u16, last: u64, of_kind: u64) -> Option<u64> {
         0 => Some(0),
         told::OF_KIND => Some(of_kind),
         told::AS_LAST => Some(last),
-        length => Some(unzigzag(distance(rest, length)?, of_kind)),
+        length => Some(of_kind.wrapping_add(distance(rest, length)?)),
     }
 }
 
@@ -229,7 +225,7 @@ fn distance(rest: &mut &[u8], length: u16) -> Option<u64> {
     let mut word = [0; size_of::<u64>()];
     word.get_mut(..bytes.len())?.copy_from_slice(bytes);
     *rest = others;
-    Some(u64::from_le_bytes(word))
+    Some(unzigzag(u64::from_le_bytes(word)))
 }
 
 fn take<const COUNT: usize>(rest: &mut &[u8]) -> Option<[u8; COUNT]> {

@@ -14,6 +14,7 @@ use types::{BLOCK_BYTES, ReferenceKind, ReferenceTotals};
 
 use super::file::STEPS;
 use super::slots::SlotStep;
+use crate::varint::{put_varint, take_varint, unzigzag, zigzag};
 
 /// Most steps of a frame. A cut file loses at most so many.
 pub(super) const STEPS_MAX: usize = 1 << 16;
@@ -79,9 +80,10 @@ pub(super) fn decode(
     streams: &mut Streams,
     steps: &mut Vec<SlotStep>,
 ) -> Result<ReferenceTotals, &'static str> {
-    const SHORT: &str = "a frame ends within a column";
+    const SHORT: &str = "a frame that ends within a column";
     steps.clear();
-    let (head, rest) = bytes.split_at_checked(HEAD_BYTES).ok_or("a frame ends within its head")?;
+    let (head, rest) =
+        bytes.split_at_checked(HEAD_BYTES).ok_or("a frame that ends within its head")?;
     let number = |at: usize| {
         let eight = head.get(at..at + 8).and_then(|eight| eight.try_into().ok());
         u64::from_le_bytes(eight.unwrap_or_default())
@@ -108,41 +110,7 @@ pub(super) fn decode(
         }
         step.block = *last;
     }
-    if rest.is_empty() { Ok(totals) } else { Err("a frame goes on behind its columns") }
-}
-
-fn zigzag(difference: u64) -> u64 {
-    (difference << 1) ^ (((difference as i64) >> 63) as u64)
-}
-
-fn unzigzag(code: u64) -> u64 {
-    (code >> 1) ^ (code & 1).wrapping_neg()
-}
-
-fn put_varint(mut number: u64, bytes: &mut Vec<u8>) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-}
-
-/// Takes a number off the front of `bytes`; none where they end, or it has more than 64 bits.
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(7) {
-        let (&byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        let part = u64::from(byte & 0x7f);
-        if part << shift >> shift != part {
-            return None;
-        }
-        number |= part << shift;
-        if byte < 0x80 {
-            return Some(number);
-        }
-    }
-    None
+    if rest.is_empty() { Ok(totals) } else { Err("a frame that goes on behind its columns") }
 }
 
 #[cfg(test)]

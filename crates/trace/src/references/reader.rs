@@ -142,7 +142,7 @@ impl Reader {
         let answer = match self.frame.first() {
             Some(&STEPS) => self.take_steps(steps),
             Some(&END) => self.take_end(),
-            _ => Err("a frame of steps or the end".to_owned()),
+            _ => Err("expected a frame of steps, or the end".to_owned()),
         };
         answer.map_err(|what| self.corrupt(start, &what))?;
         if self.ending.is_some() && self.take_byte()?.is_some() {

@@ -11,6 +11,8 @@ mod pack;
 
 use pack::{MINIBLOCK_VALUES, pack};
 
+use crate::varint::{put_varint, zigzag};
+
 pub(super) use number::Number;
 
 const BLOCK_VALUES: usize = 128;
@@ -120,7 +122,7 @@ impl<T: Number> Encoder<T> {
         put_varint(BLOCK_VALUES as u64, out);
         put_varint(MINIBLOCKS as u64, out);
         put_varint(self.count as u64, out);
-        put_zigzag(self.first.widened(), out);
+        put_varint(zigzag(self.first.widened() as u64), out);
         out.append(&mut self.body);
         self.count = 0;
     }
@@ -128,14 +130,14 @@ impl<T: Number> Encoder<T> {
     fn end_block(&mut self) {
         let filled = std::mem::take(&mut self.filled);
         if !self.is_varying {
-            put_zigzag(self.step.widened(), &mut self.body);
+            put_varint(zigzag(self.step.widened() as u64), &mut self.body);
             return self.body.extend([0; MINIBLOCKS]);
         }
         let differences = &mut self.block;
         let least = differences[..filled].iter().copied().fold(differences[0], T::min);
         // What pads the last block does not widen it.
         differences[filled..].fill(least);
-        put_zigzag(least.advanced(self.step, 1).widened(), &mut self.body);
+        put_varint(zigzag(least.advanced(self.step, 1).widened() as u64), &mut self.body);
         let mut packed = [0; BLOCK_VALUES];
         for (packed, &difference) in packed.iter_mut().zip(&*differences) {
             *packed = difference.minus(least).bits();
@@ -154,16 +156,4 @@ impl<T: Number> Encoder<T> {
         differences.fill(T::default());
         self.is_varying = false;
     }
-}
-
-fn put_zigzag(value: i64, out: &mut Vec<u8>) {
-    put_varint(((value << 1) ^ (value >> 63)) as u64, out);
-}
-
-fn put_varint(mut value: u64, out: &mut Vec<u8>) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
