@@ -42,6 +42,11 @@ impl Error {
         Error { kind, path: path.as_ref().to_owned(), position: None, message: message.into() }
     }
 
+    /// What the caller of a long call asked for: to stop, whatever happened to the file at `path`.
+    pub fn cancelled(path: impl AsRef<Path>) -> Error {
+        Error::new(ErrorKind::Cancelled, path, "stopped by the caller")
+    }
+
     /// The same error with its place in the input.
     #[must_use]
     pub fn at(mut self, position: Position) -> Error {

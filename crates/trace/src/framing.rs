@@ -5,6 +5,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::Error;
 use crate::input::Input;
@@ -129,6 +130,15 @@ pub fn read_frame(input: &mut Input) -> Result<Option<Frame>, Error> {
     let contents = zstd::bulk::decompress(&packed, bytes)
         .map_err(|error| input.corrupt(&format!("a block does not unpack: {error}")))?;
     Ok(Some(Frame::Whole(kind, contents)))
+}
+
+/// What the JSON of a block holds.
+///
+/// # Errors
+/// What was expected of it.
+pub fn parse_json<Part: DeserializeOwned>(contents: &[u8]) -> Result<Part, String> {
+    serde_json::from_slice(contents)
+        .map_err(|error| format!("expected the JSON of a block: {error}"))
 }
 
 /// Fills `target` from the input; returns how much was left of it.

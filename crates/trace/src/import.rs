@@ -11,7 +11,7 @@ use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
 use crate::runs::Run;
 use crate::store::{Writer, refuse_inputs};
-use crate::{Error, ErrorKind, Loss, Reject, TraceKind};
+use crate::{Error, Loss, Reject, TraceKind};
 
 /// Most bytes of the table that numbers pages; beyond it pages are stored by (space, address).
 const NUMBERING_BYTES_MAX: usize = 200 << 20;
@@ -103,9 +103,7 @@ pub fn import(
         counts.add(batch.runs);
         writer.write_runs(batch.shape, batch.runs, batch.pages)?;
         let (done, total) = pipeline.progress();
-        progress
-            .advance(done, total)
-            .map_err(|_| Error::new(ErrorKind::Cancelled, output, "cancelled"))?;
+        progress.advance(done, total).map_err(|_| Error::cancelled(output))?;
     }
     let header = pipeline.header();
     writer.finish(header)?;

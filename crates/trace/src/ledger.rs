@@ -33,7 +33,7 @@ pub struct Ledger {
     processes: Vec<Process>,
     /// The process that last used each pid.
     process_by_pid: ByPid,
-    /// Every process whose recording names its threads one by one.
+    /// The processes of recordings that name one with each event.
     process_by_name: HashMap<(u32, Vec<u8>), ProcessId>,
     devices: Vec<String>,
     device_by_name: HashMap<Vec<u8>, u32>,

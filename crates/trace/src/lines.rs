@@ -70,11 +70,8 @@ impl Lines {
         if self.is_inside_overlong {
             self.pass_over_line()?;
         }
-        let is_at_end = {
-            self.input.fill()?;
-            self.input.is_at_end()
-        };
-        let held = self.input.held();
+        self.input.fill()?;
+        let (held, is_at_end) = (self.input.held(), self.input.is_at_end());
         if held.is_empty() {
             return Ok(None);
         }

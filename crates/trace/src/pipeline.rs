@@ -99,8 +99,9 @@ impl Pipeline {
             }
             chosen = Some(format);
             meters.push((path.clone(), input.meter()));
-            let file_bytes = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file);
-            bytes_total = bytes_total.zip(file_bytes).map(|(total, file)| total + file.len());
+            // Of a pipe nobody knows how long it is, so not of all files together.
+            let file_bytes = Some(input.file_bytes()).filter(|&bytes| bytes > 0);
+            bytes_total = bytes_total.zip(file_bytes).map(|(total, file)| total + file);
             let reader = (format.open)(input, &options.read)?;
             let name = format.recording_of(path);
             match recordings.iter_mut().find(|recording| recording.name == name) {

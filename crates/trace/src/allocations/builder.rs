@@ -162,9 +162,7 @@ impl Builder {
     }
 
     fn name(&mut self, record: &Record) {
-        let bytes = [record.address.to_le_bytes(), record.object.to_le_bytes()].concat();
-        let name = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
-        let name = String::from_utf8_lossy(name).into_owned();
+        let name = String::from_utf8_lossy(&record.program()).into_owned();
         // A fork has just begun it and has no name for it.
         let is_new = self.processes.get(&record.process).is_some_and(|process| {
             let known = &self.history.processes[process.index as usize];

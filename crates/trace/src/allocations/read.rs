@@ -65,9 +65,7 @@ pub fn read_input(mut input: Input, progress: &dyn Progress) -> Result<History, 
             | Block::Files(_)
             | Block::Unknown(_) => {}
         }
-        progress
-            .advance(input.meter().bytes(), total)
-            .map_err(|_| Error::new(ErrorKind::Cancelled, &path, "cancelled"))?;
+        progress.advance(input.meter().bytes(), total).map_err(|_| Error::cancelled(&path))?;
     }
     if !has_ended {
         lose("the end of the recording: the recorder was stopped before it", 1);

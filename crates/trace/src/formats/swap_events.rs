@@ -127,10 +127,8 @@ impl SwapEvents {
 pub(super) fn know_process(raw: &recording::Record, ledger: &mut Ledger) {
     match raw.kind {
         kind::EXEC => {
-            let name = [raw.address.to_le_bytes(), raw.object.to_le_bytes()].concat();
-            let name = name.split(|&byte| byte == 0).next().unwrap_or_default();
             let process = ledger.process(raw.process);
-            ledger.name_process(process, name);
+            ledger.name_process(process, &raw.program());
         }
         // Pages of a process still leave memory after its first thread has exited; only a fork makes
         // its pid another process.

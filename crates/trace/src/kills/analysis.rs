@@ -27,7 +27,7 @@ pub struct Outcome {
     pub about: About,
     /// In the order of their ends; those whose end was not seen come last.
     pub kills: Vec<Kill>,
-    /// Events that the recorder lost, and kills that found no room here.
+    /// Events that the recorder lost, and events and kills that found no room here.
     pub lost: u64,
     /// What cannot be told, and why.
     pub absent: Vec<Missing>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::analysis::{Analysis, Outcome};
 use super::event::Event;
 use super::typed;
-use crate::framing::{Frame, FrameWriter, pass_magic, read_frame};
+use crate::framing::{Frame, FrameWriter, parse_json, pass_magic, read_frame};
 use crate::input::Input;
 use crate::recording::Missing;
 use crate::{Error, ErrorKind};
@@ -192,14 +192,9 @@ fn read_input(input: &mut Input, path: &Path) -> Result<Outcome, Error> {
 }
 
 fn parse(kind: u32, contents: Vec<u8>) -> Result<Block, String> {
-    let text = |error: serde_json::Error| format!("expected the JSON of a block: {error}");
     Ok(match kind {
-        kind if kind == BlockKind::About as u32 => {
-            Block::About(serde_json::from_slice(&contents).map_err(text)?)
-        }
-        kind if kind == BlockKind::Tasks as u32 => {
-            Block::Tasks(serde_json::from_slice(&contents).map_err(text)?)
-        }
+        kind if kind == BlockKind::About as u32 => Block::About(parse_json(&contents)?),
+        kind if kind == BlockKind::Tasks as u32 => Block::Tasks(parse_json(&contents)?),
         kind if kind == BlockKind::Page as u32 && contents.len() > PAGE_BYTES_MAX => {
             return Err(format!("expected a page of at most {PAGE_BYTES_MAX} bytes"));
         }
@@ -211,9 +206,7 @@ fn parse(kind: u32, contents: Vec<u8>) -> Result<Block, String> {
             let bytes = contents.as_slice().try_into();
             Block::Until(u64::from_le_bytes(bytes.map_err(|_| "expected a time of 8 bytes")?))
         }
-        kind if kind == BlockKind::Ending as u32 => {
-            Block::Ending(serde_json::from_slice(&contents).map_err(text)?)
-        }
+        kind if kind == BlockKind::Ending as u32 => Block::Ending(parse_json(&contents)?),
         unknown => Block::Unknown(unknown),
     })
 }

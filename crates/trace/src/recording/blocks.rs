@@ -3,7 +3,7 @@
 use super::moments::Moment;
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample, packing};
 use crate::Error;
-use crate::framing::{Frame, pass_magic, read_frame};
+use crate::framing::{Frame, parse_json, pass_magic, read_frame};
 use crate::input::Input;
 
 /// One block of a recording.
@@ -57,26 +57,15 @@ pub fn read_block(input: &mut Input) -> Result<Option<Block>, Error> {
 }
 
 fn parse(kind: u32, contents: &[u8]) -> Result<Block, String> {
-    let text = |error: serde_json::Error| format!("expected the JSON of a block: {error}");
     Ok(match kind {
-        kind if kind == BlockKind::About as u32 => {
-            Block::About(serde_json::from_slice(contents).map_err(text)?)
-        }
+        kind if kind == BlockKind::About as u32 => Block::About(parse_json(contents)?),
         kind if kind == BlockKind::Records as u32 => {
             Block::Records(packing::unpack(contents).ok_or("expected whole records in a block")?)
         }
-        kind if kind == BlockKind::Sample as u32 => {
-            Block::Sample(serde_json::from_slice(contents).map_err(text)?)
-        }
-        kind if kind == BlockKind::Ending as u32 => {
-            Block::Ending(serde_json::from_slice(contents).map_err(text)?)
-        }
-        kind if kind == BlockKind::Files as u32 => {
-            Block::Files(serde_json::from_slice(contents).map_err(text)?)
-        }
-        kind if kind == BlockKind::Moment as u32 => {
-            Block::Moment(serde_json::from_slice(contents).map_err(text)?)
-        }
+        kind if kind == BlockKind::Sample as u32 => Block::Sample(parse_json(contents)?),
+        kind if kind == BlockKind::Ending as u32 => Block::Ending(parse_json(contents)?),
+        kind if kind == BlockKind::Files as u32 => Block::Files(parse_json(contents)?),
+        kind if kind == BlockKind::Moment as u32 => Block::Moment(parse_json(contents)?),
         unknown => Block::Unknown(unknown),
     })
 }

@@ -63,6 +63,13 @@ impl Record {
         Record { kind: kind::EXEC, address: value as u64, object: (value >> 64) as u64, ..self }
     }
 
+    /// The name in an `EXEC` record, as far as it fits.
+    pub fn program(&self) -> Vec<u8> {
+        let mut name = [self.address.to_le_bytes(), self.object.to_le_bytes()].concat();
+        name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
+        name
+    }
+
     /// The record in the words that the kernel handed over.
     pub fn from_kernel([time_ns, address, object, processes, end]: [u64; 5]) -> Record {
         let [p0, p1, p2, p3, a0, a1, a2, a3] = processes.to_ne_bytes();

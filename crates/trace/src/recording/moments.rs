@@ -131,9 +131,7 @@ pub fn walk(
             Block::Ending(_) => is_cut = false,
             _ => {}
         }
-        progress
-            .advance(input.meter().bytes(), total)
-            .map_err(|_| Error::new(ErrorKind::Cancelled, path, "cancelled"))?;
+        progress.advance(input.meter().bytes(), total).map_err(|_| Error::cancelled(path))?;
     }
     Ok((about, is_cut))
 }

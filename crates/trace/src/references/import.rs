@@ -84,9 +84,7 @@ pub fn import(
     refuse_existing(output, options.force)?;
     let mut input = Input::open(path, false)?;
     let format = choose(&mut input, options.format.as_deref())?;
-    let meter = input.meter();
-    let file_bytes =
-        if path.is_file() { path.metadata().map_or(0, |found| found.len()) } else { 0 };
+    let (meter, file_bytes) = (input.meter(), input.file_bytes());
 
     let origin = Origin::new(format.name, vec![path.to_string_lossy().into_owned()]);
     let aside = Aside::create(output).map_err(written)?;
@@ -101,9 +99,7 @@ pub fn import(
         writer.write(&steps, filter.totals()).map_err(written)?;
         steps_written += steps.len() as u64;
         steps.clear();
-        progress
-            .advance(meter.bytes(), file_bytes)
-            .map_err(|_| Error::new(ErrorKind::Cancelled, output, "cancelled"))?;
+        progress.advance(meter.bytes(), file_bytes).map_err(|_| Error::cancelled(output))?;
     }
     let totals = filter.totals();
     if totals == ReferenceTotals::default() {

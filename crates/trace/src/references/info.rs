@@ -4,7 +4,7 @@ use serde::Serialize;
 use types::{Progress, ReferenceTotals};
 
 use super::{Ending, Origin, Reader};
-use crate::{Error, ErrorKind};
+use crate::Error;
 
 /// What a trace of references holds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,9 +36,7 @@ pub fn info(reader: &mut Reader, progress: &dyn Progress) -> Result<Info, Error>
     while reader.next_steps(&mut batch)? {
         steps += batch.len() as u64;
         let (done, total) = reader.progress();
-        progress
-            .advance(done, total)
-            .map_err(|_| Error::new(ErrorKind::Cancelled, reader.path(), "cancelled"))?;
+        progress.advance(done, total).map_err(|_| Error::cancelled(reader.path()))?;
     }
     let ReferenceTotals { instructions, reads, writes } = reader.totals();
     Ok(Info {

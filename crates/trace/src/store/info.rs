@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use types::{EventKind, Events, Progress};
 
-use crate::{Error, ErrorKind, Header, Source, TraceKind};
+use crate::{Error, Header, Source, TraceKind};
 
 /// A trace in numbers and words.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -56,9 +56,7 @@ pub fn info(source: &mut dyn Source, progress: &dyn Progress) -> Result<Info, Er
     while source.next_batch(&mut events)? {
         counts.add(&events);
         let total = source.header().events.max(counts.events);
-        progress
-            .advance(counts.events, total)
-            .map_err(|_| Error::new(ErrorKind::Cancelled, "", "stopped by the caller"))?;
+        progress.advance(counts.events, total).map_err(|_| Error::cancelled(""))?;
     }
     Ok(counts.describe(source.header().clone()))
 }

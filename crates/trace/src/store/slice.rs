@@ -1,20 +1,15 @@
 //! A part of a trace by time, as a trace of its own.
 
-use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-use sha2::{Digest, Sha256};
 use types::{EventKind, PageId, Progress};
 
 use super::{Reader, Writer, refuse_inputs};
+use crate::input::Input;
 use crate::open::is_parquet;
 use crate::renumber::Renumber;
 use crate::{Error, ErrorKind, Header, Rows, Source};
-
-/// Bytes hashed between two reports of progress.
-const HASH_BYTES: usize = 1 << 20;
 
 /// Copies the events with a time in `times` (nanoseconds since the first event of the trace at
 /// `path`) to a new trace at `output`, and returns its header.
@@ -51,7 +46,7 @@ pub fn slice(
     header.events = 0;
     let mut cut = Cut { times, renumber: Renumber::unlimited(), first_ns: None };
     let mut rows = Rows::default();
-    let stop = |_| Error::new(ErrorKind::Cancelled, path, "stopped by the caller");
+    let stop = |_| Error::cancelled(path);
     let mut done = 0;
     while reader.next_rows(&mut rows)? {
         done += rows.len() as u64;
@@ -127,21 +122,11 @@ fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
 }
 
 fn sha256(path: &Path, progress: &dyn Progress) -> Result<String, Error> {
-    let io = |error: std::io::Error| Error::new(ErrorKind::Io, path, error.to_string());
-    let mut file = File::open(path).map_err(io)?;
-    let total = file.metadata().map_err(io)?.len();
-    let mut hash = Sha256::new();
-    let mut buffer = vec![0; HASH_BYTES];
-    let mut done = 0;
-    loop {
-        let count = file.read(&mut buffer).map_err(io)?;
-        if count == 0 {
-            return Ok(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect());
-        }
-        hash.update(&buffer[..count]);
-        done += count as u64;
-        progress
-            .advance(done, total)
-            .map_err(|_| Error::new(ErrorKind::Cancelled, path, "stopped by the caller"))?;
+    let mut input = Input::open(path, true)?;
+    let (meter, total) = (input.meter(), input.file_bytes());
+    while !input.fill()?.is_empty() {
+        input.consume(usize::MAX);
+        progress.advance(meter.bytes(), total).map_err(|_| Error::cancelled(path))?;
     }
+    Ok(meter.sha256().expect("the input was asked for its hash"))
 }
