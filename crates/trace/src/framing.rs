@@ -108,7 +108,7 @@ pub enum Frame {
 /// system refuses.
 pub fn read_frame(input: &mut Input) -> Result<Option<Frame>, Error> {
     let mut head = [0; HEAD_BYTES];
-    let there = read_into(input, &mut head)?;
+    let there = input.read_into(&mut head)?;
     if there == 0 {
         return Ok(None);
     }
@@ -123,7 +123,7 @@ pub fn read_frame(input: &mut Input) -> Result<Option<Frame>, Error> {
         return Err(input.corrupt(&found));
     }
     let mut packed = vec![0; packed_bytes];
-    let there = read_into(input, &mut packed)?;
+    let there = input.read_into(&mut packed)?;
     if there < packed_bytes {
         return Ok(Some(Frame::CutShort((HEAD_BYTES + there) as u64)));
     }
@@ -139,20 +139,4 @@ pub fn read_frame(input: &mut Input) -> Result<Option<Frame>, Error> {
 pub fn parse_json<Part: DeserializeOwned>(contents: &[u8]) -> Result<Part, String> {
     serde_json::from_slice(contents)
         .map_err(|error| format!("expected the JSON of a block: {error}"))
-}
-
-/// Fills `target` from the input; returns how much was left of it.
-fn read_into(input: &mut Input, target: &mut [u8]) -> Result<usize, Error> {
-    let mut filled = 0;
-    while filled < target.len() {
-        if input.held().is_empty() && input.fill()?.is_empty() {
-            break;
-        }
-        let held = input.held();
-        let count = held.len().min(target.len() - filled);
-        target[filled..filled + count].copy_from_slice(&held[..count]);
-        input.consume(count);
-        filled += count;
-    }
-    Ok(filled)
 }

@@ -267,6 +267,25 @@ impl Input {
         Ok(Some(self.held()))
     }
 
+    /// Fills `target` as far as the recording goes, and consumes that: how many bytes it is.
+    ///
+    /// # Errors
+    /// As `fill`.
+    pub fn read_into(&mut self, target: &mut [u8]) -> Result<usize, Error> {
+        let mut filled = 0;
+        while filled < target.len() {
+            if self.held().is_empty() && self.fill()?.is_empty() {
+                break;
+            }
+            let held = self.held();
+            let count = held.len().min(target.len() - filled);
+            target[filled..filled + count].copy_from_slice(&held[..count]);
+            self.consume(count);
+            filled += count;
+        }
+        Ok(filled)
+    }
+
     /// An error at the first byte that was not consumed.
     pub fn corrupt(&self, message: &str) -> Error {
         Error::new(ErrorKind::Corrupt, &self.path, message).at(Position::Byte(self.offset))
@@ -301,19 +320,6 @@ impl Input {
             Origin::Stream => unreachable!("a stream was copied to a file above"),
         };
         Input::start(&path, self.origin.clone(), reader, Arc::default())
-    }
-}
-
-/// For readers of a format with buffers of their own.
-impl Read for Input {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if self.held().is_empty() {
-            self.fill().map_err(std::io::Error::other)?;
-        }
-        let count = self.held().len().min(buffer.len());
-        buffer[..count].copy_from_slice(&self.held()[..count]);
-        self.consume(count);
-        Ok(count)
     }
 }
 

@@ -1,8 +1,6 @@
 //! A `.pwf` file to steps.
 
-use std::fs::File;
-use std::io::{BufReader, ErrorKind as IoKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use types::{ReferenceStep, ReferenceTotals};
 use zstd::bulk::Decompressor;
@@ -16,18 +14,12 @@ use crate::{Error, ErrorKind, Position};
 /// Most bytes of a packed frame: what zstd makes of bytes that it cannot compress is little more.
 const PACKED_BYTES_MAX: usize = FRAME_BYTES_MAX + FRAME_BYTES_MAX / 128;
 
-/// Bytes asked of a file at once.
-const READ_BYTES: usize = 256 * 1024;
-
 /// Reads a trace of references a frame at a time, in bounded memory.
 ///
 /// Steps are such as the filter makes, except that it is not checked whether a block that enters was
 /// held already.
 pub struct Reader {
-    path: PathBuf,
-    input: Box<dyn Read + Send>,
-    file_bytes: u64,
-    offset: u64,
+    input: Input,
     origin: Origin,
     decompressor: Decompressor<'static>,
     packed: Vec<u8>,
@@ -47,25 +39,7 @@ impl Reader {
     /// # Errors
     /// What cannot be read, or is no trace of references.
     pub fn open(path: &Path) -> Result<Reader, Error> {
-        let refused = |error| Error::new(ErrorKind::Io, path, format!("cannot open: {error}"));
-        if path.as_os_str() == "-" {
-            return Reader::new(path, Box::new(std::io::stdin()), 0);
-        }
-        let file = File::open(path).map_err(refused)?;
-        let metadata = file.metadata().map_err(refused)?;
-        if metadata.is_dir() {
-            return Err(Error::new(ErrorKind::Io, path, "is a folder, not a trace"));
-        }
-        Reader::new(path, Box::new(file), metadata.len())
-    }
-
-    /// A trace that is open already, nothing of it read.
-    ///
-    /// # Errors
-    /// As `open`.
-    pub fn of_input(input: Input) -> Result<Reader, Error> {
-        let (path, file_bytes) = (input.path().to_owned(), input.file_bytes());
-        Reader::new(&path, Box::new(input), file_bytes)
+        Reader::of_input(Input::open(path, false)?)
     }
 
     /// A trace that lies in memory; `name` stands for its path.
@@ -73,19 +47,21 @@ impl Reader {
     /// # Errors
     /// As `open`.
     pub fn from_bytes(name: &str, bytes: Vec<u8>) -> Result<Reader, Error> {
-        let length = bytes.len() as u64;
-        Reader::new(Path::new(name), Box::new(std::io::Cursor::new(bytes)), length)
+        Reader::of_input(Input::from_bytes(name, bytes)?)
     }
 
-    fn new(path: &Path, input: Box<dyn Read + Send>, file_bytes: u64) -> Result<Reader, Error> {
-        let io = |error| Error::new(ErrorKind::Io, path, format!("cannot read: {error}"));
+    /// A trace that is open already, nothing of it read.
+    ///
+    /// # Errors
+    /// As `open`.
+    pub fn of_input(input: Input) -> Result<Reader, Error> {
+        let decompressor = Decompressor::new().map_err(|error| {
+            Error::new(ErrorKind::Io, input.path(), format!("cannot decompress: {error}"))
+        })?;
         let mut reader = Reader {
-            path: path.to_owned(),
-            input: Box::new(BufReader::with_capacity(READ_BYTES, input)),
-            file_bytes,
-            offset: 0,
+            input,
             origin: Origin::new("", Vec::new()),
-            decompressor: Decompressor::new().map_err(io)?,
+            decompressor,
             packed: Vec::new(),
             frame: Vec::new(),
             streams: Streams::default(),
@@ -101,7 +77,7 @@ impl Reader {
 
     /// The path it was opened by.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.input.path()
     }
 
     /// Where the trace comes from.
@@ -122,7 +98,7 @@ impl Reader {
 
     /// Bytes of the file that were read, and its length; 0 where that is not known.
     pub fn progress(&self) -> (u64, u64) {
-        (self.offset, self.file_bytes)
+        (self.input.meter().bytes(), self.input.file_bytes())
     }
 
     /// Replaces `steps` by the next batch; false at the end of the trace, or of the last whole
@@ -135,7 +111,7 @@ impl Reader {
         if self.ending.is_some() {
             return Ok(false);
         }
-        let start = self.offset;
+        let start = self.input.offset();
         if !self.next_frame()? {
             return Ok(false);
         }
@@ -145,8 +121,8 @@ impl Reader {
             _ => Err("expected a frame of steps, or the end".to_owned()),
         };
         answer.map_err(|what| self.corrupt(start, &what))?;
-        if self.ending.is_some() && self.take_byte()?.is_some() {
-            return Err(self.corrupt(self.offset - 1, "expected nothing behind the end"));
+        if self.ending.is_some() && !self.input.fill()?.is_empty() {
+            return Err(self.input.corrupt("expected nothing behind the end"));
         }
         Ok(self.ending.is_none())
     }
@@ -185,14 +161,11 @@ impl Reader {
 
     fn read_head(&mut self) -> Result<(), Error> {
         let mut head = [0; MAGIC.len() + 2 + 4];
-        let count = self.read(&mut head)?;
-        if count == 0 {
-            return Err(self.corrupt(0, "is empty"));
-        }
+        let count = self.input.read_into(&mut head)?;
         let expected = "expected a trace of references, as `pagewise capture` and `pagewise import \
                         --as refs` write";
         if count < head.len() || head[..MAGIC.len()] != *MAGIC {
-            let error = Error::new(ErrorKind::UnknownFormat, &self.path, expected);
+            let error = Error::new(ErrorKind::UnknownFormat, self.path(), expected);
             return Err(error.at(Position::Byte(0)));
         }
         let [.., v0, v1, l0, l1, l2, l3] = head;
@@ -201,10 +174,10 @@ impl Reader {
             let message = format!("is of version {version}; this pagewise reads version {VERSION}");
             return Err(self.corrupt(MAGIC.len() as u64, &message));
         }
-        let start = self.offset;
+        let start = self.input.offset();
         let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
         let mut origin = vec![0; length.min(ORIGIN_BYTES_MAX)];
-        if length > origin.len() || self.read(&mut origin)? < length {
+        if length > origin.len() || self.input.read_into(&mut origin)? < length {
             return Err(self.corrupt(start, "ends within its origin"));
         }
         self.origin = serde_json::from_slice(&origin)
@@ -223,9 +196,9 @@ impl Reader {
 
     /// Unpacks the next frame; false where the file ends, be it within a frame.
     fn next_frame(&mut self) -> Result<bool, Error> {
-        let start = self.offset;
+        let start = self.input.offset();
         let mut length = [0; 4];
-        if self.read(&mut length)? < length.len() {
+        if self.input.read_into(&mut length)? < length.len() {
             return Ok(false);
         }
         let length = u32::from_le_bytes(length) as usize;
@@ -234,7 +207,7 @@ impl Reader {
         }
         let mut packed = std::mem::take(&mut self.packed);
         packed.resize(length, 0);
-        let count = self.read(&mut packed)?;
+        let count = self.input.read_into(&mut packed)?;
         self.packed = packed;
         if count < length {
             return Ok(false);
@@ -247,32 +220,8 @@ impl Reader {
         Ok(true)
     }
 
-    fn take_byte(&mut self) -> Result<Option<u8>, Error> {
-        let mut byte = [0];
-        Ok((self.read(&mut byte)? == 1).then_some(byte[0]))
-    }
-
-    /// Fills `buffer` as far as the file goes.
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Error> {
-        let mut count = 0;
-        while count < buffer.len() {
-            match self.input.read(&mut buffer[count..]) {
-                Ok(0) => break,
-                Ok(more) => count += more,
-                Err(error) if error.kind() == IoKind::Interrupted => {}
-                Err(error) => {
-                    let message = format!("cannot read: {error}");
-                    let position = Position::Byte(self.offset + count as u64);
-                    return Err(Error::new(ErrorKind::Io, &self.path, message).at(position));
-                }
-            }
-        }
-        self.offset += count as u64;
-        Ok(count)
-    }
-
     fn corrupt(&self, offset: u64, message: &str) -> Error {
-        Error::new(ErrorKind::Corrupt, &self.path, message).at(Position::Byte(offset))
+        Error::new(ErrorKind::Corrupt, self.path(), message).at(Position::Byte(offset))
     }
 }
 
