@@ -1,9 +1,11 @@
 //! What a trace says about itself.
 
 use serde::{Deserialize, Serialize};
+use types::PAGE_BYTES;
 
 use crate::File;
 use crate::recording::About;
+use crate::store::SCHEMA;
 
 /// What the pages of a trace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -99,4 +101,33 @@ pub struct Header {
     pub seen: Vec<(String, u64)>,
     /// sha256 of each source file, in hexadecimal, with its name.
     pub sources: Vec<(String, String)>,
+}
+
+impl Header {
+    /// A trace of this pagewise without events, columns and facts; pages are numbered.
+    pub fn new(kind: TraceKind, format: &str) -> Header {
+        Header {
+            schema: SCHEMA,
+            pagewise: env!("CARGO_PKG_VERSION").to_owned(),
+            kind,
+            format: format.to_owned(),
+            has_clock: false,
+            has_operations: false,
+            has_sizes: false,
+            has_durations: false,
+            start_ns: 0,
+            page_bytes: PAGE_BYTES,
+            events: 0,
+            pages: Some(0),
+            processes: Vec::new(),
+            devices: Vec::new(),
+            files: Vec::new(),
+            recorder: None,
+            losses: Vec::new(),
+            rejects: Vec::new(),
+            disordered: 0,
+            seen: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use types::{EventKind, PAGE_BYTES, PageId};
+use types::PageId;
 
 use crate::formats::{self, Format, ReadOptions};
 use crate::input::{Input, Meter};
@@ -14,9 +14,9 @@ use crate::merge::Merge;
 use crate::record::{Record, RecordReader};
 use crate::references;
 use crate::renumber::Renumber;
+use crate::rows::page_numbers;
 use crate::runs::{Run, Shape};
 use crate::stage::{HELD_MAX, Staged};
-use crate::store::SCHEMA;
 use crate::{Error, ErrorKind, Header, Process, Rows, TraceKind};
 
 /// Rows per batch, unless a single request has more: what is known of them stays in the
@@ -143,27 +143,11 @@ impl Pipeline {
         let mapper =
             Mapper::new(mapping, traits).map_err(|why| Error::new(ErrorKind::Usage, first, why))?;
         let header = Header {
-            schema: SCHEMA,
-            pagewise: env!("CARGO_PKG_VERSION").to_owned(),
-            kind: mapping.kind(),
-            format: format.to_owned(),
             has_clock: traits.has_clock,
             has_operations: traits.has_operations,
             has_sizes: traits.has_sizes,
             has_durations: traits.has_durations,
-            start_ns: 0,
-            page_bytes: PAGE_BYTES,
-            events: 0,
-            pages: Some(0),
-            processes: Vec::new(),
-            devices: Vec::new(),
-            files: Vec::new(),
-            recorder: None,
-            losses: Vec::new(),
-            rejects: Vec::new(),
-            disordered: 0,
-            seen: Vec::new(),
-            sources: Vec::new(),
+            ..Header::new(mapping.kind(), format)
         };
         let renumber = match options.numbering_bytes_max {
             Some(bytes) => Renumber::with_limit(bytes),
@@ -304,12 +288,9 @@ impl Pipeline {
         }
         self.header.pages = Some(renumber.len() as u32);
         if self.numbers.len() < self.batch.rows {
-            // Exits have no page; no other run of a trace with exits has more than one row.
-            let mut numbers = std::mem::take(&mut self.numbers).into_iter();
-            self.numbers.extend(self.batch.runs.iter().map(|run| {
-                let number = if run.kind == EventKind::Exit { None } else { numbers.next() };
-                number.unwrap_or(0)
-            }));
+            // There are exits; no other run of a trace with exits has more than one row.
+            let numbers = std::mem::take(&mut self.numbers).into_iter();
+            self.numbers.extend(page_numbers(self.batch.runs.iter().map(|run| run.kind), numbers));
         }
     }
 

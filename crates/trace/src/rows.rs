@@ -3,7 +3,7 @@
 //! Readers of foreign formats fill rows, the store writes and reads them; simulators and analyses
 //! see the `Events` inside. A column that the recording lacks is empty in every batch of the trace.
 
-use types::Events;
+use types::{EventKind, Events};
 
 /// Bits of a page's address inside its name space; 2^44 pages of 4 KiB are 64 PiB.
 pub const ADDRESS_BITS: u32 = 44;
@@ -61,4 +61,16 @@ impl Rows {
 #[inline(always)]
 pub const fn page_key(space: u32, address: u64) -> u64 {
     ((space as u64) << ADDRESS_BITS) | address
+}
+
+/// The number of the page of each row, where `numbers` are those of the rows that have a page: an exit
+/// has none, and its 0 is void.
+pub fn page_numbers(
+    kinds: impl Iterator<Item = EventKind>,
+    mut numbers: impl Iterator<Item = u32>,
+) -> impl Iterator<Item = u32> {
+    kinds.map(move |kind| {
+        let number = if kind == EventKind::Exit { None } else { numbers.next() };
+        number.unwrap_or(0)
+    })
 }

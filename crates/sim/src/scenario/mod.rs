@@ -9,10 +9,10 @@ mod apps;
 mod memory;
 mod schedule;
 
+use crate::regions::MIB_PAGES;
 use crate::{Error, EventList};
 use serde::{Deserialize, Serialize};
 use trace::{Header, Process, TraceKind};
-use types::PAGE_BYTES;
 
 /// How the visits of one round follow each other: the three scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,7 +115,7 @@ impl Scenario {
     /// A parameter out of its range, by name.
     pub fn generate(&self) -> Result<EventList, Error> {
         self.check()?;
-        let frames = self.memory_mib as usize * 256;
+        let frames = self.memory_mib as usize * MIB_PAGES as usize;
         let mut memory = memory::Memory::new(frames, self.file_events);
         let mut phone = apps::Phone::new(self, &mut memory);
         for app in schedule::visits(self) {
@@ -157,29 +157,7 @@ impl Scenario {
         let process = |pid: u32, name: String| Process { pid, name };
         let mut processes = vec![process(1, "services".to_owned())];
         processes.extend((1..=self.apps).map(|app| process(app + 1, format!("app{app:02}"))));
-        Header {
-            schema: 1,
-            pagewise: env!("CARGO_PKG_VERSION").to_owned(),
-            kind: TraceKind::Swap,
-            format: "scenario".to_owned(),
-            has_clock: false,
-            has_operations: true,
-            has_sizes: false,
-            has_durations: false,
-            start_ns: 0,
-            page_bytes: PAGE_BYTES,
-            events: 0,
-            pages: Some(0),
-            processes,
-            devices: Vec::new(),
-            files: Vec::new(),
-            recorder: None,
-            losses: Vec::new(),
-            rejects: Vec::new(),
-            disordered: 0,
-            seen: Vec::new(),
-            sources: Vec::new(),
-        }
+        Header { has_operations: true, processes, ..Header::new(TraceKind::Swap, "scenario") }
     }
 }
 

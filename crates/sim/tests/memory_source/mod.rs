@@ -27,27 +27,11 @@ impl MemorySource {
     /// Events of a trace of this kind, one every microsecond.
     pub fn of_kind(kind: TraceKind, events: &[(EventKind, u32)]) -> MemorySource {
         let header = Header {
-            schema: 1,
-            pagewise: String::new(),
-            kind,
-            format: "events".to_owned(),
             has_clock: true,
             has_operations: true,
-            has_sizes: false,
-            has_durations: false,
-            start_ns: 0,
-            page_bytes: 4096,
             events: events.len() as u64,
             pages: None,
-            processes: Vec::new(),
-            devices: Vec::new(),
-            files: Vec::new(),
-            recorder: None,
-            losses: Vec::new(),
-            rejects: Vec::new(),
-            disordered: 0,
-            seen: Vec::new(),
-            sources: Vec::new(),
+            ..Header::new(kind, "events")
         };
         let event = |(index, &(kind, page)): (usize, &(EventKind, u32))| {
             // What leaves memory is dirty here, so that it is a write.

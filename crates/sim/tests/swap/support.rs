@@ -16,27 +16,10 @@ pub struct Recorded {
 impl Recorded {
     pub fn new(kind: TraceKind, events: Vec<Event>) -> Recorded {
         let header = Header {
-            schema: 1,
-            pagewise: String::new(),
-            kind,
-            format: "test".to_owned(),
-            has_clock: false,
             has_operations: true,
-            has_sizes: false,
-            has_durations: false,
-            start_ns: 0,
-            page_bytes: PAGE_BYTES,
             events: events.len() as u64,
             pages: None,
-            processes: Vec::new(),
-            devices: Vec::new(),
-            files: Vec::new(),
-            recorder: None,
-            losses: Vec::new(),
-            rejects: Vec::new(),
-            disordered: 0,
-            seen: Vec::new(),
-            sources: Vec::new(),
+            ..Header::new(kind, "test")
         };
         Recorded { header, events, position: 0, batch: 7 }
     }

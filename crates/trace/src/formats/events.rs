@@ -58,17 +58,7 @@ impl LineParser for Events {
         if line.is_empty() || line.starts_with(b"#") || is_header(line) {
             return Ok(());
         }
-        let mut fields = [&b""[..]; 6];
-        let mut count = 0;
-        for field in line.split(|&byte| byte == b',') {
-            *fields.get_mut(count).ok_or(Expected("six fields"))? = field.trim_ascii();
-            count += 1;
-        }
-        // Editors drop empty fields at the end of a line.
-        if count < 3 {
-            return Err(Expected("`time_s,event,process,page,state,kind`"));
-        }
-        let [when, event, process, page, state, kind] = fields;
+        let [when, event, process, page, state, kind] = split(line)?;
         let (operation, is_file) = operation(event, kind)?;
         if !when.is_empty() && !self.has_clock {
             return Err(Expected("no time, as in the first event"));
@@ -81,20 +71,8 @@ impl LineParser for Events {
         let is_exit = operation == Operation::Exit;
         let page = if is_exit && page.is_empty() { Some(0) } else { decimal_or_hex(page) };
         let page = page.ok_or(Expected("a page number, decimal or 0x"))?;
-        let is_dirty = match state {
-            b"D" => true,
-            b"C" => false,
-            b"" => operation == Operation::SwapOut,
-            _ => return Err(Expected("state D, C or nothing")),
-        };
+        let flags = flags(operation, is_file, state)?;
         ledger.see(event, 1);
-        let mut flags = EventFlags::default();
-        if is_dirty {
-            flags = flags.with(EventFlags::DIRTY);
-        }
-        if is_file {
-            flags = flags.with(EventFlags::FILE);
-        }
         let process = ledger.process(pid);
         if is_exit {
             ledger.end_process(pid);
@@ -111,6 +89,28 @@ impl LineParser for Events {
     fn traits(&self) -> Traits {
         Traits { has_clock: self.has_clock, ..Traits::PAGE_EVENTS }
     }
+}
+
+/// The six fields of a line, those that it lacks empty.
+fn split(line: &[u8]) -> Result<[&[u8]; 6], Expected> {
+    let mut fields = [&b""[..]; 6];
+    let mut count = 0;
+    for field in line.split(|&byte| byte == b',') {
+        *fields.get_mut(count).ok_or(Expected("six fields"))? = field.trim_ascii();
+        count += 1;
+    }
+    // Editors drop empty fields at the end of a line.
+    if count < 3 { Err(Expected("`time_s,event,process,page,state,kind`")) } else { Ok(fields) }
+}
+
+fn flags(operation: Operation, is_file: bool, state: &[u8]) -> Result<EventFlags, Expected> {
+    let dirty = match state {
+        b"D" => EventFlags::DIRTY,
+        b"" if operation == Operation::SwapOut => EventFlags::DIRTY,
+        b"C" | b"" => EventFlags::default(),
+        _ => return Err(Expected("state D, C or nothing")),
+    };
+    Ok(if is_file { dirty.with(EventFlags::FILE) } else { dirty })
 }
 
 /// What an event does, and whether to a file page.

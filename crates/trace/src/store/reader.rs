@@ -4,6 +4,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use types::{EventFlags, EventKind, Events, PageId, ProcessId};
 
@@ -13,6 +14,7 @@ use super::group::{self, Group, Positions};
 use super::guard::{damaged, decoding};
 use super::{HEADER_KEY, SCHEMA};
 use crate::renumber::Renumber;
+use crate::rows::page_numbers;
 use crate::{Error, ErrorKind, Header, Rows, Source, TraceKind, page_key};
 
 /// Rows per batch: their columns stay in the second-level cache until they are used.
@@ -98,59 +100,32 @@ impl Reader {
         };
         let group = self.group.as_mut().expect("rows were taken from it");
         let Buffers { narrow, wide, .. } = &mut self.buffers;
-        let events = &mut rows.events;
-        decoding(&self.path, || {
-            if group.has(Column::Time) {
-                group.read_wide(Column::Time, count, &mut events.time_ns)?;
-            }
-            group.read_narrow(Column::Flags, count, narrow)?;
-            events.flags.extend(narrow.iter().map(|&flags| EventFlags(flags as u8)));
-            group.read_narrow(Column::Process, count, narrow)?;
-            events.process.extend(narrow.iter().map(|&process| ProcessId(process as u32)));
-            if group.has(Column::Space) {
-                group.read_narrow(Column::Space, count, narrow)?;
-                rows.space.extend(narrow.iter().map(|&space| space as u32));
-                group.read_wide(Column::Address, count, wide)?;
-                rows.address.extend(wide.iter().map(|&address| address as u64));
-            }
-            if group.has(Column::Bytes) {
-                group.read_narrow(Column::Bytes, count, narrow)?;
-                rows.bytes.extend(narrow.iter().map(|&bytes| bytes as u32));
-            }
-            if group.has(Column::Duration) {
-                group.read_wide(Column::Duration, count, wide)?;
-                rows.duration_ns.extend(wide.iter().map(|&duration| duration as u64));
-            }
-            if group.has(Column::Page) {
-                group.read_pages(count, &mut events.page)?;
-            }
-            group.read_narrow(Column::Event, count, narrow)
-        })?;
-        kinds_of(&self.path, narrow, &mut events.kind)?;
-        check_processes(&self.path, &events.process, &self.header)?;
-        match &mut self.renumber {
-            None => check_pages(&self.path, &events.page, &self.header)?,
-            Some(renumber) => {
-                let Buffers { keys, numbers, .. } = &mut self.buffers;
-                keys.clear();
-                let is_exit = |kind: EventKind| kind == EventKind::Exit;
-                let places = rows.space.iter().zip(&rows.address).zip(&events.kind);
-                keys.extend(
-                    places
-                        .filter(|&(_, &kind)| !is_exit(kind))
-                        .map(|((&space, &address), _)| key(self.header.kind, space, address)),
-                );
-                number(&self.path, renumber, keys, numbers)?;
-                let mut numbers = numbers.iter();
-                events.page.clear();
-                events.page.extend(events.kind.iter().map(|&kind| {
-                    // An exit has no page.
-                    let number = if is_exit(kind) { None } else { numbers.next() };
-                    PageId(number.copied().unwrap_or(0))
-                }));
-            }
-        }
+        decoding(&self.path, || read_columns(group, count, rows, narrow, wide))?;
+        kinds_of(&self.path, narrow, &mut rows.events.kind)?;
+        check_processes(&self.path, &rows.events.process, &self.header)?;
+        self.number_pages(rows)?;
         Ok(true)
+    }
+
+    /// Numbers the pages of rows that the file has no numbers for, and checks those that it has.
+    fn number_pages(&mut self, rows: &mut Rows) -> Result<(), Error> {
+        let Some(renumber) = &mut self.renumber else {
+            return check_pages(&self.path, &rows.events.page, &self.header);
+        };
+        let Buffers { keys, numbers, .. } = &mut self.buffers;
+        keys.clear();
+        let places = rows.space.iter().zip(&rows.address).zip(&rows.events.kind);
+        keys.extend(
+            places
+                .filter(|&(_, &kind)| kind != EventKind::Exit)
+                .map(|((&space, &address), _)| key(self.header.kind, space, address)),
+        );
+        number(&self.path, renumber, keys, numbers)?;
+        let events = &mut rows.events;
+        let numbers = page_numbers(events.kind.iter().copied(), numbers.iter().copied());
+        events.page.clear();
+        events.page.extend(numbers.map(PageId));
+        Ok(())
     }
 
     /// Opens the next row group if needed, with the columns that `choose` wants of it, and takes a
@@ -254,6 +229,42 @@ impl Source for Reader {
         }
         Ok(true)
     }
+}
+
+/// Appends the next `count` values of every open column to `rows`; the kinds are left in `narrow`.
+fn read_columns(
+    group: &mut Group,
+    count: usize,
+    rows: &mut Rows,
+    narrow: &mut Vec<i32>,
+    wide: &mut Vec<i64>,
+) -> Result<(), ParquetError> {
+    let events = &mut rows.events;
+    if group.has(Column::Time) {
+        group.read_wide(Column::Time, count, &mut events.time_ns)?;
+    }
+    group.read_narrow(Column::Flags, count, narrow)?;
+    events.flags.extend(narrow.iter().map(|&flags| EventFlags(flags as u8)));
+    group.read_narrow(Column::Process, count, narrow)?;
+    events.process.extend(narrow.iter().map(|&process| ProcessId(process as u32)));
+    if group.has(Column::Space) {
+        group.read_narrow(Column::Space, count, narrow)?;
+        rows.space.extend(narrow.iter().map(|&space| space as u32));
+        group.read_wide(Column::Address, count, wide)?;
+        rows.address.extend(wide.iter().map(|&address| address as u64));
+    }
+    if group.has(Column::Bytes) {
+        group.read_narrow(Column::Bytes, count, narrow)?;
+        rows.bytes.extend(narrow.iter().map(|&bytes| bytes as u32));
+    }
+    if group.has(Column::Duration) {
+        group.read_wide(Column::Duration, count, wide)?;
+        rows.duration_ns.extend(wide.iter().map(|&duration| duration as u64));
+    }
+    if group.has(Column::Page) {
+        group.read_pages(count, &mut events.page)?;
+    }
+    group.read_narrow(Column::Event, count, narrow)
 }
 
 fn header_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Header, Error> {

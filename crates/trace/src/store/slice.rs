@@ -9,6 +9,7 @@ use super::{Reader, Writer, refuse_inputs};
 use crate::input::Input;
 use crate::open::is_parquet;
 use crate::renumber::Renumber;
+use crate::rows::page_numbers;
 use crate::{Error, ErrorKind, Header, Rows, Source};
 
 /// Copies the events with a time in `times` (nanoseconds since the first event of the trace at
@@ -27,19 +28,7 @@ pub fn slice(
     replaces: bool,
     progress: &dyn Progress,
 ) -> Result<Header, Error> {
-    if times.is_empty() {
-        let why = format!("the range from {} ns to {} ns is empty", times.start, times.end);
-        return Err(Error::new(ErrorKind::Usage, path, why));
-    }
-    refuse_inputs([path], output)?;
-    if path.is_file() && !is_parquet(path) {
-        let why = "is no trace file: make one of it first, with pagewise import";
-        return Err(Error::new(ErrorKind::UnknownFormat, path, why));
-    }
-    let mut reader = Reader::open(path)?;
-    if !reader.header().has_clock {
-        return Err(Error::new(ErrorKind::Usage, path, "has no times to cut it by"));
-    }
+    let mut reader = open(path, &times, output)?;
     reader.skip_outside(times.clone());
     let mut writer = Writer::create(output, replaces)?;
     let mut header = reader.header().clone();
@@ -66,6 +55,24 @@ pub fn slice(
     header.sources.insert(0, (sha256(path, progress)?, part));
     writer.finish(&header)?;
     Ok(header)
+}
+
+/// The trace at `path`, of which `times` can be cut out for `output`.
+fn open(path: &Path, times: &Range<i64>, output: &Path) -> Result<Reader, Error> {
+    if times.is_empty() {
+        let why = format!("the range from {} ns to {} ns is empty", times.start, times.end);
+        return Err(Error::new(ErrorKind::Usage, path, why));
+    }
+    refuse_inputs([path], output)?;
+    if path.is_file() && !is_parquet(path) {
+        let why = "is no trace file: make one of it first, with pagewise import";
+        return Err(Error::new(ErrorKind::UnknownFormat, path, why));
+    }
+    let reader = Reader::open(path)?;
+    if !reader.header().has_clock {
+        return Err(Error::new(ErrorKind::Usage, path, "has no times to cut it by"));
+    }
+    Ok(reader)
 }
 
 struct Cut {
@@ -98,20 +105,17 @@ impl Cut {
     }
 
     fn number(&mut self, rows: &mut Rows) {
-        let has_page = |kind: EventKind| kind != EventKind::Exit;
         let events = &mut rows.events;
         let keys: Vec<u64> = (events.page.iter().zip(&events.kind))
-            .filter(|&(_, &kind)| has_page(kind))
+            .filter(|&(_, &kind)| kind != EventKind::Exit)
             .map(|(page, _)| u64::from(page.0))
             .collect();
         let mut numbers = Vec::new();
         // A part has no more pages than its parent, whose numbers fit.
         self.renumber.number_batch(&keys, &mut numbers).expect("the parent's pages fit a table");
-        let mut numbers = numbers.into_iter();
-        for (page, &kind) in events.page.iter_mut().zip(&events.kind) {
-            let number = if has_page(kind) { numbers.next() } else { None };
-            *page = PageId(number.unwrap_or(0));
-        }
+        events.page.clear();
+        let numbers = page_numbers(events.kind.iter().copied(), numbers.into_iter());
+        events.page.extend(numbers.map(PageId));
     }
 }
 
