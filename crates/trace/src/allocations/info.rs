@@ -83,13 +83,7 @@ pub fn info(history: &History) -> Info {
         losses: history.losses.clone(),
         ..Info::default()
     };
-    let used: Vec<Usage> = history.processes.iter().filter_map(|process| process.usage).collect();
-    let is_known = history.ends_unseen == 0 && !used.is_empty();
-    let sum =
-        |of: fn(&Usage) -> u64| is_known.then(|| used.iter().map(of).fold(0, u64::saturating_add));
-    info.processor_ns = sum(|one| one.user_ns.saturating_add(one.system_ns));
-    info.system_ns = sum(|one| one.system_ns);
-    info.minor_faults = sum(|one| one.minor_faults.into());
+    info.sum_up_usage(history);
     let mut blocks_of = vec![0u64; history.processes.len()];
     let mut live = vec![0u64; history.processes.len()];
     let (mut live_all, mut pages_touched) = (0u64, 0u64);
@@ -98,14 +92,12 @@ pub fn info(history: &History) -> Info {
         let bytes = |block: u32| u64::from(history.blocks[block as usize].pages) * PAGE_BYTES;
         let (given, taken) = match step.action {
             Action::Allocate => (Some(step.block), 0),
-            Action::Resize { to } => {
-                info.resized += 1;
-                (Some(to), bytes(step.block))
-            }
+            Action::Resize { to } => (Some(to), bytes(step.block)),
             Action::Free => (None, bytes(step.block)),
             Action::Exit => (None, live[process]),
             Action::Cut(_) | Action::Discard { .. } => (None, 0),
         };
+        info.resized += u64::from(matches!(step.action, Action::Resize { .. }));
         if let Some(given) = given {
             blocks_of[process] += 1;
             info.count(&history.blocks[given as usize]);
@@ -122,6 +114,19 @@ pub fn info(history: &History) -> Info {
 }
 
 impl Info {
+    /// What the processes used, unless one of them ended unseen.
+    fn sum_up_usage(&mut self, history: &History) {
+        let used: Vec<Usage> =
+            history.processes.iter().filter_map(|process| process.usage).collect();
+        if history.ends_unseen > 0 || used.is_empty() {
+            return;
+        }
+        let sum = |of: fn(&Usage) -> u64| used.iter().map(of).fold(0, u64::saturating_add);
+        self.processor_ns = Some(sum(|one| one.user_ns.saturating_add(one.system_ns)));
+        self.system_ns = Some(sum(|one| one.system_ns));
+        self.minor_faults = Some(sum(|one| one.minor_faults.into()));
+    }
+
     fn count(&mut self, block: &Block) {
         match block.is_mapped {
             true => self.mapped += 1,

@@ -137,33 +137,15 @@ pub struct CaptureReport {
 pub fn capture(
     places: Places<'_>,
     origin: &Origin,
-    is_replaced: bool,
+    replaces: bool,
     progress: &dyn Progress,
     status: impl FnOnce() -> Option<i32>,
 ) -> Result<CaptureReport, Error> {
-    let Places { stream, shared, output } = places;
-    let written = |error: std::io::Error| Error::new(ErrorKind::Io, output, error.to_string());
-    let opened = |path: &Path| {
-        File::open(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))
-    };
-    refuse_existing(output, is_replaced)?;
-    let (pipe, memory) = (opened(stream)?, opened(shared)?);
-    let mut options = OpenOptions::new();
-    options.write(true).truncate(true).create(true).create_new(!is_replaced);
-    let mut writer = Writer::new(BufWriter::new(options.open(output).map_err(written)?), origin)
-        .map_err(written)?;
-
-    let mut sink = Sink { stream, steps: Vec::new(), count: 0 };
-    let (sender, chunks) = sync_channel(CHUNKS_WAITING);
-    // It ends with the pipe, which the program's end closes.
-    std::thread::spawn(move || {
-        let mut pipe = pipe;
-        while let Some(chunk) = next_chunk(&mut pipe) {
-            if sender.send(chunk).is_err() {
-                break;
-            }
-        }
-    });
+    let opened = |path: &Path| File::open(path).map_err(refused(path));
+    refuse_existing(places.output, replaces)?;
+    let (pipe, memory) = (opened(places.stream)?, opened(places.shared)?);
+    let mut sink = Sink::create(places, origin, replaces)?;
+    let chunks = chunks_of(pipe);
     let mut sequence = None;
     let mut is_interrupted = false;
     while let Some(chunk) = wait(&chunks, || {
@@ -172,15 +154,13 @@ pub fn capture(
     }) {
         sequence = Some(chunk.head.sequence);
         sink.take(&chunk)?;
-        writer.write(&sink.steps, chunk.head.totals).map_err(written)?;
     }
-
     let rest = last_chunk(&memory).ok_or_else(|| sink.corrupt())?;
     // A chunk that was sent but not yet begun anew has come already.
     if sequence != Some(rest.head.sequence) {
         sink.take(&rest)?;
-        writer.write(&sink.steps, rest.head.totals).map_err(written)?;
     }
+    let references = rest.head.totals.all().ok_or_else(|| sink.corrupt())?;
     let status = if is_interrupted { None } else { status() };
     let stop = if status.is_none() { Stop::Interrupt } else { rest.head.stop() };
     let ending = Ending::new(rest.head.totals, stop, Some(rest.head.processes));
@@ -189,32 +169,65 @@ pub fn capture(
         Some(status) if stop == Stop::End => ending.with_status(status),
         _ => ending,
     };
-    let buffer = writer.finish(&ending).map_err(written)?;
-    let file_bytes = buffer.get_ref().metadata().map_err(written)?.len();
-    let references = rest.head.totals.all().ok_or_else(|| sink.corrupt())?;
-    Ok(CaptureReport { references, steps: sink.count, file_bytes, ending })
+    let steps = sink.count;
+    let file_bytes = sink.finish(&ending)?;
+    Ok(CaptureReport { references, steps, file_bytes, ending })
+}
+
+fn refused(path: &Path) -> impl Fn(std::io::Error) -> Error {
+    move |error| Error::new(ErrorKind::Io, path, error.to_string())
 }
 
 /// Steps on their way from chunks to the trace.
 struct Sink<'a> {
-    stream: &'a Path,
+    places: Places<'a>,
+    writer: Writer<BufWriter<File>>,
     /// Those of the last chunk.
     steps: Vec<SlotStep>,
     count: u64,
 }
 
-impl Sink<'_> {
+impl<'a> Sink<'a> {
+    fn create(places: Places<'a>, origin: &Origin, replaces: bool) -> Result<Sink<'a>, Error> {
+        let mut options = OpenOptions::new();
+        options.write(true).truncate(true).create(true).create_new(!replaces);
+        let file = options.open(places.output).map_err(refused(places.output))?;
+        let writer = Writer::new(BufWriter::new(file), origin).map_err(refused(places.output))?;
+        Ok(Sink { places, writer, steps: Vec::new(), count: 0 })
+    }
+
     fn take(&mut self, chunk: &Chunk) -> Result<(), Error> {
         self.steps.clear();
         chunk.decode(&mut self.steps).ok_or_else(|| self.corrupt())?;
         self.count += self.steps.len() as u64;
-        Ok(())
+        let written = self.writer.write(&self.steps, chunk.head.totals);
+        written.map_err(refused(self.places.output))
+    }
+
+    /// Ends the trace, and says how many bytes it has.
+    fn finish(self, ending: &Ending) -> Result<u64, Error> {
+        let refused = refused(self.places.output);
+        let buffer = self.writer.finish(ending).map_err(&refused)?;
+        Ok(buffer.get_ref().metadata().map_err(&refused)?.len())
     }
 
     fn corrupt(&self) -> Error {
-        Error::new(ErrorKind::Corrupt, self.stream, "is not what the capture plugin writes")
+        Error::new(ErrorKind::Corrupt, self.places.stream, "is not what the capture plugin writes")
             .at(Position::Byte(0))
     }
+}
+
+/// The chunks that come through the pipe, which the program's end closes.
+fn chunks_of(mut pipe: File) -> Receiver<Chunk> {
+    let (sender, chunks) = sync_channel(CHUNKS_WAITING);
+    std::thread::spawn(move || {
+        while let Some(chunk) = next_chunk(&mut pipe) {
+            if sender.send(chunk).is_err() {
+                break;
+            }
+        }
+    });
+    chunks
 }
 
 /// The next chunk, `tell` called now and then meanwhile; none at the end.

@@ -145,33 +145,15 @@ impl PlainChunk {
     }
 }
 
+/// A chunk of these pages, each with its number of values.
 fn write(
     descriptor: ColumnDescPtr,
     encoding: Encoding,
     pages: Vec<(Bytes, usize)>,
     range: Option<Statistics>,
 ) -> Result<Written, ParquetError> {
-    /// More than the header of a page takes.
-    const HEADER_BYTES: usize = 64;
-    let capacity = pages.iter().map(|(bytes, _)| bytes.len() + HEADER_BYTES).sum();
     let rows: usize = pages.iter().map(|&(_, count)| count).sum();
-    let mut sink = TrackedWrite::new(Vec::with_capacity(capacity));
-    let mut writer = SerializedPageWriter::new(&mut sink);
-    for (bytes, count) in pages {
-        let length = bytes.len();
-        let page = Page::DataPage {
-            buf: bytes,
-            num_values: count as u32,
-            encoding,
-            // Required columns have no levels; the format wants a word for them all the same.
-            def_level_encoding: Encoding::RLE,
-            rep_level_encoding: Encoding::RLE,
-            statistics: None,
-        };
-        writer.write_page(CompressedPage::new(page, length))?;
-    }
-    writer.close()?;
-    let bytes = sink.into_inner()?;
+    let bytes = bytes_of(pages, encoding)?;
     let mut metadata = ColumnChunkMetaData::builder(descriptor)
         .set_encodings(vec![encoding])
         .set_compression(Compression::UNCOMPRESSED)
@@ -191,6 +173,30 @@ fn write(
         offset_index: None,
     };
     Ok((bytes.into(), close))
+}
+
+/// The pages with their headers.
+fn bytes_of(pages: Vec<(Bytes, usize)>, encoding: Encoding) -> Result<Vec<u8>, ParquetError> {
+    /// More than the header of a page takes.
+    const HEADER_BYTES: usize = 64;
+    let capacity = pages.iter().map(|(bytes, _)| bytes.len() + HEADER_BYTES).sum();
+    let mut sink = TrackedWrite::new(Vec::with_capacity(capacity));
+    let mut writer = SerializedPageWriter::new(&mut sink);
+    for (bytes, count) in pages {
+        let length = bytes.len();
+        let page = Page::DataPage {
+            buf: bytes,
+            num_values: count as u32,
+            encoding,
+            // Required columns have no levels; the format wants a word for them all the same.
+            def_level_encoding: Encoding::RLE,
+            rep_level_encoding: Encoding::RLE,
+            statistics: None,
+        };
+        writer.write_page(CompressedPage::new(page, length))?;
+    }
+    writer.close()?;
+    sink.into_inner()
 }
 
 #[cfg(test)]
