@@ -237,7 +237,7 @@ impl Decision {
 }
 
 /// Memory is short and no candidate may be named.
-pub const NOBODY: &str = "memory is short, and nobody is left that may be killed";
+const NOBODY: &str = "memory is short, and nobody is left that may be killed";
 
 /// Chooses who dies when memory is short.
 pub trait Kill: Send {

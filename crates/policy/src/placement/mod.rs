@@ -14,7 +14,7 @@ mod priority;
 mod request_order;
 mod ring;
 
-pub use adaptive::{Adaptive, AdaptiveLatencies, AdaptiveOptions};
+pub use adaptive::{Adaptive, AdaptiveOptions, Latencies};
 pub use flash::Flash;
 pub use hierarchical::{Hierarchical, HierarchicalOptions, Replacement};
 pub use hybrid::{Hybrid, HybridOptions};
@@ -184,7 +184,7 @@ pub const CATALOG: &[Row] = &[
         forms: &[|frames| {
             Box::new(Adaptive::new(AdaptiveOptions {
                 capacity: frames,
-                latencies: AdaptiveLatencies {
+                latencies: Latencies {
                     slow_read: 90e3,
                     slow_write: 40e3,
                     fast_read: 4e3,

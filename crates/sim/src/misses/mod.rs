@@ -68,17 +68,27 @@ pub fn run(
     let (mut cells, bound) = online.finish();
     if keeps_requests {
         let future = look_ahead(requests, bound)?;
-        let mut offline: Vec<Cell> =
-            rows.iter().flat_map(|row| Cell::offline(row, &frames, &future)).collect();
-        for done in (0..future.requests()).step_by(OFFLINE_BATCH) {
-            progress.advance(done as u64, requests_count)?;
-            let batch = OFFLINE_BATCH.min(future.requests() - done);
-            each(&mut offline, |cell| cell.count_known(batch));
-        }
-        cells.append(&mut offline);
+        cells.append(&mut count_offline(&rows, &frames, &future, progress)?);
     }
     let pages = cells.first().map_or(0, Cell::pages);
     Ok(MissCounts::new(requests_count, pages, &rows, &frames, &cells))
+}
+
+/// The cells of the policies that know the future, when they have counted all of it.
+fn count_offline(
+    rows: &[&'static Row],
+    frames: &[u32],
+    future: &Arc<Future>,
+    progress: &dyn Progress,
+) -> Result<Vec<Cell>, Error> {
+    let mut cells: Vec<Cell> =
+        rows.iter().flat_map(|row| Cell::offline(row, frames, future)).collect();
+    for done in (0..future.requests()).step_by(OFFLINE_BATCH) {
+        progress.advance(done as u64, future.requests() as u64)?;
+        let batch = OFFLINE_BATCH.min(future.requests() - done);
+        each(&mut cells, |cell| cell.count_known(batch));
+    }
+    Ok(cells)
 }
 
 /// Counts the misses of one policy with one size in a form of its own, faster than replaying the

@@ -3,7 +3,7 @@
 
 use super::options::{OptionSpec, Profile, Settings, Values};
 use super::{Architecture, Role, Rules};
-use policy::placement::{Adaptive, AdaptiveLatencies, AdaptiveOptions};
+use policy::placement::{Adaptive, AdaptiveOptions, Latencies};
 
 pub(super) const ARCHITECTURE: Architecture = Architecture {
     name: "adaptive",
@@ -35,15 +35,10 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
     build: |setup| {
-        let (fast, slow) = (&setup.request.fast, &setup.request.slow);
-        let slow_read = slow.read.typical_ns as f64;
-        let wear_price = setup.options.number("wear_price").unwrap_or(0.0) * slow_read;
-        let latencies = AdaptiveLatencies {
-            slow_read,
-            slow_write: slow.write.typical_ns as f64,
-            fast_read: fast.read.typical_ns as f64,
-            fast_write: fast.write.typical_ns as f64 + wear_price,
-        };
+        let latencies = setup.latencies();
+        let wear_price = setup.options.number("wear_price").unwrap_or(0.0) * latencies.slow_read;
+        let fast_write = latencies.fast_write + wear_price;
+        let latencies = Latencies { fast_write, ..latencies };
         let drops_in_memory = setup.options.is("victims_in_memory", "drop");
         let rules = Rules { drops_victims_in_memory: drops_in_memory, ..setup.rules() };
         let capacity = setup.capacity();

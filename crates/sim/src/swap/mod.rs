@@ -31,7 +31,7 @@ use crate::error::Error;
 use driver::{Cell, Driver, Rules};
 use options::Effective;
 use outcome::TraceFacts;
-use policy::placement::{Placement, SlotOnSwapIn};
+use policy::placement::{Latencies, Placement, SlotOnSwapIn};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
 use types::{Bytes, Cancelled, Events, Nanos, Progress};
@@ -108,6 +108,17 @@ impl Setup<'_> {
     /// Frames of the fast tier.
     fn capacity(&self) -> u64 {
         Bytes(self.request.fast_bytes).pages()
+    }
+
+    /// What an operation on a page takes.
+    fn latencies(&self) -> Latencies {
+        let (fast, slow) = (&self.request.fast, &self.request.slow);
+        Latencies {
+            slow_read: slow.read.typical_ns as f64,
+            slow_write: slow.write.typical_ns as f64,
+            fast_read: fast.read.typical_ns as f64,
+            fast_write: fast.write.typical_ns as f64,
+        }
     }
 
     fn slot_on_swapin(&self) -> SlotOnSwapIn {

@@ -27,9 +27,9 @@ use page::{Copy, Page};
 use regret::Regret;
 use residents::Residents;
 use types::{HugeVec, PageId, prefetch};
-use valuation::{Latencies, Terms, Valuation};
+use valuation::{Terms, Valuation};
 
-pub use valuation::Latencies as AdaptiveLatencies;
+pub use valuation::Latencies;
 
 /// Chance of a read per age bin that a page without evidence is credited with while it stays.
 const PRIOR_READ_KEEP: f64 = 1.0 / 32.0;

@@ -8,9 +8,10 @@
 
 use super::lives::Lives;
 use super::prices::Prices;
-use super::relaxation::{Costs, Relaxation};
+use super::relaxation::Relaxation;
 use super::story::Story;
 use crate::error::Error;
+use policy::placement::Latencies;
 use types::Progress;
 
 /// Rounds of price adjustment by a sample of the lives: the prices of many are those of all, nearly.
@@ -42,14 +43,14 @@ const ROUNDING: f64 = 0.5;
 pub(super) fn book_bound(
     story: &mut Story,
     capacity: u64,
-    costs: &Costs,
+    latencies: &Latencies,
     progress: &dyn Progress,
 ) -> Result<f64, Error> {
     let moments = std::mem::take(&mut story.moments);
     let lives = Lives::of(&moments, story.pages());
-    let mut relaxation = Relaxation::new(&lives, moments.len(), costs, progress);
+    let mut relaxation = Relaxation::new(&lives, moments.len(), latencies, progress);
     let first_price =
-        if capacity == 0 { PRICE_PROHIBITIVE } else { 0.5 * costs.slow_read / capacity as f64 };
+        if capacity == 0 { PRICE_PROHIBITIVE } else { 0.5 * latencies.slow_read / capacity as f64 };
     let prices = Prices::new(moments.len(), first_price);
     let (bound, prices) = best_bound(&mut relaxation, capacity, prices)?;
     let (within, beyond) = bracket(&mut relaxation, &prices, bound + ROUNDING)?;

@@ -2,9 +2,9 @@
 //! moment, with the least time that leads there.
 
 use super::moves::{Move, Place, moves};
-use super::relaxation::Costs;
-use super::story::Story;
+use super::story::{Moment, Story};
 use crate::error::Error;
+use policy::placement::Latencies;
 use std::collections::BTreeMap;
 
 /// Pages that are told apart: two bits each.
@@ -14,6 +14,9 @@ const MOMENTS_MAX: usize = 2_000;
 
 /// Places of all pages, two bits each.
 type Combination = u32;
+
+/// The combinations that can be reached at a moment.
+type Layer = BTreeMap<Combination, Reached>;
 
 struct Reached {
     time: f64,
@@ -25,7 +28,11 @@ struct Reached {
 ///
 /// # Errors
 /// `Usage` where the trace is too large for this.
-pub(super) fn book_optimum(story: &mut Story, capacity: u64, costs: &Costs) -> Result<(), Error> {
+pub(super) fn book_optimum(
+    story: &mut Story,
+    capacity: u64,
+    latencies: &Latencies,
+) -> Result<(), Error> {
     let moments = std::mem::take(&mut story.moments);
     let pages = moments.iter().map(|moment| moment.page.index() + 1).max().unwrap_or(0);
     if pages > PAGES_MAX || moments.len() > MOMENTS_MAX {
@@ -35,15 +42,13 @@ pub(super) fn book_optimum(story: &mut Story, capacity: u64, costs: &Costs) -> R
             moments.len()
         )));
     }
-    let mut layers: Vec<BTreeMap<Combination, Reached>> = Vec::with_capacity(moments.len());
+    let mut layers: Vec<Layer> = Vec::with_capacity(moments.len());
     for moment in &moments {
-        let page = moment.page.index();
-        let mut layer = BTreeMap::new();
+        let mut layer = Layer::new();
         let mut extend = |before: Combination, time: f64| {
-            let place = moment.begins_at.unwrap_or_else(|| place_of(before, page));
-            for chosen in moves(moment.step, place) {
-                let after = with_place(before, page, chosen.to);
-                let time = time + costs.of(chosen);
+            for chosen in moves(moment.step, place_before(moment, before)) {
+                let after = with_place(before, moment.page.index(), chosen.to);
+                let time = time + chosen.time_ns(latencies);
                 let is_better = |known: &Reached| time < known.time;
                 if frames(after, pages) <= capacity && layer.get(&after).is_none_or(is_better) {
                     layer.insert(after, Reached { time, before, chosen });
@@ -56,20 +61,30 @@ pub(super) fn book_optimum(story: &mut Story, capacity: u64, costs: &Costs) -> R
         }
         layers.push(layer);
     }
-    let Some(last) = layers.last() else { return Ok(()) };
-    let best = last.iter().min_by(|left, right| left.1.time.total_cmp(&right.1.time));
-    let mut combination = *best.expect("keeping every page slow is always possible").0;
-    let mut schedule = Vec::with_capacity(moments.len());
-    for layer in layers.iter().rev() {
-        let reached = &layer[&combination];
-        schedule.push((reached.before, reached.chosen));
-        combination = reached.before;
-    }
-    for (moment, (before, chosen)) in moments.iter().zip(schedule.into_iter().rev()) {
-        let from = moment.begins_at.unwrap_or_else(|| place_of(before, moment.page.index()));
-        story.book(*moment, from, chosen);
+    for (moment, reached) in moments.iter().zip(cheapest(&layers)) {
+        story.book(*moment, place_before(moment, reached.before), reached.chosen);
     }
     Ok(())
+}
+
+/// What was chosen at each moment on the way that takes least time.
+fn cheapest(layers: &[Layer]) -> Vec<&Reached> {
+    let Some(last) = layers.last() else { return Vec::new() };
+    let best = last.iter().min_by(|left, right| left.1.time.total_cmp(&right.1.time));
+    let mut combination = *best.expect("keeping every page slow is always possible").0;
+    let mut schedule = Vec::with_capacity(layers.len());
+    for layer in layers.iter().rev() {
+        let reached = &layer[&combination];
+        combination = reached.before;
+        schedule.push(reached);
+    }
+    schedule.reverse();
+    schedule
+}
+
+/// Where the page of a moment is before it.
+fn place_before(moment: &Moment, combination: Combination) -> Place {
+    moment.begins_at.unwrap_or_else(|| place_of(combination, moment.page.index()))
 }
 
 fn place_of(combination: Combination, page: usize) -> Place {

@@ -20,7 +20,7 @@ use super::options::{OptionSpec, Profile, Settings, Values};
 use super::tally::Tally;
 use super::{Architecture, Role, Rules};
 use crate::error::Error;
-use relaxation::Costs;
+use policy::placement::Latencies;
 use story::Story;
 use types::{Events, Progress};
 
@@ -43,17 +43,11 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
     build: |setup| {
-        let (fast, slow) = (&setup.request.fast, &setup.request.slow);
         Box::new(Clairvoyant {
             story: Story::default(),
             rules: setup.rules(),
             is_exact: setup.options.is("method", "exact"),
-            costs: Costs {
-                fast_read: fast.read.typical_ns as f64,
-                fast_write: fast.write.typical_ns as f64,
-                slow_read: slow.read.typical_ns as f64,
-                slow_write: slow.write.typical_ns as f64,
-            },
+            latencies: setup.latencies(),
         })
     },
 };
@@ -62,7 +56,7 @@ struct Clairvoyant {
     story: Story,
     rules: Rules,
     is_exact: bool,
-    costs: Costs,
+    latencies: Latencies,
 }
 
 impl Cell for Clairvoyant {
@@ -73,10 +67,10 @@ impl Cell for Clairvoyant {
 
     fn finish(mut self: Box<Self>, progress: &dyn Progress) -> Result<Tally, Error> {
         if self.is_exact {
-            exact::book_optimum(&mut self.story, self.rules.capacity, &self.costs)?;
+            exact::book_optimum(&mut self.story, self.rules.capacity, &self.latencies)?;
         } else {
             let capacity = self.rules.capacity;
-            let bound_ns = bound::book_bound(&mut self.story, capacity, &self.costs, progress)?;
+            let bound_ns = bound::book_bound(&mut self.story, capacity, &self.latencies, progress)?;
             self.story.tally.notes.push(format!(
                 "a bound, not a placement: no placement takes less than {:.6} s of I/O; the counts \
                  are those of a schedule that takes about this time, by holding too many frames at \

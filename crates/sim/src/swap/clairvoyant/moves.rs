@@ -1,5 +1,7 @@
 //! What can become of one page at one event, whoever decides: the rules of the driver as a table.
 
+use policy::placement::Latencies;
+
 /// Where a page's copies are between two of its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
@@ -55,6 +57,16 @@ pub(super) struct Move {
     pub slow_writes: u8,
     /// A swap-in waits for the fast write.
     pub fills: bool,
+}
+
+impl Move {
+    /// The time that it takes.
+    pub fn time_ns(&self, latencies: &Latencies) -> f64 {
+        f64::from(self.fast_reads) * latencies.fast_read
+            + f64::from(self.fast_writes) * latencies.fast_write
+            + f64::from(self.slow_reads) * latencies.slow_read
+            + f64::from(self.slow_writes) * latencies.slow_write
+    }
 }
 
 const fn free(to: Place) -> Move {

@@ -4,29 +4,11 @@ use super::lives::{Life, Lives};
 use super::moves::{Move, Place, Step, moves};
 use super::prices::{Frames, Prices};
 use crate::error::Error;
+use policy::placement::Latencies;
 use types::Progress;
 
 /// Lives between two questions whether to go on: some tens of milliseconds.
 const LIVES_PER_QUESTION: usize = 1 << 18;
-
-/// What one operation costs, in nanoseconds.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::swap) struct Costs {
-    pub fast_read: f64,
-    pub fast_write: f64,
-    pub slow_read: f64,
-    pub slow_write: f64,
-}
-
-impl Costs {
-    /// The time that a move takes.
-    pub fn of(&self, chosen: &Move) -> f64 {
-        f64::from(chosen.fast_reads) * self.fast_read
-            + f64::from(chosen.fast_writes) * self.fast_write
-            + f64::from(chosen.slow_reads) * self.slow_read
-            + f64::from(chosen.slow_writes) * self.slow_write
-    }
-}
 
 /// Most moves there are from one place at one step.
 const MOVES_MAX: usize = 3;
@@ -40,12 +22,12 @@ struct Candidates {
 }
 
 impl Candidates {
-    fn new(step: Step, place: Place, costs: &Costs) -> Candidates {
+    fn new(step: Step, place: Place, latencies: &Latencies) -> Candidates {
         let mut candidates =
             Candidates { to: [Place::Slow; MOVES_MAX], cost: [f64::INFINITY; MOVES_MAX] };
         for (index, candidate) in moves(step, place).iter().enumerate() {
             candidates.to[index] = candidate.to;
-            candidates.cost[index] = costs.of(candidate);
+            candidates.cost[index] = candidate.time_ns(latencies);
         }
         candidates
     }
@@ -92,11 +74,11 @@ impl<'a> Relaxation<'a> {
     pub fn new(
         lives: &'a Lives,
         moments: usize,
-        costs: &Costs,
+        latencies: &Latencies,
         progress: &'a dyn Progress,
     ) -> Relaxation<'a> {
         let candidates =
-            Step::ALL.map(|step| Place::ALL.map(|place| Candidates::new(step, place, costs)));
+            Step::ALL.map(|step| Place::ALL.map(|place| Candidates::new(step, place, latencies)));
         Relaxation { lives, moments: moments as u32, candidates, choices: Vec::new(), progress }
     }
 
