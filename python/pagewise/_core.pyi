@@ -42,14 +42,6 @@ def info(
     columns: Sequence[tuple[str, str]],
     *,
     progress: _Progress | None = None,
-) -> str: ...
-def info_of_any(
-    path: _Path,
-    format: str | None,
-    mapping: str | None,
-    columns: Sequence[tuple[str, str]],
-    *,
-    progress: _Progress | None = None,
 ) -> tuple[str, str]: ...
 def slice_trace(
     path: _Path,

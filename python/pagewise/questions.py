@@ -33,7 +33,7 @@ def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[s
     references (`references_info`) has fields of its own instead, and a ``schema`` that says so.
     Reads the recording through once, so it may be a pipe.
     """
-    kind, text = _core.info_of_any(*read(trace).arguments(), progress=progress)
+    kind, text = _core.info(*read(trace).arguments(), progress=progress)
     return ANSWERS[kind](text)
 
 

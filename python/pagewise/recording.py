@@ -59,7 +59,11 @@ class Trace:
 
     def info(self, *, progress: Progress | None = None) -> dict[str, Any]:
         """What is inside, what is absent or lost, and which analyses that rules out."""
-        result: dict[str, Any] = json.loads(_core.info(*self.arguments(), progress=progress))
+        kind, text = _core.info(*self.arguments(), progress=progress)
+        if kind != "events":
+            wrong = f"{self.path} holds {kind}, not events of pages"
+            raise UsageError(wrong, hint="pagewise.info tells what is in it")
+        result: dict[str, Any] = json.loads(text)
         return result
 
     def events(self) -> _core.ArrowStream:

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use sim::alloc::{self, ALLOCATORS, Options, Row};
 
 use crate::errors::{detached, usage};
+use crate::texts::{answered, catalog, parsed};
 
 /// A replay as Python writes it.
 #[derive(Deserialize)]
@@ -36,7 +36,7 @@ pub fn allocations_info(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let history = detached(py, progress, |progress| trace::allocations::read(&path, progress))?;
-    Ok(json!(trace::allocations::info(&history)).to_string())
+    Ok(answered(trace::allocations::info(&history)))
 }
 
 /// Replays a recording once per request, on all cores; returns the outcomes in order as JSON text.
@@ -48,11 +48,13 @@ pub fn replay_allocations(
     requests: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let wanted: Vec<Wanted> =
-        serde_json::from_str(requests).map_err(|error| usage(py, &format!("requests: {error}")))?;
+    let wanted: Vec<Wanted> = parsed(py, "requests", requests)?;
     let runs = wanted.into_iter().map(|wanted| {
-        let row = alloc::find(&wanted.allocator)
-            .ok_or_else(|| usage(py, &format!("no such allocator: {}", wanted.allocator)))?;
+        let row = alloc::find(&wanted.allocator).ok_or_else(|| {
+            let names: Vec<&str> = ALLOCATORS.iter().map(|row| row.name).collect();
+            let name = &wanted.allocator;
+            usage(py, &format!("no allocator {name:?}; there are {}", names.join(", ")))
+        })?;
         let Wanted { budget_pages, hears_pressure, .. } = wanted;
         Ok((row, Options { budget_pages, hears_pressure }))
     });
@@ -61,13 +63,11 @@ pub fn replay_allocations(
         let history = trace::allocations::read(&path, progress)?;
         Ok::<_, trace::Error>(alloc::replay_all(&history, &runs))
     })?;
-    Ok(json!(outcomes).to_string())
+    Ok(answered(outcomes))
 }
 
 /// The allocators that a recording can be replayed against, as JSON text.
 #[pyfunction]
 pub fn allocators() -> String {
-    let rows = ALLOCATORS.iter();
-    let rows = rows.map(|row| json!({ "name": row.name, "summary": row.summary }));
-    Value::from(rows.collect::<Vec<_>>()).to_string()
+    catalog(ALLOCATORS.iter().map(|row| (row.name, row.summary)))
 }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::errors::{detached, usage};
 use crate::opening::{Recording, with_losses};
+use crate::texts::{answered, catalog};
 
 /// Skew, single accesses and reuse of a recording, as JSON text.
 #[pyfunction]
@@ -26,7 +27,7 @@ pub fn analyze(
         let analysis = sim::analysis::analyze(&mut *source, by_process, progress)?;
         Ok::<_, sim::Error>(with_losses(json!(analysis), &*source))
     })?;
-    Ok(answer.to_string())
+    Ok(answered(answer))
 }
 
 /// Exact misses of each policy with each number of frames, as JSON text.
@@ -57,13 +58,11 @@ pub fn misses(
         let counts = sim::misses::run(&mut *source, &policies, &frames, progress)?;
         Ok::<_, sim::Error>(with_losses(json!(counts), &*source))
     })?;
-    Ok(answer.to_string())
+    Ok(answered(answer))
 }
 
 /// The eviction policies of the catalog, as JSON text.
 #[pyfunction]
 pub fn policies() -> String {
-    let rows = policy::eviction::CATALOG.iter();
-    let rows = rows.map(|row| json!({ "name": row.name, "summary": row.summary }));
-    Value::from(rows.collect::<Vec<_>>()).to_string()
+    catalog(policy::eviction::CATALOG.iter().map(|row| (row.name, row.summary)))
 }

@@ -11,6 +11,7 @@ use trace::recording::moments;
 use types::Nanos;
 
 use crate::errors::{detached, usage};
+use crate::texts::{answered, parsed};
 
 /// A replay as Python writes it.
 #[derive(Deserialize)]
@@ -39,8 +40,7 @@ pub fn replay_kills(
     request: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let wanted: Wanted =
-        serde_json::from_str(request).map_err(|error| usage(py, &format!("request: {error}")))?;
+    let wanted: Wanted = parsed(py, "request", request)?;
     let mut policies = Vec::new();
     for Policy { name, options } in wanted.policies {
         let row = kill::find(&name).map_err(|message| usage(py, &message))?;
@@ -64,7 +64,7 @@ pub fn replay_kills(
     answer["command"] = json!(about.command);
     answer["kernel"] = json!(about.kernel);
     answer["is_cut"] = json!(is_cut);
-    Ok(answer.to_string())
+    Ok(answered(answer))
 }
 
 /// The kill policies and their options, as JSON text.
@@ -75,5 +75,5 @@ pub fn kill_policies() -> String {
         let options: Vec<Value> = row.options.iter().map(option).collect();
         json!({ "name": row.name, "summary": row.summary, "options": options })
     });
-    Value::from(rows.collect::<Vec<_>>()).to_string()
+    answered(rows.collect::<Vec<_>>())
 }

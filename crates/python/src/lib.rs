@@ -15,6 +15,7 @@ mod references;
 mod simulations;
 mod studies;
 mod tables;
+mod texts;
 
 use pyo3::prelude::*;
 
@@ -34,7 +35,7 @@ mod _core {
     use super::lifecycle::lifecycle;
     #[pymodule_export]
     use super::recordings::{
-        classes, column, events, formats, import_trace, info, info_of_any, kinds, slice_trace,
+        classes, column, events, formats, import_trace, info, kinds, slice_trace,
     };
     #[pymodule_export]
     use super::reference_curves::reference_curves;

@@ -5,7 +5,8 @@ use serde::Deserialize;
 use sim::lifecycle::Phone;
 
 use crate::errors::detached;
-use crate::simulations::{Wanted, answered, parsed};
+use crate::simulations::Wanted;
+use crate::texts::{answered, parsed};
 
 /// A life as Python writes it.
 #[derive(Deserialize)]
@@ -20,7 +21,7 @@ struct Life {
 #[pyfunction]
 #[pyo3(signature = (lives, *, progress=None))]
 pub fn lifecycle(py: Python<'_>, lives: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
-    let lives: Vec<Life> = parsed(py, lives)?;
+    let lives: Vec<Life> = parsed(py, "lives", lives)?;
     let outcomes = detached(py, progress, |progress| {
         let lives = lives.into_iter().map(|life| Ok((life.phone, life.below.request()?)));
         let lives = lives.collect::<Result<Vec<_>, sim::Error>>()?;

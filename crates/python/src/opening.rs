@@ -67,19 +67,19 @@ pub fn options(
     mapping: Option<&str>,
     columns: Vec<(String, String)>,
 ) -> PyResult<ImportOptions> {
-    let mapping = mapping.map(|name| match name {
-        "swap" => Ok(Mapping::Swap),
-        "block" => Ok(Mapping::Block),
-        "objects" => Ok(Mapping::Objects),
-        _ => Err(usage(py, &format!("no such mapping: {name}; there are swap, block, objects"))),
-    });
+    let mapping = mapping.map(|name| named(py, "mapping", &Mapping::ALL, name)).transpose()?;
     let columns = columns
         .into_iter()
-        .map(|(name, column)| {
-            let role = Role::ALL.iter().find(|(known, _)| *known == name);
-            let (_, role) = role.ok_or_else(|| usage(py, &format!("no such role: {name}")))?;
-            Ok((*role, column))
-        })
+        .map(|(name, column)| Ok((named(py, "role", &Role::ALL, &name)?, column)))
         .collect::<PyResult<_>>()?;
-    Ok(ImportOptions { format, mapping: mapping.transpose()?, columns, ..ImportOptions::default() })
+    Ok(ImportOptions { format, mapping, columns, ..ImportOptions::default() })
+}
+
+/// What is called `name` among `all`, each of them a `what`.
+fn named<T: Copy>(py: Python<'_>, what: &str, all: &[(&str, T)], name: &str) -> PyResult<T> {
+    let found = all.iter().find(|(known, _)| *known == name);
+    found.map(|&(_, value)| value).ok_or_else(|| {
+        let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
+        usage(py, &format!("no {what} {name:?}; there are {}", names.join(", ")))
+    })
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde_json::{Value, json};
 
 use trace::{Opened, Rows};
 use types::{EventKind, PageClass, Progress};
@@ -14,6 +13,7 @@ use crate::arrow_stream::ArrowStream;
 use crate::errors::{Raise, detached, usage};
 use crate::events::EventReader;
 use crate::opening::{Recording, options};
+use crate::texts::{answered, catalog};
 
 /// Imports recordings into one trace file; returns the report as JSON text.
 #[pyfunction]
@@ -36,31 +36,14 @@ pub fn import_trace(
     let report = detached(py, progress, |progress| {
         trace::import::import(&inputs, &output, &options, progress)
     })?;
-    Ok(json!(report).to_string())
-}
-
-/// What is inside a recording, as JSON text.
-#[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, *, progress=None))]
-pub fn info(
-    py: Python<'_>,
-    path: PathBuf,
-    format: Option<String>,
-    mapping: Option<&str>,
-    columns: Vec<(String, String)>,
-    progress: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let recording = Recording::new(py, path, format, mapping, columns)?;
-    let info =
-        detached(py, progress, |progress| trace::store::info(&mut *recording.open()?, progress))?;
-    Ok(json!(info).to_string())
+    Ok(answered(report))
 }
 
 /// What a recording holds, whatever that is: `events`, `allocations` or `references`, and the answer of
 /// the function of that name's `info` as JSON text. The recording is opened once, so a pipe will do.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, progress=None))]
-pub fn info_of_any(
+pub fn info(
     py: Python<'_>,
     path: PathBuf,
     format: Option<String>,
@@ -72,15 +55,14 @@ pub fn info_of_any(
     detached(py, progress, |progress| {
         Ok::<_, trace::Error>(match recording.open_any()? {
             Opened::Events(mut source) => {
-                ("events", json!(trace::store::info(&mut *source, progress)?).to_string())
+                ("events", answered(trace::store::info(&mut *source, progress)?))
             }
             Opened::Allocations(input) => {
                 let history = trace::allocations::read_input(input, progress)?;
-                ("allocations", json!(trace::allocations::info(&history)).to_string())
+                ("allocations", answered(trace::allocations::info(&history)))
             }
             Opened::References(mut reader) => {
-                let info = trace::references::info(&mut reader, progress)?;
-                ("references", json!(info).to_string())
+                ("references", answered(trace::references::info(&mut reader, progress)?))
             }
         })
     })
@@ -103,7 +85,7 @@ pub fn slice_trace(
     let header = detached(py, progress, |progress| {
         trace::store::slice(&path, times, &output, force, progress)
     })?;
-    Ok(json!(header).to_string())
+    Ok(answered(header))
 }
 
 /// The events of a recording as an Arrow stream.
@@ -120,8 +102,29 @@ pub fn events(
     Ok(ArrowStream::new(Box::new(EventReader::new(source))))
 }
 
-/// What `column` gives by name.
-const COLUMNS: [&str; 7] = ["time_ns", "kind", "page", "process", "flags", "space", "address"];
+/// A column: its name, the name of its numpy type, and how its values leave.
+type ColumnRow = (&'static str, &'static str, fn(&Rows, &mut Vec<u8>));
+
+/// What `column` gives.
+const COLUMNS: [ColumnRow; 7] = [
+    ("time_ns", "<i8", |rows, bytes| {
+        bytes.extend(rows.events.time_ns.iter().flat_map(|time| time.to_le_bytes()));
+    }),
+    ("kind", "<u1", |rows, bytes| bytes.extend(rows.events.kind.iter().map(|kind| *kind as u8))),
+    ("page", "<u4", |rows, bytes| {
+        bytes.extend(rows.events.page.iter().flat_map(|page| page.0.to_le_bytes()));
+    }),
+    ("process", "<u4", |rows, bytes| {
+        bytes.extend(rows.events.process.iter().flat_map(|process| process.0.to_le_bytes()));
+    }),
+    ("flags", "<u1", |rows, bytes| bytes.extend(rows.events.flags.iter().map(|flags| flags.0))),
+    ("space", "<u4", |rows, bytes| {
+        bytes.extend(rows.space.iter().flat_map(|space| space.to_le_bytes()));
+    }),
+    ("address", "<u8", |rows, bytes| {
+        bytes.extend(rows.address.iter().flat_map(|address| address.to_le_bytes()));
+    }),
+];
 
 /// One column of a recording as little-endian bytes, with the name of its numpy type.
 #[pyfunction]
@@ -137,35 +140,11 @@ pub fn column<'py>(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(Bound<'py, PyBytes>, &'static str)> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
-    let (element, append): (_, fn(&Rows, &mut Vec<u8>)) = match name {
-        "time_ns" => ("<i8", |rows, bytes| {
-            bytes.extend(rows.events.time_ns.iter().flat_map(|time| time.to_le_bytes()));
-        }),
-        "kind" => ("<u1", |rows, bytes| {
-            bytes.extend(rows.events.kind.iter().map(|kind| *kind as u8));
-        }),
-        "page" => ("<u4", |rows, bytes| {
-            bytes.extend(rows.events.page.iter().flat_map(|page| page.0.to_le_bytes()));
-        }),
-        "process" => ("<u4", |rows, bytes| {
-            bytes.extend(rows.events.process.iter().flat_map(|process| process.0.to_le_bytes()));
-        }),
-        "flags" => ("<u1", |rows, bytes| {
-            bytes.extend(rows.events.flags.iter().map(|flags| flags.0));
-        }),
-        "space" => ("<u4", |rows, bytes| {
-            bytes.extend(rows.space.iter().flat_map(|space| space.to_le_bytes()));
-        }),
-        "address" => ("<u8", |rows, bytes| {
-            bytes.extend(rows.address.iter().flat_map(|address| address.to_le_bytes()));
-        }),
-        _ => {
-            return Err(usage(
-                py,
-                &format!("no column {name:?}; there are {}", COLUMNS.join(", ")),
-            ));
-        }
-    };
+    let (_, element, append) =
+        COLUMNS.iter().find(|(known, ..)| *known == name).ok_or_else(|| {
+            let names = COLUMNS.map(|(name, ..)| name).join(", ");
+            usage(py, &format!("no column {name:?}; there are {names}"))
+        })?;
     let bytes = detached(py, progress, |progress| {
         let mut source = recording.open()?;
         let (mut rows, mut bytes, mut done) = (Rows::default(), Vec::new(), 0);
@@ -194,7 +173,5 @@ pub fn classes() -> Vec<&'static str> {
 /// The formats of the catalog, as JSON text.
 #[pyfunction]
 pub fn formats() -> String {
-    let rows = trace::formats::CATALOG.iter();
-    let rows = rows.map(|row| json!({ "name": row.name, "summary": row.summary }));
-    Value::from(rows.collect::<Vec<_>>()).to_string()
+    catalog(trace::formats::CATALOG.iter().map(|row| (row.name, row.summary)))
 }

@@ -11,7 +11,8 @@ use sim::refs::{self, Answers, ByKind, PolicyFaults, Questions, ReadAhead, SizeA
 use trace::references::Reader;
 use types::ReferenceKind;
 
-use crate::errors::{Raise, detached, usage};
+use crate::errors::{Raise, detached};
+use crate::texts::parsed;
 
 /// A question as Python writes it.
 #[derive(Deserialize)]
@@ -68,8 +69,7 @@ pub fn reference_curves<'py>(
     question: &str,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(String, Vec<Bound<'py, PyBytes>>)> {
-    let wanted: Wanted =
-        serde_json::from_str(question).map_err(|error| usage(py, &format!("question: {error}")))?;
+    let wanted: Wanted = parsed(py, "question", question)?;
     let questions = wanted.questions().map_err(|error| error.raise(py))?;
     let (answer, columns) = detached(py, progress, |progress| {
         let mut reader = Reader::open(&path)?;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use serde_json::{Value, json};
 use trace::references::{self, Origin, Places, Reader, ReferenceImportOptions, formats};
 
 use crate::errors::detached;
+use crate::texts::{answered, catalog};
 
 /// Imports a foreign file of references; returns the report as JSON text.
 #[pyfunction]
@@ -23,7 +23,7 @@ pub fn import_references(
     let options = ReferenceImportOptions { format, strict, force };
     let report =
         detached(py, progress, |progress| references::import(&path, &output, &options, progress))?;
-    Ok(json!(report).to_string())
+    Ok(answered(report))
 }
 
 /// What a trace of references holds, as JSON text.
@@ -36,7 +36,7 @@ pub fn references_info(
 ) -> PyResult<String> {
     let info =
         detached(py, progress, |progress| references::info(&mut Reader::open(&path)?, progress))?;
-    Ok(json!(info).to_string())
+    Ok(answered(info))
 }
 
 /// Writes what the capture plugin sends through the pipe `stream`, its chunk in the shared memory
@@ -72,7 +72,7 @@ pub fn capture_references(
     let report = detached(py, progress, |progress| {
         references::capture(places, &origin, force, progress, waited)
     })?;
-    Ok(json!(report).to_string())
+    Ok(answered(report))
 }
 
 /// Bytes of the memory that a capture shares with its plugin.
@@ -84,7 +84,5 @@ pub fn capture_shared_bytes() -> usize {
 /// The foreign formats of references, as JSON text.
 #[pyfunction]
 pub fn reference_formats() -> String {
-    let rows = formats::CATALOG.iter();
-    let rows = rows.map(|row| json!({ "name": row.name, "summary": row.summary }));
-    Value::from(rows.collect::<Vec<_>>()).to_string()
+    catalog(formats::CATALOG.iter().map(|row| (row.name, row.summary)))
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use sim::devices::Device;
 use sim::swap::{self, SimulateRequest, Values};
 
-use crate::errors::{Raise, detached, usage};
+use crate::errors::{Raise, detached};
 use crate::opening::{Recording, with_losses};
+use crate::texts::{answered, parsed};
 
 /// One request as Python writes it.
 #[derive(Deserialize)]
@@ -71,7 +72,7 @@ pub fn simulate(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
-    let wanted: Wanted = parsed(py, request)?;
+    let wanted: Wanted = parsed(py, "request", request)?;
     let answer = detached(py, progress, |progress| {
         let request = wanted.request()?;
         let mut source = recording.open()?;
@@ -95,7 +96,7 @@ pub fn simulate_many(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
-    let wanted: Vec<Wanted> = parsed(py, requests)?;
+    let wanted: Vec<Wanted> = parsed(py, "requests", requests)?;
     let answers = detached(py, progress, |progress| {
         let requests: Vec<_> = wanted.into_iter().map(Wanted::request).collect();
         let sound: Vec<SimulateRequest> = requests.iter().flatten().cloned().collect();
@@ -121,7 +122,7 @@ pub fn simulate_many(
 /// A request, JSON text, with every default filled in and the figures of both devices, as JSON.
 #[pyfunction]
 pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<String> {
-    let wanted: Wanted = parsed(py, request)?;
+    let wanted: Wanted = parsed(py, "request", request)?;
     let fast_tier_bytes = wanted.fast_tier_bytes;
     let request = wanted.request().map_err(|error| error.raise(py))?;
     let options = swap::effective_options(&request).map_err(|error| error.raise(py))?;
@@ -199,14 +200,4 @@ fn resolve_device(text: &str) -> Result<Device, sim::Error> {
         sim::Error::new(sim::ErrorKind::Device, format!("{text}: cannot be read: {error}"))
     })?;
     Device::from_toml(&content, text)
-}
-
-/// What a request in JSON text says; a refusal names the place.
-pub(crate) fn parsed<T: for<'text> Deserialize<'text>>(py: Python<'_>, text: &str) -> PyResult<T> {
-    serde_json::from_str(text).map_err(|error| usage(py, &format!("request: {error}")))
-}
-
-/// An answer as JSON text.
-pub(crate) fn answered(answer: impl Serialize) -> String {
-    json!(answer).to_string()
 }

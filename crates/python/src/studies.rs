@@ -7,13 +7,13 @@ use sim::EventList;
 use sim::scenario::Scenario;
 use trace::store;
 
-use crate::errors::{Raise, usage};
+use crate::errors::Raise;
+use crate::texts::parsed;
 
 /// Writes the trace of a scenario, given as a JSON object of its parameters, to `path`.
 #[pyfunction]
 pub fn write_scenario(py: Python<'_>, parameters: &str, path: PathBuf) -> PyResult<()> {
-    let scenario: Scenario = serde_json::from_str(parameters)
-        .map_err(|error| usage(py, &format!("scenario: {error}")))?;
+    let scenario: Scenario = parsed(py, "scenario", parameters)?;
     py.detach(|| {
         let mut trace = scenario.generate()?;
         Ok::<_, sim::Error>(store::save(&mut trace, &path)?)

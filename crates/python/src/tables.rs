@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use trace::table::{self, Table};
 
-use crate::errors::{raise, usage};
+use crate::errors::raise;
+use crate::texts::{answered, parsed};
 
 /// Writes a table to `path`; `text` is the JSON form of `trace::table::Table`.
 #[pyfunction]
 pub fn write_table(py: Python<'_>, path: PathBuf, text: &str) -> PyResult<()> {
-    let table: Table =
-        serde_json::from_str(text).map_err(|error| usage(py, &format!("table: {error}")))?;
+    let table: Table = parsed(py, "table", text)?;
     py.detach(|| table::write(&path, &table)).map_err(|error| raise(py, &error))
 }
 
@@ -19,5 +19,5 @@ pub fn write_table(py: Python<'_>, path: PathBuf, text: &str) -> PyResult<()> {
 #[pyfunction]
 pub fn read_table(py: Python<'_>, path: PathBuf) -> PyResult<String> {
     let table = py.detach(|| table::read(&path)).map_err(|error| raise(py, &error))?;
-    Ok(serde_json::to_string(&table).expect("a table is JSON: text keys, finite nesting"))
+    Ok(answered(table))
 }

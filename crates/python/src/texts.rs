@@ -1,0 +1,30 @@
+//! Questions and answers as JSON text.
+
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::errors::usage;
+
+/// What JSON text says; a refusal names the place, and the text as `what`.
+///
+/// # Errors
+/// `UsageError` for what is no such question.
+pub fn parsed<T: for<'text> Deserialize<'text>>(
+    py: Python<'_>,
+    what: &str,
+    text: &str,
+) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| usage(py, &format!("{what}: {error}")))
+}
+
+/// An answer as JSON text.
+pub fn answered(answer: impl Serialize) -> String {
+    json!(answer).to_string()
+}
+
+/// The rows of a catalog, given by name and summary, as JSON text.
+pub fn catalog<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let rows = rows.map(|(name, summary)| json!({ "name": name, "summary": summary }));
+    answered(rows.collect::<Vec<_>>())
+}
