@@ -67,6 +67,19 @@ fn a_fast_tier_for_everything_reads_each_page_from_the_slow_one_as_often_as_the_
 }
 
 #[test]
+fn a_trace_without_events_costs_nothing() {
+    for architecture in CATALOG {
+        let methods =
+            if architecture.role == Role::Bound { &["", "method=exact"][..] } else { &[""] };
+        for options in methods {
+            let outcome = run(&request(architecture.name, 2, options), &[]);
+            assert_eq!(operations(&outcome), [0; 4], "{} {options}", architecture.name);
+            assert_eq!(outcome.io_time_s, 0.0, "{} {options}", architecture.name);
+        }
+    }
+}
+
+#[test]
 fn the_end_of_a_process_costs_nothing_and_leaves_nothing() {
     for architecture in CATALOG {
         let mut request = request(architecture.name, 2, "");
