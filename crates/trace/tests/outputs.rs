@@ -4,6 +4,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use trace::ErrorKind;
@@ -143,15 +144,19 @@ fn a_named_pipe_is_opened_once() {
         testkit::skipped("this machine makes no named pipes");
         return;
     }
-    let writer = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || std::fs::write(pipe, b"7\n8\n7\n").unwrap()
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let writing = pipe.clone();
+    std::thread::spawn(move || std::fs::write(writing, b"7\n8\n7\n"));
+    // On a thread of its own: who opens the pipe again waits for a writer who never comes.
+    std::thread::spawn(move || {
+        let mut source = trace::open(&pipe, &ImportOptions::default()).unwrap();
+        let mut pages = Vec::new();
+        let has_some = source.next_accesses(&mut pages).unwrap();
+        let numbers: Vec<u32> = pages.iter().map(|page| page.0).collect();
+        sender.send((has_some, numbers)).unwrap();
     });
-    let mut source = trace::open(&pipe, &ImportOptions::default()).unwrap();
-    let mut pages = Vec::new();
-    assert!(source.next_accesses(&mut pages).unwrap());
-    assert_eq!(pages.iter().map(|page| page.0).collect::<Vec<u32>>(), [0, 1, 0]);
-    writer.join().unwrap();
+    let read = receiver.recv_timeout(Duration::from_secs(60)).expect("the pipe is opened once");
+    assert_eq!(read, (true, vec![0, 1, 0]));
 }
 
 #[test]
