@@ -1,11 +1,13 @@
 """Traces of memory references: import, info, and what is wrong with a file."""
 
+import gzip
 import json
 from pathlib import Path
 
 import pytest
 from commands import ran
 
+import pagewise
 from pagewise import cli
 from pagewise.references import import_references, references_info
 
@@ -43,6 +45,19 @@ def test_references_are_imported_and_told(text: Path, capsys: pytest.CaptureFixt
     assert all(told[field] == report[field] for field in ("references", "reads", "steps"))
     status, output, _ = ran("info", trace, capsys=capsys)
     assert status == 0 and "lackey.txt" in output and "came to its end" in output
+
+
+def test_a_compressed_trace_is_read(text: Path, tmp_path: Path) -> None:
+    trace = text.with_suffix(".pwf")
+    import_references(text, trace)
+    packed = tmp_path / "packed.pwf.gz"
+    packed.write_bytes(gzip.compress(trace.read_bytes()))
+    told = {**references_info(packed), "file_bytes": trace.stat().st_size}
+    assert told == references_info(trace)
+    assert pagewise.info(packed) == references_info(packed)
+    questions = {"page_sizes": ["4KiB"], "frames": ["64"]}
+    of_both = [pagewise.curves(path, **questions) for path in (packed, trace)]
+    assert of_both[0].references == of_both[1].references == 4
 
 
 def test_refusals_say_where(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
