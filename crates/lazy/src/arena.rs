@@ -37,6 +37,14 @@ impl Grant {
     pub fn of(first: u32, pages: u32, held: Free) -> Grant {
         Grant { first, pages, held, kept: if held == Free::Clean { 0 } else { pages } }
     }
+
+    /// Some of its pages were held as `state`.
+    fn add(&mut self, state: Free, pages: u32) {
+        if state != Free::Clean {
+            self.held = if self.kept == 0 { state } else { self.held.max(state) };
+            self.kept += pages;
+        }
+    }
 }
 
 /// A system call to make on a detached span.
@@ -120,20 +128,12 @@ impl Arena {
         self.spans.insert(FreeSpan { first, pages: CHUNK_PAGES, state: Free::Clean });
     }
 
-    /// Hands out `pages` pages, the first a multiple of `alignment` (a power of two): the best fit
-    /// among hot spans, then lazily freed ones, then what lies around the longest of these, then the
-    /// best fit among clean ones. None where nothing fits.
+    /// Hands out `pages` pages, the first a multiple of `alignment` (a power of two), where
+    /// `placement` finds them. None where nothing fits.
     pub fn allocate(&mut self, pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
         let slack = alignment - 1;
-        let wanted = pages.checked_add(slack)?;
-        let fit = Free::KEPT.iter().find_map(|&state| self.spans.find(state, wanted));
-        let grant = match fit {
-            Some(span) => self.take(span, slack, pages)?,
-            None => match self.around(wanted) {
-                Some(first) => self.take_around((first + slack) & !slack, pages)?,
-                None => self.take(self.spans.find(Free::Clean, wanted)?, slack, pages)?,
-            },
-        };
+        let place = self.spans.place(pages.checked_add(slack)?)?;
+        let grant = self.take(place.span, (place.first + slack) & !slack, pages);
         self.own(grant.first, pages, owner);
         Some(grant)
     }
@@ -153,46 +153,21 @@ impl Arena {
         Some(Grant::of(first, pages, Free::Clean))
     }
 
-    /// Takes pages out of one free span.
-    fn take(&mut self, span: u32, slack: u32, pages: u32) -> Option<Grant> {
-        let span = self.spans.at(span)?;
-        let first = (span.first + slack) & !slack;
-        self.cut(span, first, pages);
-        Some(Grant::of(first, pages, span.state))
-    }
-
-    /// Takes pages out of free spans beside each other.
-    fn take_around(&mut self, first: u32, pages: u32) -> Option<Grant> {
-        let mut grant = Grant { first, pages, held: Free::Lazy, kept: 0 };
-        while let Some(part) = self.carve(first, pages) {
-            grant.kept += part.kept;
+    /// Takes pages out of free spans beside each other, of which `span` is the first.
+    fn take(&mut self, mut span: FreeSpan, first: u32, pages: u32) -> Grant {
+        let mut grant = Grant { first, pages, held: Free::Clean, kept: 0 };
+        let end = first + pages;
+        loop {
+            let (from, to) = (span.first.max(first), span.end().min(end));
+            if from < to {
+                self.cut(span, from, to - from);
+                grant.add(span.state, to - from);
+            }
+            match self.spans.at(to) {
+                Some(next) if to < end => span = next,
+                _ => return grant,
+            }
         }
-        Some(grant)
-    }
-
-    /// Where `pages` pages begin that are free beside each other, around a span that is not clean:
-    /// what of them is still there faults on nothing.
-    fn around(&self, pages: u32) -> Option<u32> {
-        let mut spans = Free::KEPT.into_iter().flat_map(|state| self.spans.longest(state));
-        spans.find_map(|span| self.neighbourhood(span, pages))
-    }
-
-    /// The first page of `span`, or of the free one before it, if so many pages from there are free.
-    fn neighbourhood(&self, span: FreeSpan, pages: u32) -> Option<u32> {
-        let is_in_chunk = |page: u32| !page.is_multiple_of(CHUNK_PAGES);
-        let (mut first, mut end) = (span.first, span.end());
-        while end - first < pages
-            && is_in_chunk(end)
-            && let Some(next) = self.spans.at(end)
-        {
-            end = next.end();
-        }
-        if end - first < pages && is_in_chunk(first) {
-            let before = self.spans.before(first)?;
-            // What is free at the end of the one before is nearer than what is at its start.
-            first = before.first.max(end.saturating_sub(pages));
-        }
-        (end - first >= pages).then_some(first)
     }
 
     /// Hands out the `pages` pages from `first` on to the memory before them, if they are free and

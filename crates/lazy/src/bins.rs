@@ -62,11 +62,19 @@ impl Bins {
         }
     }
 
-    /// The first page of a span of `state` with at least `pages` pages, about the shortest.
-    pub fn find(&self, tags: &[Tag], state: Free, pages: u32) -> Option<u32> {
+    /// The first page of a span of `state` that `is_wanted`, with at least `pages` pages, about the
+    /// shortest.
+    pub fn find(
+        &self,
+        tags: &[Tag],
+        state: Free,
+        pages: u32,
+        is_wanted: impl Fn(u32) -> bool,
+    ) -> Option<u32> {
         let mut bin = self.next_filled(state, bin_of(pages));
         while let Some(place) = bin {
-            if let Some(first) = self.best_of(tags, state, place, pages) {
+            let fits = |first: u32, tag: &Tag| tag.pages >= pages && is_wanted(first);
+            if let Some(first) = self.best_of(tags, state, place, fits) {
                 return Some(first);
             }
             bin = self.next_filled(state, place + 1);
@@ -88,12 +96,18 @@ impl Bins {
         (0..BINS).rev().filter(is_filled).filter_map(head).flat_map(list).take(LOOKS)
     }
 
-    fn best_of(&self, tags: &[Tag], state: Free, bin: usize, pages: u32) -> Option<u32> {
+    fn best_of(
+        &self,
+        tags: &[Tag],
+        state: Free,
+        bin: usize,
+        fits: impl Fn(u32, &Tag) -> bool,
+    ) -> Option<u32> {
         let head = *self.heads.get(state as usize)?.get(bin)?;
         let tag_of = |first: u32| tags.get(first as usize).map(|tag| (first, tag));
         std::iter::successors(tag_of(head), |(_, tag)| tag_of(tag.next))
             .take(LOOKS)
-            .filter(|(_, tag)| tag.pages >= pages)
+            .filter(|(first, tag)| fits(*first, tag))
             .min_by_key(|(_, tag)| tag.pages)
             .map(|(first, _)| first)
     }

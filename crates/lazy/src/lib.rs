@@ -28,6 +28,7 @@ mod helper;
 mod knobs;
 mod limits;
 mod lock;
+mod placement;
 mod pool;
 mod premap;
 mod pressure;

@@ -17,7 +17,7 @@ pub enum Free {
 
 impl Free {
     pub const COUNT: usize = 3;
-    /// Those whose pages may be there still, in the order in which spans are handed out.
+    /// Those whose pages may be there still, in the order in which they are handed out.
     pub const KEPT: [Free; 2] = [Free::Hot, Free::Lazy];
 }
 
@@ -150,9 +150,18 @@ impl Spans {
         span.filter(|span| span.end() > page)
     }
 
-    /// About the shortest free span of `state` with at least `pages` pages.
-    pub fn find(&self, state: Free, pages: u32) -> Option<u32> {
-        self.bins.find(self.tags, state, pages)
+    /// The first page of about the shortest free span of `state` with at least `pages` pages that
+    /// `is_wanted`.
+    pub fn find(
+        &self,
+        state: Free,
+        pages: u32,
+        is_wanted: impl Fn(FreeSpan) -> bool,
+    ) -> Option<FreeSpan> {
+        let first = self
+            .bins
+            .find(self.tags, state, pages, |first| self.at(first).is_some_and(&is_wanted))?;
+        self.at(first)
     }
 
     /// Free spans of `state`, about the longest first, some at most.

@@ -134,38 +134,17 @@ impl Checked {
     fn allocate(&mut self, pages: u32, alignment_bits: u32, owner: Owner) {
         let wanted = pages + (1 << alignment_bits) - 1;
         let free = self.free_spans();
-        let fitting = |state| {
-            let fits = free.iter().filter(move |span| span.state == state && span.pages >= wanted);
-            fits.map(|span| span.pages).min().map(|pages| (state, pages))
+        let Some(grant) = self.arena.allocate(pages, 1 << alignment_bits, owner) else {
+            return assert!(free.iter().all(|span| span.pages < wanted), "there was a fit");
         };
-        let mut order = Free::KEPT.into_iter().chain([Free::Clean]);
-        let expected = order.find_map(fitting);
-        let grant = self.arena.allocate(pages, 1 << alignment_bits, owner);
-        let Some(grant) = grant else { return assert_eq!(expected, None) };
-        let around = |span: &&FreeSpan| span.first <= grant.first && grant.first < span.end();
-        let chosen = free.iter().find(around).expect("pages handed out were free");
-        if chosen.end() < grant.first + pages {
-            assert!(expected.is_none_or(|(state, _)| state == Free::Clean), "there was a fit");
-            self.check_neighbours(&free, grant);
-        } else if expected.is_some_and(|(state, _)| state != Free::Clean) {
-            assert_eq!(Some((chosen.state, chosen.pages)), expected, "not the best fit");
-            assert_eq!(grant.held, chosen.state);
+        check_grant(&free, grant);
+        if alignment_bits == 0 && free.iter().filter(|span| span.state != Free::Clean).count() < 16
+        {
+            check_place(&free, grant);
         }
         assert_eq!(grant.pages, pages);
         assert_eq!(grant.first % (1 << alignment_bits), 0);
         self.owned.push((grant.first, pages, owner));
-    }
-
-    /// Pages that were handed out over several spans were all free, and some not clean.
-    fn check_neighbours(&self, free: &[FreeSpan], grant: Grant) {
-        let end = grant.first + grant.pages;
-        let parts = free.iter().filter(|span| span.first < end && grant.first < span.end());
-        let common = |span: &FreeSpan| span.end().min(end) - span.first.max(grant.first);
-        assert_eq!(parts.clone().map(common).sum::<u32>(), grant.pages);
-        assert!(parts.clone().any(|span| span.state != Free::Clean));
-        let kept = parts.filter(|span| span.state != Free::Clean).map(common).sum::<u32>();
-        assert_eq!((grant.held, grant.kept), (Free::Lazy, kept));
-        assert_eq!(grant.first / CHUNK_PAGES, (end - 1) / CHUNK_PAGES, "over two chunks");
     }
 
     fn free(&mut self, place: usize, is_clean: bool) {
@@ -290,6 +269,93 @@ impl Checked {
     }
 }
 
+/// Pages of `span` from `first` to `end`.
+fn common(span: &FreeSpan, first: u32, end: u32) -> u32 {
+    span.end().min(end).saturating_sub(span.first.max(first))
+}
+
+fn pages_of(free: &[FreeSpan], first: u32, end: u32, states: &[Free]) -> u32 {
+    let spans = free.iter().filter(|span| states.contains(&span.state));
+    spans.map(|span| common(span, first, end)).sum()
+}
+
+/// Pages that were handed out were all free, in one chunk, and held as it is said.
+fn check_grant(free: &[FreeSpan], grant: Grant) {
+    let (first, end) = (grant.first, grant.first + grant.pages);
+    assert_eq!(first / CHUNK_PAGES, (end - 1) / CHUNK_PAGES, "over two chunks");
+    let pages = |states: &[Free]| pages_of(free, first, end, states);
+    assert_eq!(pages(&[Free::Hot, Free::Lazy, Free::Clean]), grant.pages);
+    assert_eq!(pages(&Free::KEPT), grant.kept);
+    let held = match (pages(&[Free::Hot]), pages(&[Free::Lazy])) {
+        (0, 0) => Free::Clean,
+        (_, 0) => Free::Hot,
+        _ => Free::Lazy,
+    };
+    assert_eq!(grant.held, held);
+}
+
+/// Pages lie where a look at every free span finds the best place.
+fn check_place(free: &[FreeSpan], grant: Grant) {
+    let first = grant.first;
+    let inside = |span: &&FreeSpan| {
+        span.state == Free::Hot && span.pages >= grant.pages && !is_before_rest(free, span.end())
+    };
+    if let Some(best) = free.iter().filter(inside).map(|span| span.pages).min() {
+        let chosen = free.iter().find(|span| span.first == first).map(|span| span.pages);
+        return assert_eq!(chosen, Some(best), "not the best fit");
+    }
+    let kept = |first: u32| pages_of(free, first, first + grant.pages, &Free::KEPT);
+    let hot = |first: u32| pages_of(free, first, first + grant.pages, &[Free::Hot]);
+    let is_one = |&first: &u32| {
+        kept(first) == grant.pages && first / CHUNK_PAGES == (first + grant.pages - 1) / CHUNK_PAGES
+    };
+    let rank = |first: u32| (ends_before_rest(free, first + grant.pages), u32::MAX - hot(first));
+    let spans = free.iter().filter(|span| span.state != Free::Clean);
+    let places = spans.flat_map(|span| [Some(span.first), span.end().checked_sub(grant.pages)]);
+    match places.flatten().filter(is_one).map(rank).min() {
+        Some(best) => {
+            assert_eq!((kept(first), rank(first)), (grant.pages, best), "not the hottest")
+        }
+        None if grant.kept == 0 => {
+            let mut spans = free.iter().filter(|span| span.state != Free::Clean);
+            assert!(spans.all(|span| reach(free, span) < grant.pages), "what lies around fits");
+        }
+        None => {}
+    }
+}
+
+/// Free pages from the one before `span` on, or from `span` itself, to the next that is not free.
+fn reach(free: &[FreeSpan], span: &FreeSpan) -> u32 {
+    let is_border = |page: u32| page.is_multiple_of(CHUNK_PAGES);
+    let before = free.iter().find(|before| before.end() == span.first && !is_border(span.first));
+    let mut end = span.end();
+    while !is_border(end)
+        && let Some(next) = free.iter().find(|next| next.first == end)
+    {
+        end = next.end();
+    }
+    end - before.unwrap_or(span).first
+}
+
+/// Whether clean pages lie from `page` to the end of its chunk.
+fn is_before_rest(free: &[FreeSpan], page: u32) -> bool {
+    let is_rest = |span: &FreeSpan| span.first == page && span.end().is_multiple_of(CHUNK_PAGES);
+    !page.is_multiple_of(CHUNK_PAGES)
+        && free.iter().any(|span| is_rest(span) && span.state == Free::Clean)
+}
+
+/// The same of the first page from `page` on that is clean or not free.
+fn ends_before_rest(free: &[FreeSpan], page: u32) -> bool {
+    let mut page = page;
+    while !page.is_multiple_of(CHUNK_PAGES)
+        && let Some(span) = free.iter().find(|span| span.first <= page && page < span.end())
+        && span.state != Free::Clean
+    {
+        page = span.end();
+    }
+    is_before_rest(free, page)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
@@ -377,11 +443,45 @@ fn what_lies_beside_a_span_makes_up_for_what_it_lacks() {
     assert_eq!(arena.disown_block(70), Some(pages[2]));
     arena.deposit_clean(70, 1);
     let grant = arena.allocate(50, 1, Owner::Block).unwrap();
-    let expected = Grant { first: 30, pages: 50, held: Free::Lazy, kept: 40 };
+    let expected = Grant { first: 30, pages: 50, held: Free::Hot, kept: 40 };
     assert_eq!(grant, expected);
     // Nothing is left of the hot span, so clean pages it is.
     let clean = arena.allocate(50, 1, Owner::Block).unwrap();
     assert_eq!((clean.first, clean.held, clean.kept), (80, Free::Clean, 0));
+}
+
+#[test]
+fn what_lies_before_the_clean_rest_is_cut_last() {
+    let mut arena = Arena::new(Rules::decay(Bytes(1 << 30)));
+    arena.grow(0, tables());
+    let pages = [90, 1, 40, 1, 50];
+    let firsts = pages.map(|pages| arena.allocate(pages, 1, Owner::Block).unwrap().first);
+    for block in [0, 2, 4] {
+        assert_eq!(arena.disown_block(firsts[block]), Some(pages[block]));
+        arena.deposit(firsts[block], pages[block], Nanos(0));
+    }
+    let mut take = |pages| arena.allocate(pages, 1, Owner::Block).unwrap().first;
+    assert_eq!(take(30), firsts[2], "the best fit");
+    assert_eq!(take(45), firsts[0], "50 pages fit better, but lie before the rest");
+    assert_eq!([take(45), take(45)], [45, firsts[4]]);
+}
+
+#[test]
+fn pages_are_taken_where_most_are_hot() {
+    let mut arena = Arena::new(Rules::decay(Bytes(30 * types::PAGE_BYTES)));
+    arena.grow(0, tables());
+    let pages = [48, 32, 20, 1];
+    let firsts = pages.map(|pages| arena.allocate(pages, 1, Owner::Block).unwrap().first);
+    for block in [0, 1, 2] {
+        assert_eq!(arena.disown_block(firsts[block]), Some(pages[block]));
+        arena.deposit(firsts[block], pages[block], Nanos(0));
+        while arena.next_work(Nanos(0)).is_some() {
+            arena.finish();
+        }
+    }
+    // 100 pages are free beside each other, the last 20 of them and some before are hot.
+    let grant = arena.allocate(60, 1, Owner::Block).unwrap();
+    assert_eq!((grant.first, grant.held, grant.kept), (40, Free::Lazy, 60));
 }
 
 #[test]
