@@ -28,7 +28,7 @@ MAY_DEPEND_ON = {
     "killer": {"types", "policy", "linux"},
     "lazy": {"types", "policy"},
     "recorder": {"types", "trace", "linux"},
-    "launch": {"types", "policy", "trace", "linux", "recorder"},
+    "launch": {"types", "policy", "trace", "linux", "recorder", "killer"},
     "allocations": set(),
     "agent": {"types", "policy", "trace", "linux", "recorder", "launch", "killer"},
 }

@@ -1,19 +1,17 @@
 //! What users set, from files of TOML: docs/killd.md tells what each entry means. A later file adds
 //! to an earlier one, and what both set is as the later says.
 
-use std::collections::BTreeMap;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linux::Root;
+use linux::{Root, text_file};
 use policy::kill::{self, Kill, Standing};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
-use types::Nanos;
 
 use crate::Error;
+use crate::config_file::{File, FileSockets, Source, rule_of, socket_path, startable};
 use crate::hooks::Hooks;
 use crate::rules::{RULES_MAX, Rule};
 use crate::sockets::Paths;
@@ -24,6 +22,9 @@ const DEFAULT_POLICY: &str = "restart-cost";
 /// What the system itself lives by stands this low (Android's native and system processes,
 /// systemd's own): protected unless a rule says otherwise.
 const PROTECTED_ADJ: (i16, i16) = (-1000, -900);
+
+/// A file of settings is smaller.
+const MEBIBYTES_MAX: u64 = 1;
 
 /// How many die for one decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -37,7 +38,7 @@ pub enum Unit {
 }
 
 /// How many decisions are acted on before the memory of the first victim is back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kills {
     /// One.
@@ -48,7 +49,7 @@ pub enum Kills {
 }
 
 /// Whether the killer takes the memory of victims ahead of their threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reclaim {
     /// At once.
@@ -126,102 +127,6 @@ fn protection() -> Rule {
     }
 }
 
-/// One file as it is written.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    policy: Option<Spanned<String>>,
-    #[serde(default)]
-    options: BTreeMap<String, Spanned<toml::Value>>,
-    unit: Option<Unit>,
-    kills: Option<Kills>,
-    reclaim: Option<Reclaim>,
-    dry_run: Option<bool>,
-    poll_ms: Option<Spanned<(u64, u64)>>,
-    kill_timeout_ms: Option<Spanned<u64>>,
-    grace_ms: Option<Spanned<u64>>,
-    candidates_max: Option<Spanned<usize>>,
-    psi_partial_stall_ms: Option<Spanned<u64>>,
-    psi_complete_stall_ms: Option<Spanned<u64>>,
-    #[serde(default)]
-    rule: Vec<Spanned<FileRule>>,
-    #[serde(default)]
-    hooks: FileHooks,
-    #[serde(default)]
-    sockets: FileSockets,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileRule {
-    name: Option<String>,
-    user: Option<User>,
-    cgroup: Option<String>,
-    adj: Option<(i16, i16)>,
-    is: FileStanding,
-    restart_s: Option<u32>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum User {
-    Number(u32),
-    Name(String),
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum FileStanding {
-    Protected,
-    Avoided,
-    Neutral,
-    Preferred,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileHooks {
-    before: Option<Spanned<Vec<String>>>,
-    after: Option<Spanned<Vec<String>>>,
-    time_max_ms: Option<Spanned<u64>>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FileSockets {
-    statistics: Option<PathBuf>,
-    metrics: Option<PathBuf>,
-}
-
-/// A file with its text, to tell lines by.
-struct Source<'a> {
-    path: &'a Path,
-    text: &'a str,
-}
-
-impl Source<'_> {
-    fn error(&self, at: usize, what: impl Into<String>) -> Error {
-        let line_ends = self.text.bytes().take(at).filter(|&byte| byte == b'\n').count();
-        Error::config(self.path, line_ends + 1, what)
-    }
-
-    fn within<T: Copy + PartialOrd + std::fmt::Display>(
-        &self,
-        name: &str,
-        value: &Spanned<T>,
-        range: std::ops::RangeInclusive<T>,
-    ) -> Result<T, Error> {
-        match range.contains(value.get_ref()) {
-            true => Ok(*value.get_ref()),
-            false => {
-                let (low, high) = (range.start(), range.end());
-                let what = format!("{name} is {}, expected from {low} to {high}", value.get_ref());
-                Err(self.error(value.span().start, what))
-            }
-        }
-    }
-}
-
 impl Config {
     /// The settings of these files, in this order; each a file or a folder of files named `*.toml`,
     /// which are read in the order of their names.
@@ -230,14 +135,30 @@ impl Config {
     /// The first file and line that is wrong.
     pub fn load(root: &Root, paths: &[PathBuf]) -> Result<Config, Error> {
         let mut config = Config { rules: [].into(), ..Config::default() };
-        for path in files(paths)? {
-            let text = std::fs::read_to_string(&path)
+        for path in Config::files(paths)? {
+            let text = text_file::read(&path, MEBIBYTES_MAX)
                 .map_err(|error| Error::config(&path, 0, format!("cannot be read: {error}")))?;
             config.add(root, &Source { path: &path, text: &text })?;
         }
         let rules = config.rules.iter().cloned().chain([protection()]);
         config.rules = rules.collect();
         Ok(config)
+    }
+
+    /// The files that are read for these paths, in this order: of a folder those named `*.toml`.
+    ///
+    /// # Errors
+    /// A folder that cannot be listed.
+    pub fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+        let mut found = Vec::new();
+        for path in paths {
+            if path.is_dir() {
+                found.extend(settings_in(path)?);
+            } else {
+                found.push(path.clone());
+            }
+        }
+        Ok(found)
     }
 
     /// The policy with its options.
@@ -270,13 +191,11 @@ impl Config {
             *to = hook.into_inner();
             startable(root, to).map_err(|what| source.error(at, what))?;
         }
-        let FileSockets { statistics, metrics } = file.sockets;
-        self.sockets.statistics = statistics.or(self.sockets.statistics.take());
-        self.sockets.metrics = metrics.or(self.sockets.metrics.take());
+        self.add_sockets(source, file.sockets)?;
         let mut rules = self.rules.to_vec();
         for rule in file.rule {
             let at = rule.span().start;
-            rules.push(checked(root, rule.into_inner()).map_err(|what| source.error(at, what))?);
+            rules.push(rule_of(root, rule.into_inner()).map_err(|what| source.error(at, what))?);
             // One is for what the system lives by.
             if rules.len() >= RULES_MAX {
                 return Err(source.error(at, format!("more than {} rules", RULES_MAX - 1)));
@@ -284,6 +203,24 @@ impl Config {
         }
         self.rules = rules.into();
         Ok(())
+    }
+
+    fn add_sockets(&mut self, source: &Source<'_>, sockets: FileSockets) -> Result<(), Error> {
+        let mut last = 0;
+        for (path, to) in [
+            (sockets.statistics, &mut self.sockets.statistics),
+            (sockets.metrics, &mut self.sockets.metrics),
+        ] {
+            let Some(path) = path else { continue };
+            last = path.span().start;
+            *to = Some(socket_path(path.into_inner()).map_err(|what| source.error(last, what))?);
+        }
+        match &self.sockets {
+            Paths { statistics: Some(one), metrics: Some(other) } if one == other => {
+                Err(source.error(last, "statistics and metrics are one socket: give two paths"))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn add_policy(&mut self, source: &Source<'_>, file: &File) -> Result<(), Error> {
@@ -332,103 +269,51 @@ impl Config {
                 *to = Duration::from_millis(source.within(name, value, range)?);
             }
         }
+        let wrong = |poll: &Spanned<Vec<i64>>| {
+            let what = "poll_ms: expected the shortest and the longest wait, from 1 to 10000";
+            source.error(poll.span().start, what)
+        };
         if let Some(poll) = &file.poll_ms {
-            let (shortest, longest) = *poll.get_ref();
-            if shortest == 0 || shortest > longest || longest > 10_000 {
-                let what = "poll_ms: expected the shortest and the longest wait, from 1 to 10000";
-                return Err(source.error(poll.span().start, what));
+            let &[shortest, longest] = &poll.get_ref()[..] else { return Err(wrong(poll)) };
+            if !(1..=longest).contains(&shortest) || longest > 10_000 {
+                return Err(wrong(poll));
             }
-            self.poll = (Duration::from_millis(shortest), Duration::from_millis(longest));
+            let time = |ms: i64| Duration::from_millis(ms.unsigned_abs());
+            self.poll = (time(shortest), time(longest));
         }
         if let Some(room) = &file.candidates_max {
-            self.candidates_max = source.within("candidates_max", room, 16..=65_536)?;
+            self.candidates_max = source.within("candidates_max", room, 16..=65_536)? as usize;
         }
         Ok(())
     }
 }
 
-/// Whether a hook can be started, as far as its path tells; a name alone is looked for in PATH then.
-fn startable(root: &Root, words: &[String]) -> Result<(), String> {
-    let Some(program) = words.first().filter(|program| program.contains('/')) else {
-        return Ok(());
-    };
-    match std::fs::metadata(root.path(program)) {
-        Ok(file) if file.is_file() && file.mode() & 0o111 != 0 => Ok(()),
-        Ok(_) => Err(format!("the hook {program} is no program: chmod +x {program}")),
-        Err(error) => Err(format!("the hook {program} cannot be started: {error}")),
-    }
-}
-
-/// The files meant: folders stand for their files.
-fn files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
-    let mut found = Vec::new();
-    for path in paths {
-        if !path.is_dir() {
-            found.push(path.clone());
-            continue;
-        }
-        let entries = std::fs::read_dir(path)
-            .map_err(|error| Error::config(path, 0, format!("cannot be listed: {error}")))?;
-        let mut inside: Vec<PathBuf> =
-            entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        inside.retain(|file| file.extension().is_some_and(|end| end == "toml"));
-        inside.sort();
-        found.extend(inside);
-    }
-    Ok(found)
-}
-
-fn checked(root: &Root, rule: FileRule) -> Result<Rule, String> {
-    if rule.name.is_none() && rule.user.is_none() && rule.cgroup.is_none() && rule.adj.is_none() {
-        return Err("a rule needs name, user, cgroup or adj".to_owned());
-    }
-    let is_range = |(low, high): (i16, i16)| -1000 <= low && low <= high && high <= 1000;
-    if !rule.adj.is_none_or(is_range) {
-        return Err("adj: expected the lowest and the highest, from -1000 to 1000".to_owned());
-    }
-    if let Some(name) = rule.name.as_ref().filter(|name| !name.contains('*') && name.len() > 15) {
-        return Err(format!("name {name:?}: the kernel keeps 15 letters of it; end it with *"));
-    }
-    let user = match rule.user {
-        None => None,
-        Some(User::Number(number)) => Some(number),
-        Some(User::Name(name)) => Some(user_number(root, &name)?),
-    };
-    Ok(Rule {
-        name: rule.name,
-        user,
-        cgroup: rule.cgroup,
-        adj: rule.adj,
-        standing: match rule.is {
-            FileStanding::Protected => Standing::Protected,
-            FileStanding::Avoided => Standing::Avoided,
-            FileStanding::Neutral => Standing::Neutral,
-            FileStanding::Preferred => Standing::Preferred,
-        },
-        restart: rule.restart_s.map(|seconds| Nanos(i64::from(seconds) * 1_000_000_000)),
-    })
-}
-
-fn user_number(root: &Root, name: &str) -> Result<u32, String> {
-    let users = root.read("/etc/passwd").map_err(|error| error.to_string())?.unwrap_or_default();
-    users
-        .lines()
-        .find_map(|line| {
-            let mut fields = line.split(':');
-            (fields.next()? == name).then(|| fields.nth(1)?.parse().ok())?
-        })
-        .ok_or_else(|| format!("there is no user {name:?}"))
+/// The files of settings in `folder`, in the order of their names.
+fn settings_in(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+    let entries = std::fs::read_dir(folder)
+        .map_err(|error| Error::config(folder, 0, format!("cannot be listed: {error}")))?;
+    let mut inside: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    inside.retain(|file| file.extension().is_some_and(|end| end == "toml"));
+    inside.sort();
+    Ok(inside)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    use policy::kill::Standing;
+    use types::Nanos;
 
     fn load(texts: &[&str]) -> Result<Config, String> {
         let folder = tempfile::tempdir().unwrap();
         let root = Root::at(folder.path().join("root"));
         std::fs::create_dir_all(root.path("/etc")).unwrap();
         std::fs::write(root.path("/etc/passwd"), "root:x:0:0\nanna:x:1007:100\n").unwrap();
+        let notify = root.path("/etc/notify");
+        std::fs::write(&notify, "").unwrap();
+        std::fs::set_permissions(&notify, PermissionsExt::from_mode(0o755)).unwrap();
         for (number, text) in texts.iter().enumerate() {
             std::fs::write(folder.path().join(format!("{number}.toml")), text).unwrap();
         }
@@ -448,7 +333,7 @@ mod tests {
         let first = "policy = \"lmkd\"\nunit = \"group\"\npoll_ms = [5, 50]\n\
                      [options]\nthrashing_limit = 30\nkill_heaviest_task = true\n\
                      [[rule]]\nname = \"sshd\"\nis = \"protected\"\n\
-                     [hooks]\nbefore = [\"notify\", \"x\"]\ntime_max_ms = 7\n";
+                     [hooks]\nbefore = [\"/etc/notify\", \"x\"]\ntime_max_ms = 7\n";
         let second = "dry_run = true\nkills = \"batch\"\nreclaim = \"never\"\n[options]\nthrashing_limit = 40\n\
                       [[rule]]\nuser = \"anna\"\nadj = [1, 900]\nis = \"preferred\"\nrestart_s = 3\n\
                       [sockets]\nmetrics = \"/run/m\"\n";
@@ -462,7 +347,7 @@ mod tests {
         assert_eq!(config.poll, (Duration::from_millis(5), Duration::from_millis(50)));
         assert!(config.is_dry_run);
         assert_eq!((config.kills, config.reclaim), (Kills::Batch, Reclaim::Never));
-        assert_eq!(config.hooks.before, ["notify", "x"]);
+        assert_eq!(config.hooks.before, ["/etc/notify", "x"]);
         assert_eq!(config.hooks.time_max, Duration::from_millis(7));
         assert_eq!(config.sockets.metrics, Some(PathBuf::from("/run/m")));
         let [ssh, anna, system] = &config.rules[..] else { panic!("{:?}", config.rules) };
@@ -497,6 +382,25 @@ mod tests {
             ("[[rule]]\nadj = [-2000, 1]\nis = \"avoided\"", "adj: expected the lowest"),
             ("[[rule]]\nname = \"a-very-long-name\"\nis = \"avoided\"", "keeps 15 letters"),
             ("[hooks]\nbefore = \"x\"", "/0.toml:2: invalid type"),
+            ("[[rule]]\nadj = [1, 2, 3]\nis = \"avoided\"", "adj: expected the lowest"),
+            ("[[rule]]\nname = \"\"\nis = \"avoided\"", "/0.toml:1: name is empty"),
+            ("[[rule]]\ncgroup = \"apps\"\nis = \"avoided\"", "expected a path from the root"),
+            (
+                "[[rule]]\nuser = -1\nis = \"avoided\"",
+                "/0.toml:2: expected the name or the number of a user",
+            ),
+            ("poll_ms = [1, 2, 3]", "/0.toml:1: poll_ms: expected the shortest"),
+            ("grace_ms = -1", "/0.toml:1: grace_ms is -1, expected from 0 to 10000"),
+            ("[hooks]\nbefore = [\"\"]", "/0.toml:2: a hook is a program and its arguments"),
+            (
+                "[hooks]\nbefore = [\"no-such\"]",
+                "/0.toml:2: the hook no-such is in no folder of PATH",
+            ),
+            ("[sockets]\nstatistics = \"a\"", "/0.toml:2: \"a\": expected a path from the root"),
+            (
+                "[sockets]\nstatistics = \"/a\"\nmetrics = \"/a\"",
+                "/0.toml:3: statistics and metrics are one socket",
+            ),
             (
                 "[hooks]\nbefore = [\"/no/such\"]",
                 "/0.toml:2: the hook /no/such cannot be started: No such file",
@@ -507,6 +411,8 @@ mod tests {
             let error = load(&[text]).unwrap_err();
             assert!(error.contains(expected), "{text:?}: {error}");
         }
+        let long = format!("[sockets]\nmetrics = \"/{}\"", "x".repeat(107));
+        assert!(load(&[&long]).unwrap_err().contains("has at most 107 bytes, not 108"));
         let missing = Config::load(&Root::system(), &[PathBuf::from("/no/such.toml")]);
         let error = missing.unwrap_err().to_string();
         assert!(error.starts_with("/no/such.toml: cannot be read"), "{error}");

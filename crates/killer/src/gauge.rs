@@ -66,6 +66,23 @@ impl Gauge {
         Ok(Gauge { machine, group, pressure })
     }
 
+    /// # Errors
+    /// Stalls are not told of here.
+    pub fn require_pressure(&self) -> Result<(), Error> {
+        match (&self.pressure, &self.group) {
+            (Some(_), _) => Ok(()),
+            (None, None) => Err(Error::Refused(
+                "this kernel tells no stalls: start it with psi=1 (/proc/pressure/memory)"
+                    .to_owned(),
+            )),
+            (None, Some(_)) => Err(Error::Refused(
+                "no stalls are told of this cgroup: that needs cgroups of version 2, or the whole \
+                 machine"
+                    .to_owned(),
+            )),
+        }
+    }
+
     /// The memory now; with `is_near` also what tells why it is short. None once the group is gone.
     pub fn read(&mut self, is_near: bool) -> Option<Memory> {
         let mut memory = self.machine.read()?;

@@ -7,6 +7,7 @@
 
 pub mod balloon;
 mod config;
+mod config_file;
 mod driver;
 mod error;
 mod explain;
@@ -19,6 +20,7 @@ mod rules;
 mod sockets;
 mod statistics;
 mod table;
+mod victims;
 mod wake;
 
 pub use config::{Config, Kills, Reclaim, Unit};

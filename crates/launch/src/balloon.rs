@@ -11,8 +11,9 @@ use linux::groups::Layout;
 use linux::process;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
-use crate::size::Size;
+use types::Bytes;
+
+use crate::{Error, size};
 
 /// One that is not filled or does not end in this time hangs.
 const WAITED_FOR: Duration = Duration::from_secs(60);
@@ -23,7 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 #[serde(deny_unknown_fields)]
 pub struct Balloon {
     /// How much it holds, all the time.
-    pub size: Size,
+    #[serde(with = "size")]
+    pub size: Bytes,
 }
 
 /// A balloon that holds memory. Dropped, it is gone; it goes with this program, too, however that
@@ -45,7 +47,7 @@ impl Balloon {
         let errors = file.try_clone().map_err(|error| Error::file("made", &log, &error))?;
         let mut command = Command::new("/proc/self/exe");
         // As important as who is visited: the killer of the run spares both.
-        command.arg("balloon").arg(String::from(self.size)).args(["--adj", "0", "--within"]);
+        command.arg("balloon").arg(self.size.exact()).args(["--adj", "0", "--within"]);
         command.arg(layout.memory()).stdin(Stdio::null()).stdout(file).stderr(errors);
         let mut held = Held { child: process::start_bound(&mut command)?, log };
         let late = Instant::now() + WAITED_FOR;

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use killer::{Kills, Reclaim};
 use linux::groups::{self, Layout};
 use linux::{Root, Setting, process};
 use policy::kill;
@@ -35,30 +36,6 @@ pub struct Minfree {
     pub kills: Kills,
     /// When the memory of victims is taken.
     pub reclaim: Reclaim,
-}
-
-/// How many die before the memory of the first is back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kills {
-    /// One.
-    #[default]
-    Serial,
-    /// As many as bring back what the table wants.
-    Batch,
-}
-
-/// When the memory of victims is taken ahead of their threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reclaim {
-    /// At once.
-    First,
-    /// After the grace of killd.
-    #[default]
-    Late,
-    /// Never: it comes back with their last thread.
-    Never,
 }
 
 impl Default for Minfree {

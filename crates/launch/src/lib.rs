@@ -19,7 +19,7 @@ mod recording;
 mod results;
 mod run;
 pub mod schedule;
-pub mod size;
+mod size;
 pub mod steps;
 mod text;
 mod waits;

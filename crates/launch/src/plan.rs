@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::size::Size;
-use crate::{Error, text};
+use types::Bytes;
+
+use crate::{Error, size, text};
 
 mod check;
 
 pub use crate::balloon::Balloon;
-pub use crate::killd::{Kills, Minfree, Reclaim};
+pub use crate::killd::Minfree;
 
 /// What a plan file says, defaults filled in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,14 +37,14 @@ pub struct Plan {
     /// What applications have for memory when it runs short.
     pub mode: Mode,
     /// The limit of all applications together.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Size>,
+    #[serde(default, with = "size::optional", skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Bytes>,
     /// Size of the swap file.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub swap_size: Option<Size>,
+    #[serde(default, with = "size::optional", skip_serializing_if = "Option::is_none")]
+    pub swap_size: Option<Bytes>,
     /// Uncompressed size of the zram device; in mode zswap the largest size of its pool.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub zram_size: Option<Size>,
+    #[serde(default, with = "size::optional", skip_serializing_if = "Option::is_none")]
+    pub zram_size: Option<Bytes>,
     /// The compressor of zram or zswap, by the kernel's name; the kernel's default without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compressor: Option<String>,

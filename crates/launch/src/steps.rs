@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use linux::groups::Layout;
 use linux::system::Machine;
 use linux::{Root, Setting, counters, delays, swap};
+use types::Bytes;
 
 use crate::Error;
 use crate::plan::{Mode, Plan};
-use crate::size::Size;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +24,7 @@ pub enum Step {
         /// By the kernel's name.
         compressor: Option<String>,
         /// Its uncompressed size.
-        size: Size,
+        size: Bytes,
         /// Among swap areas.
         priority: i32,
     },
@@ -33,7 +33,7 @@ pub enum Step {
         /// Where.
         path: PathBuf,
         /// How large.
-        size: Size,
+        size: Bytes,
         /// Among swap areas.
         priority: i32,
     },
@@ -85,7 +85,7 @@ impl Situation {
     }
 
     /// zswap takes its size in whole percent of the memory.
-    fn percent(&self, size: Size) -> u64 {
+    fn percent(&self, size: Bytes) -> u64 {
         (size.0 * 100).div_ceil(self.machine.memory_bytes.max(1)).clamp(1, 100)
     }
 }
@@ -135,7 +135,7 @@ pub fn steps(
 }
 
 /// The budget of a plan, where its mode has one.
-fn budget(plan: &Plan) -> Option<Size> {
+fn budget(plan: &Plan) -> Option<Bytes> {
     plan.budget.filter(|_| plan.mode != Mode::NoLimit)
 }
 
@@ -178,9 +178,9 @@ pub fn risk(plan: &Plan, situation: &Situation) -> Option<String> {
     Some(format!(
         "the plan may take {} of memory (budget {budget}, compressed swap {compressed}), the \
          machine has {} available and must keep {}: make the budget smaller, or end other programs",
-        Size(wanted),
-        Size(situation.available_bytes),
-        Size(situation.reserve_bytes()),
+        Bytes(wanted),
+        Bytes(situation.available_bytes),
+        Bytes(situation.reserve_bytes()),
     ))
 }
 

@@ -26,6 +26,7 @@ mod shared_words;
 pub mod stat;
 pub mod swap;
 pub mod system;
+pub mod text_file;
 pub mod times;
 pub mod zones;
 pub mod zram;

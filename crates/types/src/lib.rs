@@ -7,6 +7,7 @@ mod lazy_statistics;
 mod prefetch;
 mod progress;
 mod reference;
+mod size;
 mod units;
 
 pub use event::{Event, EventFlags, EventKind, Events, PageClass};

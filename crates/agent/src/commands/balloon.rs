@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use killer::balloon::{self, Ending, Kind, Options, Target};
-use launch::size::Size;
 use linux::Root;
 use linux::cgroup::MemoryGroup;
 use types::Bytes;
@@ -33,14 +32,13 @@ Examples:
 pub struct Arguments {
     /// How much: 300MiB, 40% of all memory, all but available:500MiB, or until pressure:20% of the
     /// time some task stalls.
-    #[arg(value_parser = parse_target)]
     target: Target,
     /// What kind of memory.
     #[arg(long, value_enum, default_value = "anon")]
     kind: KindName,
     /// At most so much a second, such as 100MiB [default: as fast as it goes].
-    #[arg(long, value_name = "SIZE")]
-    rate: Option<Size>,
+    #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
+    rate: Option<Bytes>,
     /// Share of each page that is zero, in per cent: what compresses well.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
     compressible: u64,
@@ -55,13 +53,13 @@ pub struct Arguments {
     adj: i16,
     /// The limit of its cgroup [default: what it is to hold and a sixteenth more].
     #[arg(long, value_name = "SIZE")]
-    limit: Option<Size>,
+    limit: Option<Bytes>,
     /// The memory cgroup that its own is made in [default: that at the root].
     #[arg(long, value_name = "PATH")]
     within: Option<PathBuf>,
     /// Available memory of the machine below which it ends [default: a sixteenth of all].
     #[arg(long, value_name = "SIZE")]
-    floor: Option<Size>,
+    floor: Option<Bytes>,
     /// Where its files are made.
     #[arg(long, value_name = "PATH", default_value = "/var/tmp")]
     folder: PathBuf,
@@ -111,6 +109,10 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Ending::Floor => {
             ("the machine has too little memory left".to_owned(), ExitCode::from(ENDED_EARLY))
         }
+        Ending::Limit => (
+            "its cgroup or one above was at its limit, so the kernel killed it".to_owned(),
+            ExitCode::from(ENDED_EARLY),
+        ),
         Ending::Killed(signal) => {
             (format!("it was killed by signal {signal}"), ExitCode::from(ENDED_EARLY))
         }
@@ -132,7 +134,6 @@ fn hold(root: &Root, options: &Options, parent: u32, folder: &str) -> Outcome {
 }
 
 fn options(arguments: &Arguments) -> Options {
-    let bytes = |size: Option<Size>| size.map(|Size(bytes)| Bytes(bytes));
     Options {
         target: arguments.target,
         kind: match arguments.kind {
@@ -141,26 +142,24 @@ fn options(arguments: &Arguments) -> Options {
             KindName::Dirty => Kind::Dirty,
             KindName::Shared => Kind::Shared,
         },
-        rate: bytes(arguments.rate),
+        rate: arguments.rate,
         compressible_percent: arguments.compressible,
         touched_percent: arguments.touch,
         threads: usize::from(arguments.threads),
         adj: arguments.adj,
-        limit: bytes(arguments.limit),
+        limit: arguments.limit,
         within: arguments.within.clone(),
-        floor: bytes(arguments.floor),
+        floor: arguments.floor,
         folder: arguments.folder.clone(),
         time: arguments.duration,
     }
 }
 
-fn parse_target(text: &str) -> Result<Target, String> {
-    let size = |text: &str| text.parse::<Size>().map(|Size(bytes)| bytes);
-    match text.strip_prefix("available:") {
-        Some(text) => size(text).map(Target::Available),
-        None => match size(text) {
-            Ok(bytes) => Ok(Target::Bytes(bytes)),
-            Err(_) => text.parse(),
-        },
+/// At no speed it would never hold anything.
+fn parse_rate(text: &str) -> Result<Bytes, String> {
+    let rate: Bytes = text.parse()?;
+    match rate {
+        Bytes(0) => Err("expected more than nothing a second, such as 100MiB".to_owned()),
+        rate => Ok(rate),
     }
 }

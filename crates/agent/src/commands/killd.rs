@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use killer::{Config, Control, Error, Killer, Output, Scope};
 use linux::Root;
 use policy::kill;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::Outcome;
 use crate::exit::Exit;
@@ -57,7 +57,8 @@ enum Question {
     #[command(after_help = "Example: pagewise-agent killd check /etc/pagewise.d")]
     Check {
         /// Files of settings, or folders of files named *.toml.
-        #[arg(value_name = "PATH", required = true)]
+        /// [default: /etc/pagewise.d]
+        #[arg(value_name = "PATH")]
         config: Vec<PathBuf>,
     },
 }
@@ -86,12 +87,12 @@ fn serve(arguments: &Arguments) -> Outcome {
     Ok(ExitCode::SUCCESS)
 }
 
-/// SIGTERM and SIGINT end it, SIGHUP makes it read its settings again.
+/// SIGTERM, SIGINT and SIGQUIT end it, SIGHUP makes it read its settings again.
 fn listen() -> Result<Control, Exit> {
     let control = Control::default();
     let register =
         |signal, flag| signal_hook::flag::register(signal, flag).map_err(interrupt::refused);
-    for signal in [SIGTERM, SIGINT] {
+    for signal in [SIGTERM, SIGINT, SIGQUIT] {
         register(signal, Arc::clone(&control.is_over))?;
     }
     register(SIGHUP, Arc::clone(&control.is_reload))?;
@@ -99,12 +100,7 @@ fn listen() -> Result<Control, Exit> {
 }
 
 fn settings(root: &Root, arguments: &Arguments) -> Result<Config, Error> {
-    let default = [PathBuf::from(SETTINGS)];
-    let paths: &[PathBuf] = match arguments.config.is_empty() {
-        true if Path::new(SETTINGS).is_dir() => &default,
-        _ => &arguments.config,
-    };
-    let mut config = Config::load(root, paths)?;
+    let mut config = Config::load(root, &named(&arguments.config))?;
     if let Some(policy) = arguments.policy.as_ref().filter(|policy| **policy != config.policy) {
         // Options are of one policy.
         config.options.clear();
@@ -112,6 +108,14 @@ fn settings(root: &Root, arguments: &Arguments) -> Result<Config, Error> {
     }
     config.is_dry_run |= arguments.dry_run;
     Ok(config)
+}
+
+/// The files and folders that the user named, or where settings are looked for.
+fn named(paths: &[PathBuf]) -> Vec<PathBuf> {
+    match paths.is_empty() {
+        true => Some(PathBuf::from(SETTINGS)).filter(|path| path.is_dir()).into_iter().collect(),
+        false => paths.to_owned(),
+    }
 }
 
 /// What is refused is said once and gone on without.
@@ -127,7 +131,16 @@ fn rank_before_others(root: &Root) {
 }
 
 fn check(paths: &[PathBuf]) -> Outcome {
-    let config = Config::load(&Root::system(), paths)?;
+    let paths = named(paths);
+    let config = Config::load(&Root::system(), &paths)?;
+    let files = Config::files(&paths)?;
+    for file in &files {
+        print(format_args!("settings {}", file.display()))?;
+    }
+    if files.is_empty() {
+        let looked = paths.first().map_or(Path::new(SETTINGS), PathBuf::as_path).display();
+        print(format_args!("no settings: {looked} has no file *.toml, so all is as by default"))?;
+    }
     let row = kill::find(&config.policy).map_err(Exit::Usage)?;
     print(format_args!("policy {}: {}", row.name, row.summary))?;
     for option in row.options {
@@ -139,8 +152,27 @@ fn check(paths: &[PathBuf]) -> Outcome {
     for (number, rule) in config.rules.iter().enumerate() {
         print(format_args!("rule {}: {}", number + 1, told(rule)))?;
     }
+    print_ways(&config)?;
     print("the settings are right")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// How it kills and where it tells of it.
+fn print_ways(config: &Config) -> Result<(), Exit> {
+    let Config { unit, kills, reclaim, is_dry_run, hooks, sockets, .. } = config;
+    let ways = format!("unit {unit:?}, kills {kills:?}, reclaim {reclaim:?}").to_lowercase();
+    print(format_args!("{ways}, dry run {is_dry_run}"))?;
+    for (when, hook) in [("before", &hooks.before), ("after", &hooks.after)] {
+        if !hook.is_empty() {
+            print(format_args!("hook {when} a kill: {}", hook.join(" ")))?;
+        }
+    }
+    for (what, path) in [("statistics", &sockets.statistics), ("metrics", &sockets.metrics)] {
+        if let Some(path) = path {
+            print(format_args!("{what} at {}", path.display()))?;
+        }
+    }
+    Ok(())
 }
 
 fn told(rule: &killer::Rule) -> String {

@@ -7,12 +7,12 @@ use std::process::{Child, Command, ExitCode};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use launch::size::Size;
 use linux::Root;
 use linux::cgroup::MemoryGroup;
 use recorder::sources::{self, Source};
 use recorder::{BackendChoice, Filter, Options, Outcome, Stop};
 use serde_json::json;
+use types::Bytes;
 
 use super::record_allocations;
 use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
@@ -267,7 +267,7 @@ impl Drop for Ending {
 
 /// Bytes of the buffer, all processors together: a power of two of at least a page.
 pub fn parse_size(text: &str) -> Result<u32, String> {
-    let Size(bytes) = text.parse()?;
+    let Bytes(bytes) = text.parse()?;
     u32::try_from(bytes)
         .ok()
         .filter(|bytes| bytes.is_power_of_two() && (1 << 12..=1 << 30).contains(bytes))

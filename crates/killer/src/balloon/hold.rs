@@ -14,11 +14,9 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use types::{Bytes, PAGE_BYTES};
 
-use super::{Kind, Options, Target};
+use super::{Kind, Options, PIECE_BYTES, Target};
 use crate::{Error, Gauge};
 
-/// Memory is taken and given back in pieces of this size.
-const PIECE_BYTES: u64 = 1 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// By how much a target of pressure is neared at each look, as a share of what it has.
 const STEP_SHARE: u64 = 20;
@@ -40,8 +38,8 @@ enum Hoard {
 /// What the threads of a balloon share.
 struct Shared<'a> {
     options: &'a Options,
-    /// What each of them is to hold, and what they hold together.
-    goal_each: AtomicU64,
+    /// What they are to hold together, and what they do.
+    goal: AtomicU64,
     held: AtomicU64,
     is_over: AtomicBool,
     /// Why it cannot go on.
@@ -65,9 +63,12 @@ pub fn hold(
     std::fs::write(root.path("/proc/self/oom_score_adj"), options.adj.to_string())
         .map_err(|error| Error::refused("set oom_score_adj", error))?;
     let mut gauge = Gauge::open(root, group)?;
+    if let Target::Pressure(_) = options.target {
+        gauge.require_pressure()?;
+    }
     let shared = Shared {
         options,
-        goal_each: AtomicU64::new(0),
+        goal: AtomicU64::new(0),
         held: AtomicU64::new(0),
         is_over: AtomicBool::new(false),
         failure: Mutex::new(None),
@@ -82,7 +83,7 @@ pub fn hold(
         while !is_over() && !shared.is_over.load(Relaxed) {
             let held = shared.held.load(Relaxed);
             goal = next_goal(options, &mut gauge, held, goal);
-            shared.goal_each.store(goal / options.threads as u64, Relaxed);
+            shared.goal.store(goal, Relaxed);
             if !has_told && goal > 0 && held >= goal / 16 * 15 {
                 has_told = true;
                 filled(held);
@@ -115,9 +116,10 @@ fn next_goal(options: &Options, gauge: &mut Gauge, held: u64, goal: u64) -> u64 
         Target::Percent(percent) => (memory.total.0 / 100).saturating_mul(percent),
         Target::Available(floor) => (held + memory.available.0).saturating_sub(floor),
         Target::Pressure(percent) => {
-            let stalls = memory.pressure.map_or(0, |pressure| pressure.some_basis_points);
+            // What is not told now is no reason to take more.
+            let Some(pressure) = memory.pressure else { return held };
             let step = (goal / STEP_SHARE).max(16 * PIECE_BYTES);
-            match u64::from(stalls) < percent * 100 {
+            match u64::from(pressure.some_basis_points) < percent * 100 {
                 true if held + step >= goal => goal.saturating_add(step).min(memory.total.0),
                 true => goal,
                 false => goal.saturating_sub(step / 4),
@@ -134,7 +136,7 @@ impl Shared<'_> {
         let mut random = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut touched = (Instant::now(), 0_usize);
         while !self.is_over.load(Relaxed) {
-            let is_changed = match self.change(&mut hoard, &mut random) {
+            let is_changed = match self.change(&mut hoard, number, &mut random) {
                 Ok(is_changed) => is_changed,
                 Err(error) => return self.fail(error),
             };
@@ -147,9 +149,13 @@ impl Shared<'_> {
         }
     }
 
-    /// Takes or gives a piece towards the goal; whether one was missing.
-    fn change(&self, hoard: &mut Hoard, random: &mut u64) -> std::io::Result<bool> {
-        let goal = self.goal_each.load(Relaxed) / PIECE_BYTES;
+    /// Takes or gives a piece towards the part of the goal that the thread `number` has; whether one
+    /// was missing.
+    fn change(&self, hoard: &mut Hoard, number: u64, random: &mut u64) -> std::io::Result<bool> {
+        let threads = self.options.threads as u64;
+        let pieces = self.goal.load(Relaxed) / PIECE_BYTES;
+        // The first ones have what does not go into equal parts.
+        let goal = pieces / threads + u64::from(number < pieces % threads);
         match (hoard.pieces() as u64).cmp(&goal) {
             Ordering::Less => {
                 hoard.push(filling(random, self.options.compressible_percent))?;

@@ -15,6 +15,9 @@ use std::time::Duration;
 
 use types::Bytes;
 
+/// Memory is taken and given back in pieces of this size.
+const PIECE_BYTES: u64 = 1 << 20;
+
 /// How much is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
@@ -31,19 +34,23 @@ pub enum Target {
 impl FromStr for Target {
     type Err = String;
 
-    /// `300MiB` is read by the caller, who knows sizes; here are the other forms.
     fn from_str(text: &str) -> Result<Target, String> {
         let percent = |number: &str| {
             let number = number.strip_suffix('%').and_then(|number| number.parse().ok());
             number.filter(|number| (1..=100).contains(number))
         };
+        let bytes = |size: &str| size.parse::<Bytes>().ok().map(|Bytes(bytes)| bytes);
         let target = match text.split_once(':') {
             Some(("pressure", number)) => percent(number).map(Target::Pressure),
+            Some(("available", size)) => bytes(size).map(Target::Available),
             Some(_) => None,
-            None => percent(text).map(Target::Percent),
+            None if text.ends_with('%') => percent(text).map(Target::Percent),
+            None => bytes(text).filter(|&bytes| bytes >= PIECE_BYTES).map(Target::Bytes),
         };
         target.ok_or_else(|| {
-            format!("{text:?}: expected 300MiB, 40%, available:200MiB or pressure:20%")
+            format!(
+                "{text:?}: expected 300MiB (1MiB or more), 40%, available:200MiB or pressure:20%"
+            )
         })
     }
 }
@@ -95,10 +102,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn targets_have_three_forms_beside_sizes() {
+    fn targets_have_four_forms() {
+        assert_eq!("300MiB".parse(), Ok(Target::Bytes(300 << 20)));
         assert_eq!("40%".parse(), Ok(Target::Percent(40)));
+        assert_eq!("available:200MiB".parse(), Ok(Target::Available(200 << 20)));
+        assert_eq!("available:0B".parse(), Ok(Target::Available(0)));
         assert_eq!("pressure:20%".parse(), Ok(Target::Pressure(20)));
-        for text in ["0%", "101%", "40", "pressure:x", "swap:3%", ""] {
+        let wrong = ["0%", "101%", "40", "0MiB", "1023KiB", "1e30GiB", "-5MiB", "available:5%"];
+        for text in wrong.into_iter().chain(["available:", "pressure:x", "swap:3%", ""]) {
             assert!(text.parse::<Target>().unwrap_err().contains("pressure:20%"), "{text}");
         }
     }

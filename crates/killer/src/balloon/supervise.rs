@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use linux::cgroup::MemoryGroup;
+use linux::cgroup::{MemoryGroup, Version};
 use linux::{Root, groups, process};
 
 use super::{Options, Target};
@@ -26,6 +26,8 @@ pub enum Ending {
     Asked,
     /// The machine had too little available memory left.
     Floor,
+    /// The kernel killed it for want of memory: its cgroup or one above was at its limit.
+    Limit,
     /// Somebody killed it, by this signal.
     Killed(i32),
     /// It failed, and said why itself.
@@ -52,11 +54,27 @@ pub fn supervise(
     command.arg(&group.folder).stdin(Stdio::null());
     let mut child = process::start(root, &mut command, &[entrance])?;
     let outcome = watch(root, options, &mut child, is_over);
+    // Before the guard removes what tells.
+    let is_at_limit = oom_kills(root, &group) > 0;
     process::kill(child.id());
     let ended = child.wait();
     guard.finish(&group.folder)?;
     ended.map_err(|error| Error::refused("wait for the balloon", error))?;
-    outcome
+    outcome.map(|ending| match ending {
+        Ending::Killed(_) if is_at_limit => Ending::Limit,
+        other => other,
+    })
+}
+
+/// How often the kernel killed somebody in `group` for want of memory.
+fn oom_kills(root: &Root, group: &MemoryGroup) -> u64 {
+    let name = match group.version {
+        Version::V1 => "memory.oom_control",
+        Version::V2 => "memory.events",
+    };
+    let text = root.read(group.folder.join(name)).ok().flatten().unwrap_or_default();
+    let count = text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok());
+    count.unwrap_or(0)
 }
 
 fn watch(

@@ -1,10 +1,11 @@
 //! Whether a plan makes sense: the first entry that does not, and what was expected.
 
+use types::Bytes;
+
 use super::{Application, Balloon, Interface, Mode, Plan, Schedule};
-use crate::size::Size;
 
 /// Less than this is a slip of the pen.
-const SIZE_MIN: Size = Size(1 << 20);
+const SIZE_MIN: Bytes = Bytes(1 << 20);
 
 /// Every visit is listed before the first; nobody waits for more.
 const ROUNDS_MAX: u32 = 100_000;

@@ -1,0 +1,209 @@
+//! What a file of settings may say, as it is written, and what is wrong with it.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use linux::Root;
+use policy::kill::Standing;
+use serde::Deserialize;
+use toml::Spanned;
+use types::Nanos;
+
+use crate::Error;
+use crate::config::{Kills, Reclaim, Unit};
+use crate::rules::Rule;
+
+/// The longest path of a socket (sun_path in unix(7), less the zero at its end).
+const SOCKET_PATH_MAX: usize = 107;
+
+/// One file as it is written.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct File {
+    pub policy: Option<Spanned<String>>,
+    #[serde(default)]
+    pub options: BTreeMap<String, Spanned<toml::Value>>,
+    pub unit: Option<Unit>,
+    pub kills: Option<Kills>,
+    pub reclaim: Option<Reclaim>,
+    pub dry_run: Option<bool>,
+    pub poll_ms: Option<Spanned<Vec<i64>>>,
+    pub kill_timeout_ms: Option<Spanned<i64>>,
+    pub grace_ms: Option<Spanned<i64>>,
+    pub candidates_max: Option<Spanned<i64>>,
+    pub psi_partial_stall_ms: Option<Spanned<i64>>,
+    pub psi_complete_stall_ms: Option<Spanned<i64>>,
+    #[serde(default)]
+    pub rule: Vec<Spanned<FileRule>>,
+    #[serde(default)]
+    pub hooks: FileHooks,
+    #[serde(default)]
+    pub sockets: FileSockets,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileRule {
+    name: Option<String>,
+    user: Option<User>,
+    cgroup: Option<String>,
+    adj: Option<Vec<i16>>,
+    is: FileStanding,
+    restart_s: Option<u32>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "expected the name or the number of a user")]
+enum User {
+    Number(u32),
+    Name(String),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FileStanding {
+    Protected,
+    Avoided,
+    Neutral,
+    Preferred,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileHooks {
+    pub before: Option<Spanned<Vec<String>>>,
+    pub after: Option<Spanned<Vec<String>>>,
+    pub time_max_ms: Option<Spanned<i64>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FileSockets {
+    pub statistics: Option<Spanned<PathBuf>>,
+    pub metrics: Option<Spanned<PathBuf>>,
+}
+
+/// A file with its text, to tell lines by.
+pub(crate) struct Source<'a> {
+    pub path: &'a Path,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    pub(crate) fn error(&self, at: usize, what: impl Into<String>) -> Error {
+        let line_ends = self.text.bytes().take(at).filter(|&byte| byte == b'\n').count();
+        Error::config(self.path, line_ends + 1, what)
+    }
+
+    pub(crate) fn within(
+        &self,
+        name: &str,
+        value: &Spanned<i64>,
+        range: RangeInclusive<i64>,
+    ) -> Result<u64, Error> {
+        match range.contains(value.get_ref()) {
+            true => Ok(value.get_ref().unsigned_abs()),
+            false => {
+                let (low, high) = (range.start(), range.end());
+                let what = format!("{name} is {}, expected from {low} to {high}", value.get_ref());
+                Err(self.error(value.span().start, what))
+            }
+        }
+    }
+}
+
+/// Whether a hook can be started.
+pub(crate) fn startable(root: &Root, words: &[String]) -> Result<(), String> {
+    let Some(program) = words.first() else { return Ok(()) };
+    if program.is_empty() || words.iter().any(|word| word.contains('\0')) {
+        return Err(
+            "a hook is a program and its arguments, such as [\"logger\", \"low\"]".to_owned()
+        );
+    }
+    let is_program = |path: PathBuf| match std::fs::metadata(root.path(path)) {
+        Ok(file) if file.is_file() && file.mode() & 0o111 != 0 => Ok(()),
+        Ok(_) => Err(format!("the hook {program} is no program: chmod +x {program}")),
+        Err(error) => Err(format!("the hook {program} cannot be started: {error}")),
+    };
+    if program.contains('/') {
+        return is_program(PathBuf::from(program));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_there =
+        std::env::split_paths(&path).any(|folder| is_program(folder.join(program)).is_ok());
+    match is_there {
+        true => Ok(()),
+        false => {
+            let path = path.to_string_lossy();
+            Err(format!("the hook {program} is in no folder of PATH ({path}): give its whole path"))
+        }
+    }
+}
+
+/// The path of a socket, if one can be there.
+pub(crate) fn socket_path(path: PathBuf) -> Result<PathBuf, String> {
+    let length = path.as_os_str().len();
+    if !path.is_absolute() {
+        return Err(format!(
+            "{path:?}: expected a path from the root, such as /run/pagewise/a.sock"
+        ));
+    }
+    if length > SOCKET_PATH_MAX {
+        return Err(format!("a socket's path has at most {SOCKET_PATH_MAX} bytes, not {length}"));
+    }
+    Ok(path)
+}
+
+/// The rule that is written so.
+pub(crate) fn rule_of(root: &Root, rule: FileRule) -> Result<Rule, String> {
+    if rule.name.is_none() && rule.user.is_none() && rule.cgroup.is_none() && rule.adj.is_none() {
+        return Err("a rule needs name, user, cgroup or adj".to_owned());
+    }
+    let adj = match rule.adj.as_deref() {
+        None => None,
+        Some(&[low, high]) if -1000 <= low && low <= high && high <= 1000 => Some((low, high)),
+        Some(_) => {
+            return Err("adj: expected the lowest and the highest, from -1000 to 1000".to_owned());
+        }
+    };
+    if rule.name.as_ref().is_some_and(String::is_empty) {
+        return Err("name is empty, so it matches nobody: leave it out, or write *".to_owned());
+    }
+    if let Some(path) = rule.cgroup.as_ref().filter(|path| !path.starts_with(['/', '*'])) {
+        return Err(format!("cgroup {path:?}: expected a path from the root, such as /apps/*"));
+    }
+    if let Some(name) = rule.name.as_ref().filter(|name| !name.contains('*') && name.len() > 15) {
+        return Err(format!("name {name:?}: the kernel keeps 15 letters of it; end it with *"));
+    }
+    let user = match rule.user {
+        None => None,
+        Some(User::Number(number)) => Some(number),
+        Some(User::Name(name)) => Some(user_number(root, &name)?),
+    };
+    Ok(Rule {
+        name: rule.name,
+        user,
+        cgroup: rule.cgroup,
+        adj,
+        standing: match rule.is {
+            FileStanding::Protected => Standing::Protected,
+            FileStanding::Avoided => Standing::Avoided,
+            FileStanding::Neutral => Standing::Neutral,
+            FileStanding::Preferred => Standing::Preferred,
+        },
+        restart: rule.restart_s.map(|seconds| Nanos(i64::from(seconds) * 1_000_000_000)),
+    })
+}
+
+fn user_number(root: &Root, name: &str) -> Result<u32, String> {
+    let users = root.read("/etc/passwd").map_err(|error| error.to_string())?.unwrap_or_default();
+    users
+        .lines()
+        .find_map(|line| {
+            let mut fields = line.split(':');
+            (fields.next()? == name).then(|| fields.nth(1)?.parse().ok())?
+        })
+        .ok_or_else(|| format!("there is no user {name:?} in /etc/passwd: give a name or a number"))
+}
