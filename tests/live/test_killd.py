@@ -5,105 +5,29 @@ Needs root and memory cgroups; says what is missing where it is.
 
 import json
 import os
+import re
 import signal
-import socket
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from agent import AGENT, refusal
 from groups import MIB, Group
+from killd import HANGS_AFTER_S, SETTINGS, Killer, asked, settings
 
-# Beyond it something hangs.
-HANGS_AFTER_S = 120
+ROOT = Path(__file__).resolve().parents[2]
 
 pytestmark = pytest.mark.skipif(
     refusal("memory-cgroup") is not None, reason=str(refusal("memory-cgroup"))
 )
-
-SETTINGS = """\
-policy = "restart-cost"
-[options]
-low_percent = 25
-high_percent = 40
-[sockets]
-statistics = "{folder}/killd.sock"
-metrics = "{folder}/metrics.sock"
-"""
 
 
 @pytest.fixture
 def group() -> Iterator[Group]:
     with Group(200 * MIB) as group:
         yield group
-
-
-class Killer:
-    """A killer that runs, and what it has said so far. Left, it is ended."""
-
-    def __init__(self, folder: Path, settings: Path) -> None:
-        self.lines: list[str] = []
-        self.process = subprocess.Popen(
-            [AGENT, "killd", "--cgroup", folder, "--config", settings],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        self.reader = threading.Thread(target=self.read, daemon=True)
-        self.reader.start()
-
-    def read(self) -> None:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.lines.append(line.rstrip("\n"))
-
-    def said(self, event: str) -> list[dict[str, str]]:
-        """The lines of an event, each as its first words without blanks."""
-        events = [line for line in self.lines if line.startswith(f"event={event} ")]
-        return [
-            dict(word.split("=", 1) for word in line.split() if "=" in word) | {"line": line}
-            for line in events
-        ]
-
-    def until(self, is_done: Callable[[], object]) -> None:
-        late = time.monotonic() + HANGS_AFTER_S
-        while not is_done():
-            assert self.process.poll() is None, "the killer ended"
-            assert time.monotonic() < late, f"it did not come to that: {self.lines}"
-            time.sleep(0.01)
-
-    def __enter__(self) -> "Killer":
-        try:
-            self.until(lambda: self.said("start"))
-        except BaseException:
-            self.__exit__()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-        try:
-            self.process.wait(timeout=HANGS_AFTER_S)
-        finally:
-            self.process.kill()
-
-
-def settings(folder: Path, text: str = SETTINGS) -> Path:
-    path = folder / "killd.toml"
-    path.write_text(text.format(folder=folder))
-    return path
-
-
-def asked(path: Path, question: bytes = b"") -> str:
-    with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(HANGS_AFTER_S)
-        client.connect(str(path))
-        client.sendall(question)
-        return b"".join(iter(lambda: client.recv(65536), b"")).decode()
 
 
 def test_the_least_important_dies_and_everybody_learns_why(group: Group, tmp_path: Path) -> None:
@@ -253,7 +177,32 @@ def test_a_policy_that_there_is_not_is_a_usage_error() -> None:
 
 
 def test_the_shipped_example_is_right() -> None:
-    example = Path(__file__).resolve().parents[2] / "packaging" / "killd.toml"
+    example = ROOT / "packaging" / "killd.toml"
     command = [AGENT, "killd", "check", example]
     subprocess.run(command, check=True, timeout=HANGS_AFTER_S, stdout=subprocess.DEVNULL)
     assert os.path.getsize(example) > 0
+
+
+def test_what_is_installed_fits_together_and_settings_stay(tmp_path: Path) -> None:
+    # As built: a test builds nothing.
+    command = ["make", "-o", ".venv/.agent", "install", f"DESTDIR={tmp_path}"]
+    for _ in range(2):
+        done = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=HANGS_AFTER_S
+        )
+        assert done.returncode == 0, done.stderr
+        unit = (tmp_path / "etc/systemd/system/pagewise-killd.service").read_text()
+        program = re.findall(r"^ExecStart=(\S+) killd$", unit, re.MULTILINE)
+        assert len(program) == 1 and (tmp_path / program[0].lstrip("/")).exists(), unit
+        assert (tmp_path / "usr/local/share/man/man1/pagewise-agent-killd.1").exists()
+        (tmp_path / "etc/pagewise.d/killd.toml").open("a").write("# mine\n")
+    assert (tmp_path / "etc/pagewise.d/killd.toml").read_text().count("# mine") == 2
+    subprocess.run(
+        ["make", "uninstall", f"DESTDIR={tmp_path}"],
+        cwd=ROOT,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        timeout=HANGS_AFTER_S,
+    )
+    left = [path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()]
+    assert left == [Path("etc/pagewise.d/killd.toml")]

@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use linux::cgroup::MemoryGroup;
-use linux::held_process::HeldProcess;
 use linux::{Root, system};
 use policy::kill::{Decision, Kill, Memory, Ranked, Ranking, Snapshot, Stall};
 use rustix::io::Errno;
@@ -15,12 +14,13 @@ use types::{Bytes, Nanos};
 
 use crate::explain::{Output, put, put_words};
 use crate::gauge::Gauge;
-use crate::hooks::{HookRunner, Occasion};
+use crate::hooks::{HookRunner, Occasion, Went};
 use crate::notify::Notify;
 use crate::pace::Pace;
 use crate::reaper::Reapers;
 use crate::sockets::Sockets;
-use crate::table::{Table, own_pages};
+use crate::table::Table;
+use crate::victims::{Settled, Victim, Victims};
 use crate::wake::{Wake, Woken};
 use crate::{Config, Error, Kills, Statistics, Unit};
 
@@ -29,17 +29,15 @@ mod said;
 /// Victims of one decision.
 const VICTIMS_MAX: usize = 32;
 const REAPERS: usize = 2;
+/// Descriptors beside those of candidates: two clones of two for each victim, and what is open always
+/// or for a moment.
+const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 128;
+/// Room for fewer candidates than that is none.
+const ROOM_MIN: usize = 16;
 /// Looks before memory is locked.
 const WARM_LOOKS: u32 = 5;
 /// How often victims are looked at until their memory is back.
 const SETTLE_EVERY: Duration = Duration::from_millis(1);
-/// However slowly a victim gives back, the next is chosen then.
-const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
-/// Memory is back when this part of what the victim had is left, one part in so many.
-const REST: u64 = 10;
-/// So long after the last page left a victim's count it is free: the kernel gathers up to 10,000 of them
-/// first (mm/mmu_gather.c, MAX_GATHER_BATCH_COUNT).
-const GATHERED: Nanos = Nanos(20_000_000);
 /// How often processes are listed and measured: with memory to spare, near the threshold, beyond it.
 /// Measuring 500 takes 10 ms, so the first is what an idle machine pays; who has idled that long is
 /// missed half as much (`restart-cost`), and finer steps come with the second.
@@ -87,7 +85,7 @@ pub struct Killer {
     notify: Notify,
     output: Output,
     pace: Pace,
-    victims: Vec<Victim>,
+    victims: Victims,
     began: Instant,
     is_near: bool,
     /// When the table was made anew last, and why nobody died when that was last said.
@@ -95,20 +93,6 @@ pub struct Killer {
     spared: Option<(Nanos, &'static str)>,
     beaten: Nanos,
     quiet_until: Nanos,
-}
-
-/// One that was killed and whose memory is not back yet.
-struct Victim {
-    process: HeldProcess,
-    name: [u8; 16],
-    why: &'static str,
-    killed: Nanos,
-    /// What it had, the least seen since, and when that was.
-    had: u64,
-    least: u64,
-    progressed: Nanos,
-    /// What was available when it was killed.
-    available: u64,
 }
 
 /// Why somebody dies, for the lines that say so.
@@ -128,30 +112,35 @@ impl Killer {
     pub fn start(
         root: &Root,
         scope: &Scope,
-        config: Config,
+        mut config: Config,
         mut output: Output,
     ) -> Result<Killer, Error> {
+        config.candidates_max = room(config.candidates_max, &mut output)?;
         let group = match scope {
             Scope::Machine => None,
             Scope::Group(path) => Some(MemoryGroup::at(root, path)?),
         };
-        let wake = Wake::new(root, group.as_ref(), config.stalls, |what| output.say_absent(what))?;
+        let mut absent = |what| output.say_absent(what);
+        let wake = Wake::new(root, group.as_ref(), config.stalls, &mut absent)?;
+        let mut gauge = Gauge::open(root, group.as_ref())?;
+        let policy = build_policy(&config, &mut gauge)?;
         let statistics = Arc::new(Statistics::default());
+        let sockets = Sockets::start(&config.sockets, &statistics, absent)?;
         let rules = Arc::clone(&config.rules);
         Ok(Killer {
-            policy: config.build_policy()?,
+            policy,
             ranking: Ranking::with_room(config.candidates_max),
-            gauge: Gauge::open(root, group.as_ref())?,
+            gauge,
             table: Table::new(root, group.as_ref(), rules, config.candidates_max)?,
             wake,
             reapers: Reapers::start(root, REAPERS)?,
-            hooks: HookRunner::start(&config.hooks)?,
-            _sockets: Sockets::start(&config.sockets, &statistics)?,
+            hooks: HookRunner::start(&config.hooks, &statistics)?,
+            _sockets: sockets,
             statistics,
             notify: Notify::from_environment(),
             output,
             pace: Pace::new(config.poll.0, config.poll.1),
-            victims: Vec::with_capacity(VICTIMS_MAX),
+            victims: Victims::with_room(VICTIMS_MAX),
             began: Instant::now(),
             is_near: true,
             refreshed: None,
@@ -178,7 +167,8 @@ impl Killer {
             wait = wait.and_then(|time| self.step(time.min(SETTLE_EVERY)));
         }
         if let Err(error) = linux::locking::lock_touched(&self.root) {
-            self.output.say_absent(error);
+            let advice = "raise the limit (ulimit -l, or LimitMEMLOCK= of the unit)";
+            self.output.say_absent(format_args!("{error}: {advice}"));
         }
         self.notify.tell("READY=1");
         self.say_start();
@@ -219,6 +209,7 @@ impl Killer {
         self.is_near = margin.0 < memory.total.0 / NEAR;
         self.pace.note(now, memory.available);
         self.update(now, &memory, margin);
+        self.victims.begin(memory.available);
         self.decide(now, woken, memory);
         self.statistics.lines_lost.store(self.output.lost, Relaxed);
         Some(if self.victims.is_empty() { self.pace.wait(margin) } else { SETTLE_EVERY })
@@ -241,11 +232,9 @@ impl Killer {
                     return;
                 }
             };
-            let before = self.victims.len();
-            self.act(Cause { why, woken, memory, now }, count);
-            let freed: u64 = self.victims[before..].iter().map(|victim| victim.had).sum();
-            // Whoever could not be killed would be named again.
-            if self.config.kills == Kills::Serial || freed == 0 {
+            let freed = self.act(Cause { why, woken, memory, now }, count);
+            // Nobody is named again: each is dying by now, ended, or not to be killed.
+            if self.config.kills == Kills::Serial || self.victims.is_full() {
                 return;
             }
             memory.free = Bytes((memory.free.0 + freed).min(memory.total.0));
@@ -285,8 +274,9 @@ impl Killer {
         self.statistics.overlooked.store(self.table.overlooked as u64, Relaxed);
     }
 
-    /// Kills the first `count` of the ranking, and those in their groups where that is the unit.
-    fn act(&mut self, cause: Cause, count: usize) {
+    /// Kills the first `count` of the ranking, and those in their groups where that is the unit; the
+    /// bytes that they had.
+    fn act(&mut self, cause: Cause, count: usize) -> u64 {
         let mut places = [0; VICTIMS_MAX];
         let mut chosen = 0;
         let mut choose = |place: usize| {
@@ -306,25 +296,31 @@ impl Killer {
                     .for_each(|(other, _)| choose(other));
             }
         }
-        for &place in &places[..chosen] {
-            self.kill(place, cause);
-        }
+        let freed = places[..chosen].iter().map(|&place| self.kill(place, cause)).sum();
         // Whoever dies, the ranking is of a table that is over.
         self.refreshed = None;
         self.spared = None;
+        freed
     }
 
-    fn kill(&mut self, place: usize, cause: Cause) {
+    /// Kills the one at `place`, unless it may not be killed any more; the bytes that it had.
+    fn kill(&mut self, place: usize, cause: Cause) -> u64 {
         if self.config.is_dry_run {
-            return self.note_would_kill(place, cause);
+            self.note_would_kill(place, cause);
+            return 0;
         }
         if !self.table.confirm(place, cause.now) {
-            return;
+            return 0;
         }
         let occasion = self.occasion(place, cause.why);
-        if !self.hooks.run(occasion) {
+        let event = match self.hooks.run(occasion) {
+            Went::Well => None,
+            Went::Late => Some("hook-late"),
+            Went::Wrong => Some("hook-failed"),
+        };
+        if let Some(event) = event {
             self.output.say(|line| {
-                put(line, "event", "hook-late")?;
+                put(line, "event", event)?;
                 put(line, "process", occasion.process)
             });
         }
@@ -333,38 +329,28 @@ impl Killer {
         let (sent, watched) = (entry.process.try_clone(), entry.process.try_clone());
         match entry.process.kill() {
             Ok(()) => {}
-            Err(Errno::SRCH) => return,
-            Err(error) => return self.note_refusal(place, cause.now, error),
+            Err(Errno::SRCH) => {
+                self.table.doom(place, cause.now);
+                return 0;
+            }
+            Err(error) => {
+                self.note_refusal(place, cause.now, error);
+                return 0;
+            }
         }
         if let Ok(process) = sent {
             let Config { reclaim, grace, .. } = self.config;
             self.reapers.send(process, entry.is_slow, reclaim, grace);
         }
+        let had = self.table.candidates()[place].resident.0;
         if let Ok(process) = watched {
-            self.wait_for_memory_of(process, place, cause);
+            let killed = Nanos(self.began.elapsed().as_nanos() as i64);
+            self.victims.push(Victim::new(process, occasion.name, cause.why, killed, had));
         }
         Statistics::add(&self.statistics.kills, 1);
         self.say_kill("kill", place, cause);
         self.table.doom(place, cause.now);
-    }
-
-    /// Looks at the memory of the one at `place`, which was killed now, until it is back.
-    fn wait_for_memory_of(&mut self, process: HeldProcess, place: usize, cause: Cause) {
-        if self.victims.len() == VICTIMS_MAX {
-            return;
-        }
-        let had = self.table.candidates()[place].resident.0;
-        let killed = Nanos(self.began.elapsed().as_nanos() as i64);
-        self.victims.push(Victim {
-            process,
-            name: self.table.entries()[place].name_bytes(),
-            why: cause.why,
-            killed,
-            had,
-            least: had,
-            progressed: killed,
-            available: cause.memory.available.0,
-        });
+        had
     }
 
     fn note_would_kill(&mut self, place: usize, cause: Cause) {
@@ -393,19 +379,10 @@ impl Killer {
 
     /// Looks at the victims; whether no memory is still to come back.
     fn settle(&mut self, now: Nanos, memory: &Memory) -> bool {
-        let page = rustix::param::page_size() as u64;
-        let timeout = self.config.kill_timeout.as_nanos() as i64;
-        let Killer { victims, statistics, output, hooks, .. } = self;
-        victims.retain_mut(|victim| {
-            let left = victim.look(now, memory, page);
-            let is_late =
-                now.0 - victim.progressed.0 > timeout || now.0 - victim.killed.0 > SETTLE_MAX.0;
-            if left > victim.had / REST && !is_late {
-                return true;
-            }
-            let is_back = left <= victim.had / REST;
-            let freed_bytes = victim.had.saturating_sub(left);
-            let time_us = (now.0 - victim.killed.0) / 1000;
+        let Killer { victims, statistics, output, hooks, config, .. } = self;
+        victims.settle(now, memory.available, config.kill_timeout, |victim, settled| {
+            let Settled { is_back, freed_bytes, time } = settled;
+            let time_us = time.0 / 1000;
             if is_back {
                 statistics.note_back(time_us as u64, freed_bytes);
             } else {
@@ -421,7 +398,6 @@ impl Killer {
             });
             let Victim { name, why, .. } = *victim;
             hooks.run(Occasion { is_before: false, process, name, why, freed_bytes });
-            false
         });
         if self.victims.is_empty() {
             self.pace.forget();
@@ -431,11 +407,11 @@ impl Killer {
 
     /// Other settings from now on, or none of them. Room and sockets stay as they were at the start.
     fn set(&mut self, config: Config) -> Result<(), Error> {
-        let policy = config.build_policy()?;
-        let hooks = HookRunner::start(&config.hooks)?;
+        let policy = build_policy(&config, &mut self.gauge)?;
         // What this kernel does not offer was said at the start.
         let wake = Wake::new(&self.root, self.group.as_ref(), config.stalls, |_| {})?;
-        (self.policy, self.hooks, self.wake) = (policy, hooks, wake);
+        self.hooks.set(&config.hooks)?;
+        (self.policy, self.wake) = (policy, wake);
         self.table.set_rules(Arc::clone(&config.rules));
         self.pace = Pace::new(config.poll.0, config.poll.1);
         let Config { candidates_max, ref sockets, .. } = self.config;
@@ -445,29 +421,41 @@ impl Killer {
     }
 }
 
-impl Victim {
-    /// Bytes that it may still have. Its own count falls before its pages are free, to none as soon as
-    /// its last thread lets go of its memory, and it may end while somebody still frees them: it counts
-    /// only what has become available, until a while after the last change.
-    fn look(&mut self, now: Nanos, memory: &Memory, page: u64) -> u64 {
-        let risen = memory.available.0.saturating_sub(self.available);
-        let unseen = self.had.saturating_sub(risen);
-        let left = match self.process.has_ended(Duration::ZERO) {
-            true => 0,
-            false => self.counted_bytes(page).unwrap_or(unseen),
-        };
-        if left < self.least {
-            (self.least, self.progressed) = (left, now);
-        }
-        let is_gathering = now.0 - self.progressed.0 < GATHERED.0;
-        if is_gathering { left.max(unseen) } else { left }
+/// Room for candidates with two descriptors each: as many as are wanted, or as there may be.
+fn room(wanted: usize, output: &mut Output) -> Result<usize, Error> {
+    let most = linux::process::raise_descriptors(2 * wanted + OWN_DESCRIPTORS);
+    let room = wanted.min(most.saturating_sub(OWN_DESCRIPTORS) / 2);
+    if room < ROOM_MIN {
+        let least = 2 * ROOM_MIN + OWN_DESCRIPTORS;
+        let what = format!(
+            "{most} open files are too few, {least} are needed: raise the limit (ulimit -n, or \
+             LimitNOFILE= of the unit)"
+        );
+        return Err(Error::Refused(what));
     }
+    if room < wanted {
+        output.say_absent(format_args!(
+            "room for {wanted} processes: {most} open files are enough for {room}, and more are \
+             overlooked; raise the limit (ulimit -n, or LimitNOFILE= of the unit)"
+        ));
+    }
+    Ok(room)
+}
 
-    /// Bytes that its map counts; none where it has no map.
-    fn counted_bytes(&self, page: u64) -> Option<u64> {
-        let mut buffer = [0; 128];
-        let statm = self.process.read(c"statm", &mut buffer).unwrap_or_default();
-        let has_map = statm.first().is_some_and(|&byte| byte != b'0');
-        own_pages(statm).filter(|_| has_map).map(|pages| pages * page)
+/// The policy, unless somebody would have to die even if all memory were free.
+fn build_policy(config: &Config, gauge: &mut Gauge) -> Result<Box<dyn Kill>, Error> {
+    let policy = config.build_policy()?;
+    let Some(memory) = gauge.read(true).filter(|memory| memory.total.0 > 0) else {
+        return Ok(policy);
+    };
+    let total = memory.total;
+    let all_free = Memory { free: total, available: total, files: Bytes(0), ..memory };
+    match policy.margin(&all_free).0 {
+        0 => Err(Error::Refused(format!(
+            "{} would kill everybody: it wants more free memory than the {total} that there are; \
+             lower its thresholds",
+            config.policy
+        ))),
+        _ => Ok(policy),
     }
 }

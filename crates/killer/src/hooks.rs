@@ -2,16 +2,18 @@
 //! for the first no longer than allowed, and for the second not at all. Here memory is asked for: a
 //! program cannot be started without.
 
-use std::process::{Child, Command};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::Error;
+use crate::{Error, Statistics};
 
 const STACK: usize = 64 << 10;
 const LOOK_EVERY: Duration = Duration::from_millis(5);
+const UNPOISONED: &str = "no holder of this lock panics";
 
 /// What users have run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,16 +36,33 @@ pub(crate) struct Occasion {
     pub freed_bytes: u64,
 }
 
-/// The thread that runs them. Dropped, it ends with the hook that runs.
+/// How a hook went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Went {
+    /// It ended well; or it is not waited for, or there is none.
+    Well,
+    /// It was not done in time.
+    Late,
+    /// It could not be started, or ended with another status than 0.
+    Wrong,
+}
+
+/// The thread that runs them. Dropped, it ends at once, and with it the hook that runs.
 pub(crate) struct HookRunner {
-    sender: Option<SyncSender<(u64, Occasion)>>,
-    /// The number of the last hook that was done in time, counted from 1 as those sent.
-    done: Arc<(Mutex<u64>, Condvar)>,
+    sender: Option<SyncSender<(Occasion, Arc<Hooks>)>>,
+    hooks: Arc<Hooks>,
+    shared: Arc<Shared>,
     sent: u64,
-    time_max: Duration,
-    has_before: bool,
-    has_after: bool,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread shares with whoever sends it occasions.
+struct Shared {
+    /// How many are done, and how the last one went.
+    done: Mutex<(u64, Went)>,
+    came: Condvar,
+    is_over: AtomicBool,
+    statistics: Arc<Statistics>,
 }
 
 impl HookRunner {
@@ -51,52 +70,68 @@ impl HookRunner {
     ///
     /// # Errors
     /// What the operating system refuses.
-    pub(crate) fn start(hooks: &Hooks) -> Result<HookRunner, Error> {
-        let (has_before, has_after) = (!hooks.before.is_empty(), !hooks.after.is_empty());
-        let done = Arc::new((Mutex::new(0), Condvar::new()));
-        let time_max = hooks.time_max;
+    pub(crate) fn start(hooks: &Hooks, statistics: &Arc<Statistics>) -> Result<HookRunner, Error> {
+        let shared = Shared {
+            done: Mutex::new((0, Went::Well)),
+            came: Condvar::new(),
+            is_over: AtomicBool::new(false),
+            statistics: Arc::clone(statistics),
+        };
         let mut runner = HookRunner {
             sender: None,
-            done,
+            hooks: Arc::default(),
+            shared: Arc::new(shared),
             sent: 0,
-            time_max,
-            has_before,
-            has_after,
             thread: None,
         };
-        if has_before || has_after {
-            let (sender, receiver) = sync_channel(8);
-            let (hooks, done) = (hooks.clone(), Arc::clone(&runner.done));
-            let thread = std::thread::Builder::new().name("hooks".to_owned()).stack_size(STACK);
-            let thread = thread.spawn(move || serve(&hooks, &receiver, &done));
-            runner.thread = Some(thread.map_err(|error| Error::refused("start a thread", error))?);
-            runner.sender = Some(sender);
-        }
+        runner.set(hooks)?;
         Ok(runner)
     }
 
-    /// Runs the hook for `occasion`, waiting for the one before a kill; false where it was not done
-    /// in time.
-    pub(crate) fn run(&mut self, occasion: Occasion) -> bool {
-        let is_wanted = if occasion.is_before { self.has_before } else { self.has_after };
-        let Some(sender) = self.sender.as_ref().filter(|_| is_wanted) else { return true };
-        if sender.try_send((self.sent + 1, occasion)).is_err() {
-            return false;
+    /// Other hooks from now on; one that runs goes on.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub(crate) fn set(&mut self, hooks: &Hooks) -> Result<(), Error> {
+        self.hooks = Arc::new(hooks.clone());
+        if self.thread.is_none() && !(hooks.before.is_empty() && hooks.after.is_empty()) {
+            let (sender, receiver) = sync_channel(8);
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new().name("hooks".to_owned()).stack_size(STACK);
+            let thread = thread.spawn(move || shared.serve(&receiver));
+            self.thread = Some(thread.map_err(|error| Error::refused("start a thread", error))?);
+            self.sender = Some(sender);
+        }
+        Ok(())
+    }
+
+    /// Runs the hook for `occasion`, waiting for the one before a kill.
+    pub(crate) fn run(&mut self, occasion: Occasion) -> Went {
+        let is_wanted = !self.hooks.of(&occasion).is_empty();
+        let Some(sender) = self.sender.as_ref().filter(|_| is_wanted) else { return Went::Well };
+        if sender.try_send((occasion, Arc::clone(&self.hooks))).is_err() {
+            return Went::Late;
         }
         self.sent += 1;
         if !occasion.is_before {
-            return true;
+            return Went::Well;
         }
-        let (last, came) = &*self.done;
-        let last = last.lock().expect("no holder of this lock panics");
+        let done = self.shared.done.lock().expect(UNPOISONED);
         let sent = self.sent;
-        let waited = came.wait_timeout_while(last, self.time_max, |last| *last < sent);
-        !waited.expect("no holder of this lock panics").1.timed_out()
+        let waited =
+            self.shared
+                .came
+                .wait_timeout_while(done, self.hooks.time_max, |(count, _)| *count < sent);
+        match waited.expect(UNPOISONED) {
+            (_, time) if time.timed_out() => Went::Late,
+            (done, _) => done.1,
+        }
     }
 }
 
 impl Drop for HookRunner {
     fn drop(&mut self) {
+        self.shared.is_over.store(true, Relaxed);
         drop(self.sender.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -104,51 +139,72 @@ impl Drop for HookRunner {
     }
 }
 
-fn serve(hooks: &Hooks, occasions: &Receiver<(u64, Occasion)>, done: &(Mutex<u64>, Condvar)) {
-    // Ends with the sender.
-    for (number, occasion) in occasions {
-        if run_hook(hooks, &occasion) {
-            *done.0.lock().expect("no holder of this lock panics") = number;
-            done.1.notify_all();
+impl Shared {
+    /// Ends with the sender.
+    fn serve(&self, occasions: &Receiver<(Occasion, Arc<Hooks>)>) {
+        for (occasion, hooks) in occasions {
+            let went = self.run_hook(&hooks, &occasion);
+            if went != Went::Well {
+                Statistics::add(&self.statistics.hooks_failed, 1);
+            }
+            let mut done = self.done.lock().expect(UNPOISONED);
+            *done = (done.0 + 1, went);
+            self.came.notify_all();
         }
+    }
+
+    /// Runs one, and ends it with all that it started when its time is over. A hook that cannot be
+    /// run keeps nobody alive.
+    fn run_hook(&self, hooks: &Hooks, occasion: &Occasion) -> Went {
+        let Some((program, arguments)) = hooks.of(occasion).split_first() else {
+            return Went::Well;
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null());
+        // Standard output is for what the killer says, an event a line.
+        command.stdout(std::io::stderr());
+        occasion.tell(&mut command);
+        if self.is_over.load(Relaxed) {
+            return Went::Late;
+        }
+        let Ok(mut child) = linux::process::start_ordinary(&mut command) else {
+            return Went::Wrong;
+        };
+        let late = Instant::now() + hooks.time_max;
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) if status.success() => return Went::Well,
+                Ok(Some(_)) | Err(_) => return Went::Wrong,
+                Ok(None) if Instant::now() >= late || self.is_over.load(Relaxed) => break,
+                Ok(None) => std::thread::sleep(LOOK_EVERY),
+            }
+        }
+        linux::process::kill_group(child.id());
+        // Dead by now, or about to be: looked for a while, and else left to whoever reaps orphans.
+        for _ in 0..100 {
+            if !matches!(child.try_wait(), Ok(None)) {
+                break;
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+        Went::Late
     }
 }
 
-/// Runs one, and ends it with all that it started when its time is over; false then. A hook that
-/// cannot be run keeps nobody alive.
-fn run_hook(hooks: &Hooks, occasion: &Occasion) -> bool {
-    let words = if occasion.is_before { &hooks.before } else { &hooks.after };
-    let Some((program, arguments)) = words.split_first() else { return true };
-    let end = occasion.name.iter().position(|&byte| byte == 0).unwrap_or(occasion.name.len());
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .env("PAGEWISE_PROCESS", occasion.process.to_string())
-        .env("PAGEWISE_NAME", String::from_utf8_lossy(&occasion.name[..end]).as_ref())
-        .env("PAGEWISE_WHY", occasion.why)
-        .env("PAGEWISE_FREED_BYTES", occasion.freed_bytes.to_string())
-        .stdin(std::process::Stdio::null());
-    let Ok(mut child) = linux::process::start_ordinary(&mut command) else { return true };
-    let late = Instant::now() + hooks.time_max;
-    while matches!(child.try_wait(), Ok(None)) {
-        if Instant::now() >= late {
-            end_hook(&mut child);
-            return false;
-        }
-        std::thread::sleep(LOOK_EVERY);
+impl Hooks {
+    fn of(&self, occasion: &Occasion) -> &[String] {
+        if occasion.is_before { &self.before } else { &self.after }
     }
-    true
 }
 
-/// Ends a hook with all that it started. It is looked for a while until it is dead, and else left to
-/// whoever reaps orphans.
-fn end_hook(child: &mut Child) {
-    linux::process::kill_group(child.id());
-    for _ in 0..100 {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
-        }
-        std::thread::sleep(LOOK_EVERY);
+impl Occasion {
+    fn tell(&self, command: &mut Command) {
+        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(self.name.len());
+        command
+            .env("PAGEWISE_PROCESS", self.process.to_string())
+            .env("PAGEWISE_NAME", String::from_utf8_lossy(&self.name[..end]).as_ref())
+            .env("PAGEWISE_WHY", self.why)
+            .env("PAGEWISE_FREED_BYTES", self.freed_bytes.to_string());
     }
 }
 
@@ -164,6 +220,10 @@ mod tests {
         freed_bytes: 0,
     };
 
+    fn start(hooks: &Hooks) -> HookRunner {
+        HookRunner::start(hooks, &Arc::default()).unwrap()
+    }
+
     fn hooks(script: &str, time_max: Duration) -> Hooks {
         let before = ["sh", "-c", script].map(str::to_owned).to_vec();
         Hooks { before, after: Vec::new(), time_max }
@@ -178,10 +238,11 @@ mod tests {
              > {}",
             path.display()
         );
-        let mut runner = HookRunner::start(&hooks(&script, Duration::from_secs(60))).unwrap();
-        assert!(runner.run(OCCASION));
+        let mut runner = start(&hooks(&script, Duration::from_secs(60)));
+        assert_eq!(runner.run(OCCASION), Went::Well);
         assert_eq!(std::fs::read_to_string(path).unwrap(), "77 victim a test 0\n");
-        assert!(runner.run(Occasion { is_before: false, ..OCCASION }), "none is wanted");
+        let after = Occasion { is_before: false, ..OCCASION };
+        assert_eq!(runner.run(after), Went::Well, "none is wanted");
     }
 
     #[test]
@@ -193,7 +254,7 @@ mod tests {
         let late = Instant::now() + Duration::from_secs(60);
         // On a busy machine a hook may be ended before it has come to start anything.
         let child: u32 = loop {
-            assert!(!HookRunner::start(&hooks(&script, time_max)).unwrap().run(OCCASION));
+            assert_eq!(start(&hooks(&script, time_max)).run(OCCASION), Went::Late);
             let told = std::fs::read_to_string(&path).unwrap_or_default();
             if let Some(number) = told.strip_suffix('\n') {
                 break number.parse().unwrap();
@@ -218,7 +279,21 @@ mod tests {
             after: Vec::new(),
             time_max: Duration::from_secs(60),
         };
-        assert!(HookRunner::start(&missing).unwrap().run(OCCASION));
-        assert!(HookRunner::start(&Hooks::default()).unwrap().run(OCCASION));
+        assert_eq!(start(&missing).run(OCCASION), Went::Wrong);
+        assert_eq!(start(&hooks("exit 3", Duration::from_secs(60))).run(OCCASION), Went::Wrong);
+        assert_eq!(start(&Hooks::default()).run(OCCASION), Went::Well);
+    }
+
+    #[test]
+    fn other_hooks_come_at_once_and_the_end_waits_for_none() {
+        let after = vec!["sleep".to_owned(), "1000".to_owned()];
+        let hour = Duration::from_secs(3600);
+        let mut runner = start(&Hooks { after, time_max: hour, ..Hooks::default() });
+        runner.run(Occasion { is_before: false, ..OCCASION });
+        runner.set(&Hooks { time_max: hour, ..Hooks::default() }).unwrap();
+        assert_eq!(runner.run(OCCASION), Went::Well, "none is wanted");
+        let statistics = Arc::clone(&runner.shared.statistics);
+        drop(runner);
+        assert_eq!(statistics.hooks_failed.load(Relaxed), 1);
     }
 }

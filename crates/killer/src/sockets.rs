@@ -1,14 +1,14 @@
-//! Two sockets that tell what the killer counts: as JSON, and as OpenMetrics, also to whoever asks by
-//! HTTP. Whoever connects gets one answer.
+//! The sockets on which the killer tells what it counts: JSON on one, OpenMetrics on the other, plain
+//! or as HTTP. Whoever connects gets one answer, and none waits for another one's question.
 
-use std::io::{Read, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -17,9 +17,12 @@ use crate::{Error, Statistics};
 const STACK: usize = 64 << 10;
 /// How long a question is waited for: whoever only reads asks none.
 const QUESTION_WITHIN: Duration = Duration::from_millis(100);
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+/// A longer question is answered for what came of it.
+const QUESTION_BYTES: usize = 4096;
+/// Clients that are listened to at once; more wait for their turn.
+const CLIENTS_MAX: usize = 32;
 /// How soon the end is noticed.
-const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
+const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// Where the sockets lie.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,30 +33,55 @@ pub struct Paths {
     pub metrics: Option<PathBuf>,
 }
 
+/// What a socket answers.
+#[derive(Clone, Copy)]
+struct Answer {
+    kind: &'static str,
+    tell: fn(&Statistics, &mut String) -> std::fmt::Result,
+}
+
+const JSON: Answer = Answer { kind: "application/json", tell: Statistics::json };
+const OPEN_METRICS: Answer = Answer {
+    kind: "application/openmetrics-text; version=1.0.0; charset=utf-8",
+    tell: Statistics::open_metrics,
+};
+
 /// The thread that answers. Dropped, it ends and removes its sockets.
 pub(crate) struct Sockets {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    paths: Vec<PathBuf>,
+    made: Vec<Made>,
 }
 
-type Tell = fn(&Statistics, &mut String) -> std::fmt::Result;
+/// A socket's file, which another program may have put its own in the place of.
+struct Made {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+}
 
 impl Sockets {
-    /// Listens, if there is any path.
+    /// Listens, if there is any path. Where there can be no socket, such as in a folder that cannot be
+    /// written, `absent` is told: the killer goes on without.
     ///
     /// # Errors
-    /// A path that is taken by something else than a socket, or what the operating system refuses.
-    pub(crate) fn start(paths: &Paths, statistics: &Arc<Statistics>) -> Result<Sockets, Error> {
+    /// A path that is taken.
+    pub(crate) fn start(
+        paths: &Paths,
+        statistics: &Arc<Statistics>,
+        mut absent: impl FnMut(String),
+    ) -> Result<Sockets, Error> {
         let is_over = Arc::new(AtomicBool::new(false));
-        let mut sockets = Sockets { is_over, thread: None, paths: Vec::new() };
-        let wanted: [(&Option<PathBuf>, Tell); 2] =
-            [(&paths.statistics, Statistics::json), (&paths.metrics, Statistics::open_metrics)];
+        let mut sockets = Sockets { is_over, thread: None, made: Vec::new() };
         let mut listeners = Vec::new();
-        for (path, tell) in wanted {
+        for (path, answer) in [(&paths.statistics, JSON), (&paths.metrics, OPEN_METRICS)] {
             if let Some(path) = path {
-                listeners.push((listen(path)?, tell));
-                sockets.paths.push(path.clone());
+                require_free(path)?;
+                match listen(path) {
+                    Ok(listener) => listeners.push((listener, answer)),
+                    Err(error) => absent(format!("a socket at {}: {error}", path.display())),
+                }
+                sockets.made.extend(Made::at(path));
             }
         }
         if !listeners.is_empty() {
@@ -72,68 +100,165 @@ impl Drop for Sockets {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        for path in &self.paths {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
-/// A listener at `path`, in the place of a socket that an earlier killer left.
-fn listen(path: &Path) -> Result<UnixListener, Error> {
-    let refused = |error| Error::refused(&format!("listen at {}", path.display()), error);
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(refused)?;
-    }
-    if std::fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket()) {
-        if UnixStream::connect(path).is_ok() {
-            let what = "another killer answers there".to_owned();
-            return Err(Error::refused(&format!("listen at {}", path.display()), what));
-        }
-        std::fs::remove_file(path).map_err(refused)?;
-    }
-    let listener = UnixListener::bind(path).map_err(refused)?;
-    listener.set_nonblocking(true).map_err(refused)?;
-    Ok(listener)
-}
-
-fn serve(listeners: &[(UnixListener, Tell)], statistics: &Statistics, is_over: &AtomicBool) {
-    while !is_over.load(Relaxed) {
-        let mut ready: Vec<PollFd<'_>> =
-            listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN)).collect();
-        if poll(&mut ready, Some(&LOOK_EVERY)).unwrap_or(0) == 0 {
-            continue;
-        }
-        for (listener, tell) in listeners {
-            if let Ok((stream, _)) = listener.accept() {
-                // Whoever goes away before the answer has none.
-                let _ = answer(stream, statistics, *tell);
+        for made in &self.made {
+            if Made::at(&made.path).is_some_and(|now| now.is(made)) {
+                let _ = std::fs::remove_file(&made.path);
             }
         }
     }
 }
 
-fn answer(mut stream: UnixStream, statistics: &Statistics, tell: Tell) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    stream.set_read_timeout(Some(QUESTION_WITHIN))?;
-    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-    let mut question = [0; 1024];
-    let length = stream.read(&mut question).unwrap_or(0);
-    let mut text = String::new();
-    let _ = tell(statistics, &mut text);
-    if question[..length].starts_with(b"GET ") {
-        let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-        let length = text.len();
-        write!(
-            stream,
-            "HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n"
-        )?;
+impl Made {
+    fn at(path: &Path) -> Option<Made> {
+        let file = std::fs::symlink_metadata(path).ok()?;
+        Some(Made { path: path.to_owned(), device: file.dev(), inode: file.ino() })
     }
-    stream.write_all(text.as_bytes())
+
+    fn is(&self, other: &Made) -> bool {
+        (self.device, self.inode) == (other.device, other.inode)
+    }
+}
+
+/// # Errors
+/// Something else than a socket is at `path`, or one that somebody listens at.
+fn require_free(path: &Path) -> Result<(), Error> {
+    let what = match std::fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            "something else than a socket is there: move it"
+        }
+        Ok(_) if is_answered(path) => {
+            "another program answers there: end it, or choose another path"
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::refused(&format!("listen at {}", path.display()), what.to_owned()))
+}
+
+/// A listener at `path`, in the place of a socket that an earlier killer left.
+fn listen(path: &Path) -> std::io::Result<UnixListener> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Whether somebody listens at `path`. One that accepts nobody any more would keep a connection
+/// waiting for ever, so it is tried without.
+fn is_answered(path: &Path) -> bool {
+    use rustix::net::{
+        AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+    };
+    let Ok(address) = SocketAddrUnix::new(path) else { return false };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let Ok(socket) = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None) else {
+        return false;
+    };
+    matches!(connect(&socket, &address), Ok(()) | Err(rustix::io::Errno::AGAIN))
+}
+
+/// One that has connected, and what it has asked so far.
+struct Client {
+    stream: UnixStream,
+    answer: Answer,
+    question: Vec<u8>,
+    late: Instant,
+}
+
+fn serve(listeners: &[(UnixListener, Answer)], statistics: &Statistics, is_over: &AtomicBool) {
+    let mut clients: Vec<Client> = Vec::new();
+    while !is_over.load(Relaxed) {
+        wait(listeners, &clients);
+        for (listener, answer) in listeners {
+            while clients.len() < CLIENTS_MAX
+                && let Ok((stream, _)) = listener.accept()
+            {
+                if stream.set_nonblocking(true).is_ok() {
+                    let (question, late) = (Vec::new(), Instant::now() + QUESTION_WITHIN);
+                    clients.push(Client { stream, answer: *answer, question, late });
+                }
+            }
+        }
+        clients.retain_mut(|client| match client.has_asked() {
+            true => {
+                // Whoever goes away before the answer has none.
+                let _ = client.answer(statistics);
+                false
+            }
+            false => true,
+        });
+    }
+}
+
+/// Waits until somebody connects or asks, or is waited for no longer.
+fn wait(listeners: &[(UnixListener, Answer)], clients: &[Client]) {
+    let mut ready: Vec<PollFd<'_>> =
+        clients.iter().map(|client| PollFd::new(&client.stream, PollFlags::IN)).collect();
+    if clients.len() < CLIENTS_MAX {
+        let more = listeners.iter().map(|(listener, _)| PollFd::new(listener, PollFlags::IN));
+        ready.extend(more);
+    }
+    let now = Instant::now();
+    let times = clients.iter().map(|client| client.late.saturating_duration_since(now));
+    let time = times.fold(LOOK_EVERY, Duration::min);
+    let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
+    // Interrupted, it is as if the time were over.
+    let _ = poll(&mut ready, Some(&time));
+}
+
+impl Client {
+    /// Whether it has asked all that it will, or is waited for no longer.
+    fn has_asked(&mut self) -> bool {
+        let mut bytes = [0; QUESTION_BYTES];
+        match self.stream.read(&mut bytes) {
+            Ok(0) => true,
+            Ok(length) => {
+                self.question.extend_from_slice(&bytes[..length]);
+                self.is_whole() || Instant::now() >= self.late
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Instant::now() >= self.late,
+            Err(_) => true,
+        }
+    }
+
+    /// Of HTTP the empty line tells, of anything else the first line.
+    fn is_whole(&self) -> bool {
+        let end: &[u8] = if self.is_http() { b"\r\n\r\n" } else { b"\n" };
+        self.question.len() >= QUESTION_BYTES
+            || self.question.windows(end.len()).any(|part| part == end)
+    }
+
+    fn is_http(&self) -> bool {
+        self.question.starts_with(b"GET ") || self.question.starts_with(b"HEAD ")
+    }
+
+    /// A few kilobytes, for which a socket has room: who reads nothing is not waited for.
+    fn answer(&mut self, statistics: &Statistics) -> std::io::Result<()> {
+        let mut text = String::new();
+        let _ = (self.answer.tell)(statistics, &mut text);
+        if self.is_http() {
+            let (kind, length) = (self.answer.kind, text.len());
+            let body = if self.question.starts_with(b"HEAD ") { "" } else { &text };
+            text = format!(
+                "HTTP/1.0 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+        }
+        self.stream.write_all(text.as_bytes())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn start(paths: &Paths, statistics: &Arc<Statistics>) -> Result<Sockets, Error> {
+        Sockets::start(paths, statistics, |what| panic!("{what}"))
+    }
 
     fn ask(path: &Path) -> String {
         let mut stream = UnixStream::connect(path).unwrap();
@@ -149,28 +274,51 @@ mod tests {
         let [json, metrics] = ["json", "metrics"].map(|name| folder.path().join("run").join(name));
         let paths = Paths { statistics: Some(json.clone()), metrics: Some(metrics.clone()) };
         let statistics = Arc::new(Statistics::default());
-        let sockets = Sockets::start(&paths, &statistics).unwrap();
+        let sockets = start(&paths, &statistics).unwrap();
+        // Who asks nothing keeps nobody waiting.
+        let silent: Vec<UnixStream> =
+            (0..2 * CLIENTS_MAX).map(|_| UnixStream::connect(&metrics).unwrap()).collect();
         assert!(ask(&json).contains("\"kills\":0"));
+        drop(silent);
         let answer = ask(&metrics);
         assert!(answer.starts_with("# HELP ") && answer.ends_with("# EOF\n"), "{answer}");
-        let taken = Sockets::start(&paths, &statistics).err().unwrap().to_string();
-        assert!(taken.contains("another killer answers there"), "{taken}");
+        let taken = start(&paths, &statistics).err().unwrap().to_string();
+        assert!(taken.contains("another program answers there"), "{taken}");
         drop(sockets);
         assert!(!json.exists() && !metrics.exists());
         // Left by one that was killed.
         drop(UnixListener::bind(&json).unwrap());
-        drop(Sockets::start(&paths, &statistics).unwrap());
+        drop(start(&paths, &statistics).unwrap());
     }
 
     #[test]
-    fn who_asks_by_http_gets_its_head_too() {
-        let (mut asking, asked) = UnixStream::pair().unwrap();
-        // Asked before it is read, so that no time counts.
-        asking.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
-        answer(asked, &Statistics::default(), Statistics::open_metrics).unwrap();
+    fn a_question_in_pieces_is_one_question() {
+        let (mut asker, stream) = UnixStream::pair().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let late = Instant::now() + Duration::from_secs(60);
+        let mut client = Client { stream, answer: OPEN_METRICS, question: Vec::new(), late };
+        for (piece, is_whole) in [("GE", false), ("T / HTTP/1.1\r\n", false), ("\r\n", true)] {
+            asker.write_all(piece.as_bytes()).unwrap();
+            assert_eq!(client.has_asked(), is_whole, "{piece:?}");
+        }
+        client.answer(&Statistics::default()).unwrap();
+        drop(client);
         let mut text = String::new();
-        asking.read_to_string(&mut text).unwrap();
-        assert!(text.starts_with("HTTP/1.0 200 OK\r\n") && text.ends_with("# EOF\n"), "{text}");
+        asker.read_to_string(&mut text).unwrap();
+        assert!(text.starts_with("HTTP/1.0 200 OK\r\n"), "{text}");
+    }
+
+    #[test]
+    fn the_socket_of_another_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("json");
+        let paths = Paths { statistics: Some(path.clone()), metrics: None };
+        let sockets = start(&paths, &Arc::default()).unwrap();
+        // Moved, its number is not given anew.
+        std::fs::rename(&path, folder.path().join("moved")).unwrap();
+        let _other = UnixListener::bind(&path).unwrap();
+        drop(sockets);
+        assert!(path.exists());
     }
 
     #[test]
@@ -179,7 +327,18 @@ mod tests {
         let path = folder.path().join("notes");
         std::fs::write(&path, "mine").unwrap();
         let paths = Paths { statistics: Some(path.clone()), metrics: None };
-        assert!(Sockets::start(&paths, &Arc::default()).is_err());
+        assert!(start(&paths, &Arc::default()).is_err());
         assert_eq!(std::fs::read_to_string(path).unwrap(), "mine");
+    }
+
+    #[test]
+    fn where_none_can_be_it_is_said_and_gone_on_without() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let paths = Paths { statistics: Some(file.join("json")), metrics: None };
+        let mut absent = Vec::new();
+        Sockets::start(&paths, &Arc::default(), |what| absent.push(what)).unwrap();
+        assert!(absent[0].starts_with("a socket at ") && absent.len() == 1, "{absent:?}");
     }
 }

@@ -12,6 +12,7 @@ use linux::kernel_file::bytes;
 use linux::stat::Stat;
 use linux::{Root, cgroup};
 use policy::kill::{Candidate, Standing};
+use rustix::io::Errno;
 use types::{Bytes, Nanos};
 
 use crate::Error;
@@ -191,8 +192,16 @@ impl Table {
             self.overlooked += 1;
             return;
         }
-        // One that has ended meanwhile.
-        let Ok(process) = HeldProcess::open(&self.processes, number) else { return };
+        let process = match HeldProcess::open(&self.processes, number) {
+            Ok(process) => process,
+            // No descriptor is left for it.
+            Err(Errno::MFILE | Errno::NFILE) => {
+                self.overlooked += 1;
+                return;
+            }
+            // One that has ended meanwhile.
+            Err(_) => return,
+        };
         let mut buffer = [0; 1024];
         let Some(stat) = process.read(c"stat", &mut buffer).ok().and_then(Stat::parse) else {
             return;
@@ -238,10 +247,10 @@ impl Table {
         let mut buffer = [0; 1024];
         let Table { entries, candidates, rules, tick, page, .. } = self;
         let fresh = entries[place].measure(rules, &mut buffer, now, false, *tick, *page);
-        fresh.is_some_and(|fresh| {
-            candidates[place] = Candidate { swapped: candidates[place].swapped, ..fresh };
-            candidates[place].is_eligible()
-        })
+        let standing = fresh.map_or(Standing::Dying, |fresh| fresh.standing);
+        let measured = fresh.unwrap_or(candidates[place]);
+        candidates[place] = Candidate { swapped: candidates[place].swapped, standing, ..measured };
+        candidates[place].is_eligible()
     }
 
     /// The operating system did not let the one at `place` be killed.

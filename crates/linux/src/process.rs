@@ -127,6 +127,23 @@ unsafe fn start_after(
     command.spawn().map_err(|error| Error::refused("run", program, error))
 }
 
+/// Lets this program open as many files as `wanted`, or as many as it may; how many it may then.
+pub fn raise_descriptors(wanted: usize) -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let count = |limit: Option<u64>| {
+        limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    };
+    if count(current) >= wanted {
+        return count(current);
+    }
+    let raised = count(maximum).min(wanted);
+    match setrlimit(Resource::Nofile, Rlimit { current: Some(raised as u64), maximum }) {
+        Ok(()) => raised,
+        Err(_) => count(current),
+    }
+}
+
 /// Whose this program is.
 pub fn user() -> u32 {
     rustix::process::geteuid().as_raw()

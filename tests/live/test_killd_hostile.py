@@ -1,0 +1,119 @@
+"""What may go wrong around the low-memory killer: it says so, goes on, and leaves nothing behind.
+
+Needs root and memory cgroups; says what is missing where it is.
+"""
+
+import os
+import resource
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from agent import AGENT, refusal
+from groups import MIB, Group
+from killd import HANGS_AFTER_S, SETTINGS, Killer, asked, settings
+
+pytestmark = pytest.mark.skipif(
+    refusal("memory-cgroup") is not None, reason=str(refusal("memory-cgroup"))
+)
+
+
+@pytest.fixture
+def group() -> Iterator[Group]:
+    with Group(200 * MIB) as group:
+        yield group
+
+
+def refused(group: Group, path: Path, files_max: int = 4096) -> str:
+    """What a killer says that does not begin."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
+
+    command = [AGENT, "killd", "--cgroup", group.folder, "--config", path]
+    answer = subprocess.run(
+        command, capture_output=True, text=True, timeout=HANGS_AFTER_S, preexec_fn=limit
+    )
+    assert answer.returncode in (2, 3), answer
+    return answer.stderr
+
+
+def test_a_pipe_as_settings_is_no_file(group: Group, tmp_path: Path) -> None:
+    path = settings(tmp_path)
+    with Killer(group.folder, path) as killer:
+        path.unlink()
+        os.mkfifo(path)
+        killer.process.send_signal(signal.SIGHUP)
+        killer.until(lambda: killer.said("reload-refused"))
+        assert "it is not a file: give one" in killer.said("reload-refused")[0]["line"]
+        group.grow(160 * MIB, adj=0)
+        killer.until(lambda: killer.said("back"))
+
+
+def test_a_hook_that_is_slow_delays_neither_new_settings_nor_the_end(
+    group: Group, tmp_path: Path
+) -> None:
+    began = tmp_path / "began"
+    hook = f'[hooks]\nafter = ["sh", "-c", "echo > {began}; sleep 1000"]\ntime_max_ms = 60000\n'
+    path = settings(tmp_path, SETTINGS + hook)
+    with Killer(group.folder, path) as killer:
+        group.grow(160 * MIB, adj=0)
+        killer.until(began.exists)
+        path.write_text('policy = "largest"\n')
+        killer.process.send_signal(signal.SIGHUP)
+        killer.until(lambda: killer.said("reload"))
+        killer.process.terminate()
+        # Not after the minute that the hook has.
+        assert killer.process.wait(timeout=50) == 0
+
+
+def test_a_hook_that_fails_is_told(group: Group, tmp_path: Path) -> None:
+    hook = '[hooks]\nbefore = ["sh", "-c", "echo said; exit 3"]\ntime_max_ms = 60000\n'
+    with Killer(group.folder, settings(tmp_path, SETTINGS + hook)) as killer:
+        victim = group.grow(160 * MIB, adj=0)
+        killer.until(lambda: killer.said("back"))
+        assert killer.said("hook-failed")[0]["process"] == str(victim)
+    # What it writes is no line of the killer's.
+    assert "said" not in killer.lines
+
+
+def test_too_few_open_files_are_told_and_no_reason_to_kill_others(
+    group: Group, tmp_path: Path
+) -> None:
+    assert "open files are too few" in refused(group, settings(tmp_path), files_max=24)
+
+
+def test_thresholds_that_nobody_could_live_with_are_refused(group: Group, tmp_path: Path) -> None:
+    text = 'policy = "minfree"\n[options]\nminfree_levels = "51200:0"\n'
+    assert "minfree would kill everybody" in refused(group, settings(tmp_path, text))
+
+
+def test_a_socket_that_is_taken_ends_it_and_one_that_cannot_be_does_not(
+    group: Group, tmp_path: Path
+) -> None:
+    path = settings(tmp_path)
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "killd.sock"))
+        other.listen(0)
+        # Its queue is full now, so that connecting would wait.
+        with socket.socket(socket.AF_UNIX) as first:
+            first.connect(str(tmp_path / "killd.sock"))
+            assert "another program answers there" in refused(group, path)
+    (tmp_path / "killd.sock").unlink()
+    path.write_text(path.read_text().replace(f"{tmp_path}/metrics", "/proc/none/metrics"))
+    with Killer(group.folder, path) as killer:
+        assert any("a socket at /proc/none/metrics" in line for line in killer.lines)
+        assert '"kills":0' in asked(tmp_path / "killd.sock")
+
+
+def test_without_arguments_check_says_what_is_in_force_here() -> None:
+    answer = subprocess.run(
+        [AGENT, "killd", "check"], capture_output=True, text=True, timeout=HANGS_AFTER_S
+    )
+    assert "/etc/pagewise.d" in answer.stdout + answer.stderr
+    if not Path("/etc/pagewise.d").exists():
+        assert answer.returncode == 0
+        assert "so all is as by default" in answer.stdout
