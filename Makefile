@@ -5,7 +5,7 @@
 # kills: kills processes and studies what that takes; as root, some minutes.
 # launches: launches five applications in ample and in short memory and studies it; as root.
 # lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
-.PHONY: demo test check build bench bench-lazy fuzz kills lab-setup lab launches traces clean
+.PHONY: demo test check build install uninstall bench bench-lazy fuzz kills lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -97,6 +97,22 @@ AGENT_FEATURES = $(shell tools/agent_features.sh)
 	install -m 755 target/release/pagewise-agent .venv/bin/
 	install -m 755 target/preload/libpagewise_lazy.so target/release/libpagewise_allocations.so .venv/lib/
 	@touch $@
+
+# The agent, its pages and its killer, on this machine; packagers set DESTDIR. Settings that are there stay.
+PREFIX = /usr/local
+UNIT = $(DESTDIR)/etc/systemd/system/pagewise-killd.service
+SETTINGS = $(DESTDIR)/etc/pagewise.d/killd.toml
+install: .venv/.agent
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/bin .venv/bin/pagewise-agent
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib .venv/lib/libpagewise_lazy.so .venv/lib/libpagewise_allocations.so
+	.venv/bin/pagewise-agent manual $(DESTDIR)$(PREFIX)/share/man/man1
+	test -e $(SETTINGS) || install -D -m 644 packaging/killd.toml $(SETTINGS)
+	install -D -m 644 packaging/pagewise-killd.service $(UNIT)
+	sed -i 's|/usr/bin/pagewise-agent|$(PREFIX)/bin/pagewise-agent|' $(UNIT)
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/pagewise-agent $(UNIT) $(DESTDIR)$(PREFIX)/share/man/man1/pagewise-agent*.1
+	rm -f $(DESTDIR)$(PREFIX)/lib/libpagewise_lazy.so $(DESTDIR)$(PREFIX)/lib/libpagewise_allocations.so
 
 $(PLUGIN): $(wildcard capture/*.c capture/*.h)
 	$(CC) -std=c17 -O3 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wno-unused-parameter \
