@@ -76,11 +76,30 @@ struct Model {
     lazy: Vec<Span>,
     clean: Vec<Span>,
     became_lazy: Vec<u32>,
+    foresight: Foresight,
     counts: Counts,
 }
 
+/// What a program did with pages that it was given fresh and that were left to it.
+#[derive(Default)]
+struct Foresight {
+    /// How many, and how many of them it touched; the latest last.
+    seen: Vec<(u64, u64)>,
+    /// First page and pages: left of what was filled ahead last.
+    awaited: Option<(u32, u32)>,
+    /// Pages of live blocks that are fresh.
+    fresh: Vec<u32>,
+}
+
+/// Pages to have seen, pages after which what was seen counts half, and the share that may be left
+/// untouched and is left to the program.
+const SEEN_PAGES_MIN: u64 = 256;
+const REMEMBERED_PAGES: u64 = 4096;
+const LEFT_ONE_IN: u32 = 16;
+const LOOKED_AT_MAX: u32 = 512;
+
 const SECOND_NS: u64 = 1_000_000_000;
-const ZERO_PAGES_MAX: u32 = 1024;
+const ZERO_PAGES_MAX: u32 = 2048;
 /// What is above the limit goes in parts of 64 KiB.
 const PART_PAGES: u64 = 16;
 
@@ -94,6 +113,7 @@ pub fn replay(steps: &[(u64, Step)], pool: Pool, budget: Option<u64>) -> Counts 
         lazy: Vec::new(),
         clean: Vec::new(),
         became_lazy: Vec::new(),
+        foresight: Foresight::default(),
         counts: Counts::default(),
     };
     let mut blocks: Vec<Option<(u32, u32)>> = Vec::new();
@@ -189,9 +209,76 @@ impl Model {
                     }
                 }
             }
+            Pool::Lazy { hot_pages } if is_clean => {
+                self.foresight.fresh.extend(range);
+                if u64::from(pages) <= hot_pages {
+                    self.fill_ahead(first, pages);
+                }
+            }
             Pool::Lazy { .. } => {}
         }
         first
+    }
+
+    /// Fills fresh pages that are likely to be touched, unless it is not known yet of the last ones.
+    fn fill_ahead(&mut self, first: u32, pages: u32) {
+        if let Some((left, count)) = self.foresight.awaited {
+            let touched = self.touched_of(left, count);
+            if (count - touched) * LEFT_ONE_IN > count {
+                return;
+            }
+            self.foresight.seen.push((count.into(), touched.into()));
+            self.foresight.awaited = None;
+        }
+        let (mut given, mut touched) = (0, 0);
+        for &(more, of_them) in &self.foresight.seen {
+            (given, touched) = (given + more, touched + of_them);
+            if given >= REMEMBERED_PAGES {
+                (given, touched) = (given / 2, touched / 2);
+            }
+        }
+        let left = pages.div_ceil(LEFT_ONE_IN);
+        let is_rare = (given - touched) * u64::from(LEFT_ONE_IN) > given;
+        if given < SEEN_PAGES_MIN || is_rare || left == pages {
+            return;
+        }
+        let end = first + pages - left;
+        self.foresight.fresh.retain(|page| !(first..end).contains(page));
+        for page in first..end {
+            if self.pages[page as usize] == Page::Absent && self.has_room() {
+                self.counts.populated += 1;
+                self.set(page, Page::Zero);
+            }
+        }
+        self.foresight.awaited = Some((end, left));
+    }
+
+    /// About how many of these pages are there, by the last ones.
+    fn touched_of(&self, first: u32, pages: u32) -> u32 {
+        let looked_at = pages.min(LOOKED_AT_MAX);
+        let is_there = |page: &u32| self.pages[*page as usize] != Page::Absent;
+        let there = (first + pages - looked_at..first + pages).filter(is_there).count() as u32;
+        there * pages / looked_at
+    }
+
+    /// Learns from the last fresh pages of a block that is freed.
+    fn look_back(&mut self, first: u32, pages: u32) {
+        let is_fresh = |page: &u32| self.foresight.fresh.contains(page);
+        let Some(last) = (first..first + pages).rev().find(is_fresh) else { return };
+        let start = (first..=last).rev().take_while(is_fresh).last().unwrap_or(last);
+        let count = last + 1 - start;
+        let touched = self.touched_of(start, count);
+        self.foresight.seen.push((count.into(), touched.into()));
+        if self.foresight.awaited == Some((start, count)) {
+            self.foresight.awaited = None;
+        }
+        self.foresight.fresh.retain(|page| !(first..first + pages).contains(page));
+    }
+
+    /// Pages are free: what was awaited among them will not be touched as foreseen.
+    fn forget_awaited(&mut self, first: u32, pages: u32) {
+        let is_among = |&(left, count): &(u32, u32)| left < first + pages && first < left + count;
+        self.foresight.awaited = self.foresight.awaited.filter(|left| !is_among(left));
     }
 
     fn clear(&mut self, page: u32) {
@@ -235,6 +322,8 @@ impl Model {
                 merge(&mut self.lazy, span);
             }
             Pool::Lazy { .. } => {
+                self.look_back(first, pages);
+                self.forget_awaited(first, pages);
                 merge(&mut self.hot, span);
                 self.act(now);
             }

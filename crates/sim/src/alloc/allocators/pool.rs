@@ -2,10 +2,11 @@
 //! paper's (S3.4) and ours. Best fit, split, merged with neighbours of the same class.
 //!
 //! The paper's pool lies in the kernel: its calls stay, every page handed out reads as zero, what a
-//! miss maps is filled at once, and so are holes. Ours lies in the program, fills nothing, and clears
-//! only what must read as zero.
+//! miss maps is filled at once, and so are holes. Ours lies in the program, fills what is foreseen to be
+//! touched, and clears only what must read as zero. Departs from the library: what a block grows by is
+//! not filled ahead.
 
-use policy::retention::{Action, Entry, Retention, Rules, Span, hot_bytes_for};
+use policy::retention::{Action, Entry, Foresight, Retention, Rules, Span, Stretch, hot_bytes_for};
 use types::Nanos;
 
 use super::{Allocator, Held, Placed, Row, Wanted};
@@ -33,11 +34,14 @@ pub const DECAY: Row = Row {
 /// S3.4, practical: 1 MiB.
 const PREMAP_PAGES_MAX: u32 = 256;
 
-/// More than this is not cleared but discarded: 4 MiB.
-const ZERO_PAGES_MAX: u32 = 1024;
+/// More than this is not cleared but discarded: 8 MiB, as in the library.
+const ZERO_PAGES_MAX: u32 = 2048;
 
 /// Address space that our library reserves by one call: 1 GiB.
 const CHUNK_PAGES: u64 = 1 << 18;
+
+/// Pages that our library looks at of what was left to the program, at its end.
+const LOOKED_AT_MAX: u32 = 512;
 
 pub struct Pool {
     retention: Retention,
@@ -47,6 +51,9 @@ pub struct Pool {
     premap_pages: Option<u32>,
     /// Address space that our library took so far.
     reserved_pages: u64,
+    foresight: Foresight,
+    /// Pages of the space that may hold something, or were filled ahead; a block's others are fresh.
+    known: Vec<bool>,
 }
 
 impl Pool {
@@ -57,6 +64,8 @@ impl Pool {
             spans: Spans::default(),
             premap_pages,
             reserved_pages: 0,
+            foresight: Foresight::new(),
+            known: Vec::new(),
         }
     }
 
@@ -128,6 +137,7 @@ impl Pool {
                 Action::Discard(Span(number)) => {
                     let Some(span) = self.spans.remove(number) else { continue };
                     kernel.discard(span.first, span.pages);
+                    self.note_free(span.first, span.pages, false);
                     self.add(FreeSpan { class: Class::Clean, ..span }, kernel.now);
                 }
             }
@@ -145,6 +155,52 @@ impl Pool {
             kernel.counts.calls += self.reserved_pages.div_ceil(CHUNK_PAGES) - before;
         }
         FreeSpan { first: kernel.space.reserve(pages), pages, class: Class::Clean }
+    }
+
+    /// Pages of a fresh block to fill before they are touched, from its first on.
+    fn foreseen(&mut self, fresh: Stretch, kernel: &mut Kernel<'_>) -> u32 {
+        if u64::from(fresh.pages) > self.retention.rules().hot_bytes.pages() {
+            return 0;
+        }
+        if let Some(left) = self.foresight.awaited() {
+            let touched = touched_of(left, kernel);
+            if !Foresight::is_touched(left, touched) {
+                return 0;
+            }
+            self.foresight.observe(left, touched);
+        }
+        let pages = self.foresight.mapped_ahead(fresh);
+        if pages > 0 {
+            kernel.counts.calls += 1;
+            self.note_known(fresh.first, pages, true);
+            self.foresight.mapped(fresh, pages);
+        }
+        pages
+    }
+
+    /// Learns whether the program touched what was left to it of a block that it frees.
+    fn look_back(&mut self, first: u32, pages: u32, kernel: &mut Kernel<'_>) {
+        let is_known = |&page: &u32| self.known.get(page as usize).copied().unwrap_or(false);
+        let mut before_end = (first..first + pages).rev().skip_while(is_known);
+        if let Some(last) = before_end.next() {
+            let pages = 1 + before_end.take_while(|page| !is_known(page)).count() as u32;
+            let left = Stretch { first: last + 1 - pages, pages };
+            self.foresight.observe(left, touched_of(left, kernel));
+        }
+    }
+
+    /// Pages are free, with their frames or without.
+    fn note_free(&mut self, first: u32, pages: u32, is_known: bool) {
+        self.note_known(first, pages, is_known);
+        self.foresight.freed(first, pages);
+    }
+
+    fn note_known(&mut self, first: u32, pages: u32, is_known: bool) {
+        let pages = first as usize..(first + pages) as usize;
+        if self.known.len() < pages.end {
+            self.known.resize(pages.end, false);
+        }
+        self.known[pages].fill(is_known);
     }
 
     fn clear(&self, span: FreeSpan, kernel: &mut Kernel<'_>) {
@@ -167,8 +223,13 @@ impl Allocator for Pool {
         if (self.is_in_kernel() || wanted.is_zeroed) && span.class != Class::Clean {
             self.clear(span, kernel);
         }
-        let premapped = self.premap_pages.unwrap_or(0).min(wanted.pages);
-        Placed { first: span.first, populated_pages: premapped }
+        let fresh = Stretch { first: span.first, pages: wanted.pages };
+        let populated_pages = match self.premap_pages {
+            Some(pages) => pages.min(wanted.pages),
+            None if span.class == Class::Clean => self.foreseen(fresh, kernel),
+            None => 0,
+        };
+        Placed { first: span.first, populated_pages }
     }
 
     fn free(&mut self, held: Held, kernel: &mut Kernel<'_>) {
@@ -176,6 +237,9 @@ impl Allocator for Pool {
             kernel.counts.calls += 1;
             // What the kernel may take is known to it at once, so that merging keeps it.
             kernel.make_lazy(held.first, held.pages);
+        } else {
+            self.look_back(held.first, held.pages, kernel);
+            self.note_free(held.first, held.pages, true);
         }
         let class = if self.is_in_kernel() { Class::Lazy } else { Class::Hot };
         self.add(FreeSpan { first: held.first, pages: held.pages, class }, kernel.now);
@@ -194,6 +258,7 @@ impl Allocator for Pool {
         if kernel.resident(held.first + kept, held.pages - kept) > 0 {
             kernel.discard(held.first + kept, held.pages - kept);
         }
+        self.note_free(held.first, held.pages, false);
         self.add(
             FreeSpan { first: held.first, pages: held.pages, class: Class::Clean },
             kernel.now,
@@ -211,4 +276,12 @@ impl Allocator for Pool {
             self.act(kernel);
         }
     }
+}
+
+/// About how many pages have a frame, by those at their end.
+fn touched_of(left: Stretch, kernel: &mut Kernel<'_>) -> u32 {
+    let looked_at = left.pages.min(LOOKED_AT_MAX);
+    kernel.counts.calls += 1;
+    let there = u64::from(kernel.resident(left.first + left.pages - looked_at, looked_at));
+    (there * u64::from(left.pages) / u64::from(looked_at.max(1))) as u32
 }
