@@ -17,6 +17,8 @@ pub const CHUNKS_MAX: usize = 64;
 const CHUNK_BITS: u32 = if cfg!(test) { 24 } else { 30 };
 /// User addresses have 47 bits on x86-64 and 48 on arm64 unless longer ones are asked for.
 const ADDRESS_BITS: u32 = 48;
+/// Where a program's addresses end.
+pub const USER_END: usize = 1 << if cfg!(target_arch = "x86_64") { 47 } else { ADDRESS_BITS };
 
 /// For each GiB of the address space, 1 + the number of its chunk, or 0.
 static CHUNK_AT: [AtomicU8; 1 << (ADDRESS_BITS - CHUNK_BITS)] =

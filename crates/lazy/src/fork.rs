@@ -8,10 +8,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use libc::{c_int, c_void};
+use libc::{PROT_NONE, c_int, c_void};
 
-use crate::chunks::{self, PAGE};
+use crate::arena::Arena;
+use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of};
 use crate::pool::{POOL, perform};
+use crate::retire::is_retired;
 use crate::stand_aside::served_from;
 use crate::{front_process, helper, real, streams, system, vault};
 
@@ -20,6 +22,14 @@ const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
 
 /// Whether `prepare` took the lock, which it does not in a handler that interrupted its holder.
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether memory was kept from children, so that the arena has holes there.
+static HAS_HOLES: AtomicBool = AtomicBool::new(false);
+
+/// Children will not have some memory.
+pub fn leaves_holes() {
+    HAS_HOLES.store(true, Relaxed);
+}
 
 /// A handler around forks.
 type Handler = Option<unsafe extern "C" fn()>;
@@ -99,6 +109,28 @@ unsafe extern "C" fn child() {
             let now = system::now();
             arena.recover(now);
             arena.pressure(now);
+            if HAS_HOLES.load(Relaxed) && !is_retired() {
+                close_holes(&arena);
+            }
         }
+    }
+}
+
+/// Closes what this process has not of pages whose attributes were changed: the kernel would put other
+/// mappings there, which are not the arena's.
+fn close_holes(arena: &Arena) {
+    for chunk in 0..chunks::count() as u32 {
+        let first = chunk * CHUNK_PAGES;
+        for (from, to) in arena.tainted.runs(first, first + CHUNK_PAGES, true) {
+            close_hole(from, to - from);
+        }
+    }
+}
+
+/// Halves what is there in part.
+fn close_hole(first: u32, pages: u32) {
+    if !vault::fill(address_of(first), pages as usize * PAGE, PROT_NONE) && pages > 1 {
+        close_hole(first, pages / 2);
+        close_hole(first + pages / 2, pages - pages / 2);
     }
 }

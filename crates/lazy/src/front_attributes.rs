@@ -4,6 +4,7 @@
 use libc::{c_int, c_long, c_uint, c_ulong, c_void, size_t};
 
 use crate::chunks::{self, PAGE};
+use crate::fork;
 use crate::pool::POOL;
 use crate::reserve::OPEN;
 use crate::retire::{is_retired, retire};
@@ -55,6 +56,9 @@ unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int
     if !PASSING_ADVICE.contains(&advice) {
         taint(address, length);
     }
+    if advice == libc::MADV_DONTFORK {
+        fork::leaves_holes();
+    }
     // SAFETY: as the caller vouches.
     unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) as c_int }
 }
@@ -92,6 +96,20 @@ unsafe extern "C" fn mbind(
     // SAFETY: as the caller vouches.
     unsafe { libc::syscall(libc::SYS_mbind, address, length, mode, nodes, nodes_max, flags) }
 }
+
+/// Sealed memory cannot be mapped anew, so it stays nobody's when it is freed.
+///
+/// # Safety
+/// As of the kernel's `mseal` (Linux 6.10).
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mseal(address: *mut c_void, length: size_t, flags: c_ulong) -> c_int {
+    taint(address, length);
+    // SAFETY: as the caller vouches.
+    unsafe { libc::syscall(SYS_MSEAL, address, length, flags) as c_int }
+}
+
+/// The number is the same on all machines.
+const SYS_MSEAL: c_long = 462;
 
 /// Locking everything would fill the arena's free address space with memory.
 #[cfg_attr(not(test), unsafe(no_mangle))]

@@ -157,8 +157,10 @@ fn drop_aside(arena: &Arena, first: u32, pages: u32) {
 
 fn unmap(address: usize, length: usize) -> Result<(), Errno> {
     let whole = length.checked_next_multiple_of(PAGE).unwrap_or(0);
-    let is_ours = address.is_multiple_of(PAGE) && chunks::overlaps(address, whole).next().is_some();
-    if !is_ours {
+    // A range that leaves the program's addresses is refused as a whole.
+    let is_range = address.is_multiple_of(PAGE)
+        && address.checked_add(whole).is_some_and(|end| end <= chunks::USER_END);
+    if !is_range || chunks::overlaps(address, whole).next().is_none() {
         return system::unmap(address, length);
     }
     let _errno = KeepErrno::new();

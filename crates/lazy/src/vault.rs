@@ -128,7 +128,7 @@ fn bring_back(vault: usize, address: usize, length: usize) -> Opening {
 const MOVE: c_int = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
 /// Maps memory where a hole was left. False where something lies there: it may be somebody else's.
-fn fill(address: usize, length: usize, protection: c_int) -> bool {
+pub fn fill(address: usize, length: usize, protection: c_int) -> bool {
     match system::map_anonymous(address, length, protection, MAP_FIXED_NOREPLACE) {
         Ok(place) if place == address => true,
         // A kernel before 4.17 takes the address for a wish.

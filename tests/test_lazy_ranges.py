@@ -1,0 +1,127 @@
+"""Ranges of addresses that are not what they look like under the preload library."""
+
+from pathlib import Path
+
+import pytest
+from lazy_programs import NEEDED, compiled, status
+
+pytestmark = NEEDED
+MODES = pytest.mark.parametrize("mode", ["fast", "guarded"])
+
+HEAD = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+enum { SIZE = 1 << 20 };
+static char *map(void)
+{
+    return mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+"""
+
+BEYOND = r"""
+int main(void)
+{
+    char *blocks[8];
+    for (int at = 0; at < 8; at++)
+        blocks[at] = memset(map(), at, SIZE);
+    size_t lengths[] = {SIZE_MAX, SIZE_MAX - 4095, SIZE_MAX - 5000, SIZE_MAX / 2, 0};
+    for (int at = 0; at < 5; at++)
+        if (munmap(blocks[at], lengths[at]) != -1 || errno != EINVAL)
+            return 2;
+    for (int at = 0; at < 8; at++)
+        if (blocks[at][at * 1000] != at)
+            return 3;
+    return 0;
+}
+"""
+
+
+@MODES
+def test_a_range_beyond_all_addresses_is_refused_whole(tmp_path: Path, mode: str) -> None:
+    program = compiled(HEAD + BEYOND, tmp_path / "beyond")
+    assert status(program, MODE=mode) == (0, "")
+
+
+# In the child the kernel is asked for the place that the parent kept from it.
+KEPT = r"""
+static int child(char *kept)
+{
+    int file = open("/proc/self/exe", O_RDONLY);
+    unsigned char is_there;
+    char *there = mmap(kept, 8192, PROT_READ, MAP_PRIVATE, file, 0);
+    if (there == MAP_FAILED || there[1] != 'E')
+        return 2;
+    if (munmap(kept, SIZE) != 0)
+        return 3;
+    if (there[1] != 'E')
+        return 4;
+    if (munmap(there, 8192) != 0 || mincore(there, 8192, &is_there) == 0)
+        return 5;
+    char *next = map();
+    return next == MAP_FAILED || next[5] != 0;
+}
+int main(void)
+{
+    char *blocks[] = {map(), map(), map()};
+    int ended;
+    if (madvise(memset(blocks[1], 1, SIZE), SIZE, MADV_DONTFORK) != 0)
+        return 8;
+    madvise(blocks[2], SIZE, MADV_RANDOM);
+    memset(blocks[2], 2, SIZE);
+    pid_t forked = fork();
+    if (forked == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        _exit(blocks[2][7] != 2 ? 9 : child(blocks[1]));
+    }
+    if (waitpid(forked, &ended, 0) != forked)
+        return 10;
+    return blocks[1][7] != 1 ? 11 : WIFEXITED(ended) ? WEXITSTATUS(ended) : 12;
+}
+"""
+
+
+@MODES
+def test_what_children_do_not_have_is_no_place_for_other_mappings(
+    tmp_path: Path, mode: str
+) -> None:
+    program = compiled(HEAD + KEPT, tmp_path / "kept")
+    assert status(program, MODE=mode) == (0, "")
+
+
+SEALED = r"""
+extern int mseal(void *, size_t, unsigned long) __attribute__((weak));
+int main(void)
+{
+    char *sealed = memset(map(), 1, SIZE);
+    if (mseal == NULL || mseal(sealed, SIZE, 0) != 0)
+        return 9;
+    munmap(sealed, SIZE);
+    for (int round = 0; round < 20; round++) {
+        char *next = map();
+        int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+        if (mmap(next, 4096, PROT_READ | PROT_WRITE, flags, -1, 0) != next || next[5000] != 0)
+            return 2;
+        memset(next, 3, SIZE);
+    }
+    return 0;
+}
+"""
+
+
+@MODES
+def test_sealed_memory_is_given_to_nobody_else(tmp_path: Path, mode: str) -> None:
+    program = compiled(HEAD + SEALED, tmp_path / "sealed")
+    ended, said = status(program, MODE=mode)
+    if ended == 9:
+        pytest.skip("the kernel seals no memory (before Linux 6.10)")
+    assert (ended, said) == (0, "")
