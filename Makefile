@@ -1,5 +1,5 @@
 # demo: answers about the recordings in examples/.   test: every test.   check: the fast ones, with lint and types.
-# build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, SECONDS each.
+# build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: lazy unmapping beside other allocators on real programs; as root, a quarter of an hour.
 # traces: captures what study page-size runs on; installs its programs, 20 minutes.
 # kills: kills processes and studies what that takes; as root, some minutes.
@@ -77,6 +77,7 @@ bench-lazy: build
 
 fuzz:
 	SECONDS_EACH=$(SECONDS) fuzz/run.sh
+	SECONDS_EACH=$(SECONDS) fuzz/lazy.sh
 
 .venv/bin/maturin: pyproject.toml tools/prerequisites.sh
 	tools/prerequisites.sh demo

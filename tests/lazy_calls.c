@@ -45,9 +45,11 @@ static void fail(const struct worker *worker, const char *what)
     _exit(1);
 }
 
-/* 4 KiB to 4 MiB, each doubling as likely as the others. */
+/* 4 KiB to 4 MiB, each doubling as likely as the others, or one of few that recur. */
 static size_t any_size(struct worker *worker)
 {
+    if (next(worker) % 2)
+        return (size_t)(16 + 2 * (next(worker) % 6)) * PAGE;
     size_t size = (size_t)PAGE << next(worker) % 10;
     return size + next(worker) % size;
 }

@@ -193,6 +193,7 @@ impl Arena {
 
     /// Notes whose the pages are.
     pub fn own(&mut self, first: u32, pages: u32, owner: Owner) {
+        debug_assert!(self.spans.first_from(first, first + pages).is_none(), "still free");
         match owner {
             Owner::Block => self.spans.set_block(first, pages),
             Owner::Map => self.mapped.set(first, pages),
@@ -229,6 +230,7 @@ impl Arena {
 
     /// Pages of nobody become a hot span.
     pub fn deposit(&mut self, first: u32, pages: u32, now: Nanos) {
+        debug_assert!(!self.mapped.any(first, pages), "{pages} pages from {first} on are mapped");
         self.dirty.set(first, pages);
         self.foresight.freed(first, pages);
         let span = self.joined(FreeSpan { first, pages, state: Free::Hot });

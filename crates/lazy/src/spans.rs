@@ -104,6 +104,7 @@ impl Spans {
 
     /// Makes the span free, without joining it to others.
     pub fn insert(&mut self, span: FreeSpan) {
+        debug_assert!(self.is_nobodys(span), "{span:?} is somebody's");
         let end = Tag { pages: span.pages, next: NONE, previous: NONE, role: Role::End };
         self.set(span.end() - 1, end);
         self.set(span.first, Tag { role: Role::of(span.state), ..end });
@@ -113,6 +114,7 @@ impl Spans {
     /// Takes the free span that begins at `first` out; its pages belong to nobody then.
     pub fn remove(&mut self, first: u32) -> Option<FreeSpan> {
         let span = self.at(first)?;
+        debug_assert!(self.before(span.end()) == Some(span), "{span:?} ends elsewhere");
         self.bins.remove(self.tags, first, span.state);
         self.set(first, Tag::default());
         self.set(span.end() - 1, Tag::default());
@@ -195,6 +197,12 @@ impl Spans {
         let tags = self.tags.chunks_exact(TAGS_OF_PAGE);
         let used = tags.take((count as usize).div_ceil(TAGS_OF_PAGE));
         used.filter(|tags| tags.iter().all(|tag| tag.role == Role::Inside))
+    }
+
+    /// Whether none of these pages has a role.
+    fn is_nobodys(&self, span: FreeSpan) -> bool {
+        let tags = self.tags(span.first as usize..span.end() as usize);
+        tags.len() == span.pages as usize && tags.iter().all(|tag| tag.role == Role::Inside)
     }
 
     fn set(&mut self, page: u32, tag: Tag) {
