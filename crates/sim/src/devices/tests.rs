@@ -1,0 +1,117 @@
+use super::*;
+
+#[test]
+fn the_folder_and_the_list_are_the_same() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices");
+    let mut files: Vec<String> = std::fs::read_dir(folder)
+        .expect("the folder devices exists")
+        .map(|entry| entry.expect("its entries can be read").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .map(|path| path.file_stem().unwrap().to_string_lossy().into_owned())
+        .collect();
+    files.sort();
+    let mut listed: Vec<&str> = names().collect();
+    listed.sort_unstable();
+    assert_eq!(files, listed);
+}
+
+#[test]
+fn every_builtin_device_is_called_like_its_file_and_says_where_its_figures_come_from() {
+    for ((file, _), device) in BUILTIN.iter().zip(builtin()) {
+        assert_eq!(*file, device.name);
+        assert!(!device.summary.is_empty());
+        for latency in [&device.read, &device.write] {
+            assert!(!latency.provenance.source.is_empty(), "{file}");
+            assert_eq!(latency.provenance.date.len(), "2026-11-20".len(), "{file}");
+            if latency.provenance.source.contains("recalled") {
+                assert!(!latency.provenance.verified, "{file}");
+            }
+        }
+    }
+}
+
+#[test]
+fn typical_is_the_geometric_mean_of_the_range() {
+    let ufs = Device::resolve("ufs-3.1").unwrap();
+    assert_eq!(ufs.read.typical_ns, 89_443);
+    assert_eq!((ufs.read.low_ns, ufs.read.high_ns), (80_000, 100_000));
+}
+
+#[test]
+fn a_pair_takes_its_unit_from_the_write() {
+    for (text, read_ns, write_ns) in [
+        ("90/40us", 90_000, 40_000),
+        ("4us/5us", 4_000, 5_000),
+        ("500ns/1.5ms", 500, 1_500_000),
+        ("1/0us", 1_000, 0),
+        ("2/1s", 2_000_000_000, 1_000_000_000),
+    ] {
+        let device = Device::resolve(text).unwrap();
+        assert_eq!((device.read.typical_ns, device.write.typical_ns), (read_ns, write_ns));
+        assert_eq!(device.name, text);
+    }
+}
+
+#[test]
+fn only_memory_says_how_much_memory_it_takes() {
+    let in_memory: Vec<String> =
+        builtin().filter(|device| device.compression.is_some()).map(|device| device.name).collect();
+    assert_eq!(in_memory, ["dram", "zram-lz4"]);
+    let zram = Device::resolve("zram-lz4").unwrap().compression.unwrap();
+    assert_eq!((zram.low, zram.typical, zram.high), (2.06, 2.06, 2.06));
+}
+
+#[test]
+fn a_transfer_of_a_page_takes_about_as_long_as_reading_one() {
+    let transfers: Vec<(Device, Transfer)> = builtin()
+        .filter_map(|device| device.transfer.clone().map(|transfer| (device, transfer)))
+        .collect();
+    assert!(transfers.iter().any(|(device, _)| device.name == "hdd"));
+    for (device, transfer) in transfers {
+        let bytes_ns = 4096.0 * 1e3 / transfer.bandwidth_mb_s.typical;
+        let ratio = (transfer.setup.typical_ns as f64 + bytes_ns) / device.read.typical_ns as f64;
+        assert!((0.5..2.0).contains(&ratio), "{}: {ratio}", device.name);
+    }
+}
+
+#[test]
+fn what_is_no_device_is_refused_with_what_there_is() {
+    let unknown = Device::resolve("flsh").unwrap_err();
+    assert_eq!(unknown.kind(), ErrorKind::Usage);
+    assert!(unknown.to_string().contains("ufs-3.1"), "{unknown}");
+    for text in ["90/40", "90us/40", "90/40 parsecs", "1e99/1us", "90/-4us", "2000s/2000s"] {
+        assert_eq!(Device::resolve(text).unwrap_err().kind(), ErrorKind::Usage, "{text}");
+    }
+}
+
+#[test]
+fn a_file_that_contradicts_itself_is_refused() {
+    let text = |low: &str| {
+        format!(
+            "name='x'\n[read]\nlow_us={low}\nhigh_us=2\nsource='s'\ndate='d'\nverified=true\n\
+                 [write]\nlow_us=1\nhigh_us=2\nsource='s'\ndate='d'\nverified=true\n"
+        )
+    };
+    assert!(Device::from_toml(&text("1"), "mine").is_ok());
+    for low in ["3", "-1", "nan"] {
+        let error = Device::from_toml(&text(low), "mine").unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Device);
+        assert!(error.to_string().starts_with("mine: [read]"), "{error}");
+    }
+    let figures = "source='s'\ndate='d'\nverified=true\n";
+    let transfer = format!(
+        "{}[transfer.setup]\nlow_us=1\nhigh_us=2\n{figures}\
+             [transfer.bandwidth_mb_s]\nlow=0\nhigh=2\n{figures}",
+        text("1")
+    );
+    let error = Device::from_toml(&transfer, "mine").unwrap_err();
+    assert!(error.to_string().starts_with("mine: [transfer.bandwidth_mb_s]"), "{error}");
+}
+
+#[test]
+fn a_ratio_makes_a_device_that_much_faster() {
+    let slow = Device::resolve("90/40us").unwrap();
+    let fast = slow.faster_by(LatencyRatio { slow_to_fast_read: 15.0, write_to_read: 2.0 });
+    assert_eq!((fast.read.typical_ns, fast.write.typical_ns), (6_000, 12_000));
+    assert_eq!(latency_ratios().len(), 9);
+}
