@@ -87,6 +87,42 @@ def test_a_program_with_one_thread_enters_namespaces(tmp_path: Path) -> None:
     assert status(program) == (0, "")
 
 
+# Children that no handler of forks runs in, one with memory of its own and one with the parent's.
+RAW_CHILDREN = r"""
+static void confine(int kinds)
+{
+    alarm(60);
+    _exit(unshare(kinds) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0);
+}
+static int ends_well(pid_t child)
+{
+    int ended;
+    return child > 0 && waitpid(child, &ended, 0) == child && ended == 0;
+}
+int main(void)
+{
+    free_some();
+    pid_t child = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0)
+        confine(CLONE_VM);
+    if (!ends_well(child))
+        return 2;
+    child = vfork();
+    if (child == 0)
+        confine(0);
+    if (!ends_well(child))
+        return 3;
+    free_some();
+    return 0;
+}
+"""
+
+
+def test_a_child_that_libc_knows_nothing_of_gives_up_rights(tmp_path: Path) -> None:
+    program = compiled(FREES + RAW_CHILDREN, tmp_path / "children")
+    assert status(program) == (0, "")
+
+
 CONFINED = r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>

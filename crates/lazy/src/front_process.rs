@@ -1,9 +1,9 @@
 //! Calls of the program that a thread of the library's would make fail, or that its system calls would
 //! not outlive: the helper ends before them.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 
-use libc::{c_int, c_ulong, c_void};
+use libc::{c_int, c_ulong, c_void, pid_t};
 
 use crate::helper::{self, End};
 
@@ -17,8 +17,12 @@ const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWUTS;
 
-/// Whether the program has begun to give up rights: a filter of system calls may follow at any time.
+/// Whether the program has begun to give up rights: a filter of system calls may follow at any time. A
+/// child by `vfork` says so for its parent, too, which costs that one some speed.
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
+/// The process that the helper would be of. A child by `vfork` or by system calls of the program's own is
+/// another one: it has no helper, though it finds what the parent noted of it.
+static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// libc's key of a value that the main thread has, 1 more than its number; 0 while there is none.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
@@ -40,6 +44,7 @@ pub fn watch_main_thread() {
 
 /// This is the main thread: libc calls `ended` if it ends alone.
 pub fn mark_main_thread() {
+    PROCESS.store(process(), Relaxed);
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key is libc's, and any value but null will do.
         unsafe { libc::pthread_setspecific(key, (&raw const KEY).cast()) };
@@ -47,7 +52,18 @@ pub fn mark_main_thread() {
 }
 
 unsafe extern "C" fn ended(_: *mut c_void) {
-    helper::end(End::ForGood);
+    end_helper(End::ForGood);
+}
+
+fn end_helper(end: End) {
+    if PROCESS.load(Relaxed) == process() {
+        helper::end(end);
+    }
+}
+
+fn process() -> pid_t {
+    // SAFETY: asks for a number.
+    unsafe { libc::getpid() }
 }
 
 /// # Safety
@@ -55,7 +71,7 @@ unsafe extern "C" fn ended(_: *mut c_void) {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     if flags & OF_ONE_THREAD != 0 {
-        helper::end(End::ForNow);
+        end_helper(End::ForNow);
     }
     // SAFETY: as the caller vouches.
     unsafe { libc::syscall(libc::SYS_unshare, flags) as c_int }
@@ -66,7 +82,7 @@ unsafe extern "C" fn unshare(flags: c_int) -> c_int {
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn setns(file: c_int, kinds: c_int) -> c_int {
     if kinds == 0 || kinds & !OF_ANY_THREAD != 0 {
-        helper::end(End::ForNow);
+        end_helper(End::ForNow);
     }
     // SAFETY: as the caller vouches.
     unsafe { libc::syscall(libc::SYS_setns, file, kinds) as c_int }
@@ -84,7 +100,7 @@ unsafe extern "C" fn prctl(
 ) -> c_int {
     if [libc::PR_SET_NO_NEW_PRIVS, libc::PR_SET_SECCOMP].contains(&option) {
         IS_CONFINED.store(true, Relaxed);
-        helper::end(End::ForGood);
+        end_helper(End::ForGood);
     }
     // SAFETY: as the caller vouches.
     unsafe { libc::syscall(libc::SYS_prctl, option, second, third, fourth, fifth) as c_int }
