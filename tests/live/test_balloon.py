@@ -54,6 +54,7 @@ def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: st
         assert used(folder) >= 60 * MIB
         (holder,) = map(int, (folder / "cgroup.procs").read_text().split())
         assert Path(f"/proc/{holder}/oom_score_adj").read_text() == "1000\n"
+        assert Path(f"/proc/{holder}/comm").read_text() == "balloon\n"
         balloon.send_signal(signal.SIGTERM)
         rest, _ = balloon.communicate(timeout=HANGS_AFTER_S)
         assert (rest, balloon.returncode) == ('event=end why="it was asked to"\n', 0)

@@ -140,7 +140,8 @@ def test_what_a_victim_shares_comes_out_whole(
         os.close(shared)
     said = (tmp_path / "said").read_text()
     late = time.monotonic() + HANGS_AFTER_S
-    while said.count("event=back") < KILLS and time.monotonic() < late:
+    # On a busy machine some give nothing back for a while, and are told as late.
+    while said.count("event=back") + said.count("event=late") < KILLS and time.monotonic() < late:
         time.sleep(0.01)
         said = (tmp_path / "said").read_text()
     # Killed by the killer each time, and not by the kernel for want of memory.

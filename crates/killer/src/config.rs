@@ -107,7 +107,7 @@ impl Default for Config {
             poll: (ms(2), ms(100)),
             kill_timeout: ms(100),
             grace: crate::DEFAULT_GRACE,
-            candidates_max: 1024,
+            candidates_max: 4096,
             stalls: Stalls::default(),
             rules: [protection()].into(),
             hooks: Hooks { time_max: ms(200), ..Hooks::default() },

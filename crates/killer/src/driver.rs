@@ -46,8 +46,10 @@ const REFRESH_NEAR: Nanos = Nanos(1_000_000_000);
 const REFRESH_SHORT: Nanos = Nanos(50_000_000);
 /// The threshold is near when less than one part in so many of all memory may still go.
 const NEAR: u64 = 8;
-/// How often it is said that nobody dies although memory is short, and who would in a dry run.
+/// How often it is said that nobody dies although memory is short.
 const SAY_AGAIN: Nanos = Nanos(1_000_000_000);
+/// How often it is said who would die in a dry run: nobody does, so memory stays as short.
+const WOULD_AGAIN: Nanos = Nanos(10_000_000_000);
 
 /// Whose memory is kept from running out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -356,8 +358,8 @@ impl Killer {
     fn note_would_kill(&mut self, place: usize, cause: Cause) {
         Statistics::add(&self.statistics.would_kill, 1);
         self.say_kill("would-kill", place, cause);
-        self.table.doom(place, cause.now);
-        self.quiet_until = Nanos(cause.now.0 + SAY_AGAIN.0);
+        // Not the next one after it: when it has died, there may be enough.
+        self.quiet_until = Nanos(cause.now.0 + WOULD_AGAIN.0);
     }
 
     fn occasion(&self, place: usize, why: &'static str) -> Occasion {

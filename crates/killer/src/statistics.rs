@@ -36,7 +36,9 @@ type Metric = (&'static str, &'static str, &'static str, fn(&Statistics) -> &Ato
 const METRICS: &[Metric] = &[
     ("looks", "counter", "Looks at memory.", |all| &all.looks),
     ("kills", "counter", "Processes killed.", |all| &all.kills),
-    ("would_kill", "counter", "Processes that a dry run would have killed.", |all| &all.would_kill),
+    ("would_kill", "counter", "Times that a dry run would have killed a process.", |all| {
+        &all.would_kill
+    }),
     ("refused", "counter", "Processes that may not be killed.", |all| &all.refused),
     ("late", "counter", "Victims whose memory did not come back in time.", |all| &all.late),
     ("freed_bytes", "counter", "Memory that victims gave back.", |all| &all.freed_bytes),

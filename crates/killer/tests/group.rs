@@ -182,6 +182,11 @@ fn a_dry_run_kills_nobody_and_says_whom_it_would() {
     run_until(&mut killer, || !lines(file.path(), "would-kill").is_empty());
     assert!(lines(file.path(), "would-kill")[0].contains(&format!("process={one} ")));
     assert!(group.has(one) && lines(file.path(), "kill").is_empty());
+    // Whoever is next would not die, once it had.
+    for _ in 0..100 {
+        killer.step(Duration::from_millis(1)).unwrap();
+    }
+    assert_eq!((lines(file.path(), "would-kill").len(), lines(file.path(), "spared")), (1, vec![]));
 }
 
 #[test]

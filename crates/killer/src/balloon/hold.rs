@@ -60,6 +60,8 @@ pub fn hold(
     mut filled: impl FnMut(u64),
 ) -> Result<(), Error> {
     end_with(parent)?;
+    // It was started by the name of a link; whoever looks at processes is to find it.
+    let _ = rustix::thread::set_name(c"balloon");
     std::fs::write(root.path("/proc/self/oom_score_adj"), options.adj.to_string())
         .map_err(|error| Error::refused("set oom_score_adj", error))?;
     let mut gauge = Gauge::open(root, group)?;
