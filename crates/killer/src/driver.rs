@@ -364,7 +364,7 @@ impl Killer {
 
     fn occasion(&self, place: usize, why: &'static str) -> Occasion {
         let entry = &self.table.entries()[place];
-        let (process, name) = (entry.process.number(), entry.name_bytes());
+        let (process, name) = (entry.process.number(), entry.name);
         Occasion { is_before: true, process, name, why, freed_bytes: 0 }
     }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::table::Name;
 use crate::{Error, Statistics};
 
 const STACK: usize = 64 << 10;
@@ -31,7 +32,7 @@ pub struct Hooks {
 pub(crate) struct Occasion {
     pub is_before: bool,
     pub process: u32,
-    pub name: [u8; 16],
+    pub name: Name,
     pub why: &'static str,
     pub freed_bytes: u64,
 }
@@ -199,10 +200,9 @@ impl Hooks {
 
 impl Occasion {
     fn tell(&self, command: &mut Command) {
-        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(self.name.len());
         command
             .env("PAGEWISE_PROCESS", self.process.to_string())
-            .env("PAGEWISE_NAME", String::from_utf8_lossy(&self.name[..end]).as_ref())
+            .env("PAGEWISE_NAME", self.name.text())
             .env("PAGEWISE_WHY", self.why)
             .env("PAGEWISE_FREED_BYTES", self.freed_bytes.to_string());
     }
@@ -215,7 +215,7 @@ mod tests {
     const OCCASION: Occasion = Occasion {
         is_before: true,
         process: 77,
-        name: *b"victim\0\0\0\0\0\0\0\0\0\0",
+        name: Name(*b"victim\0\0\0\0\0\0\0\0\0\0"),
         why: "a test",
         freed_bytes: 0,
     };

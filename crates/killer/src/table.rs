@@ -50,7 +50,7 @@ pub(crate) enum Members {
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub process: HeldProcess,
-    name: [u8; 16],
+    pub name: Name,
     user: u32,
     group: u64,
     mask: u64,
@@ -83,16 +83,24 @@ pub(crate) struct Table {
     pub overlooked: usize,
 }
 
-impl Entry {
-    /// Its name, with zeros at its end.
-    pub(crate) fn name_bytes(&self) -> [u8; 16] {
-        self.name
+/// The name of a process as a line can hold it: at most 15 bytes, zeros behind, and no letters that could
+/// be taken for something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Name(pub [u8; 16]);
+
+impl Name {
+    fn of(name: &[u8]) -> Name {
+        let mut kept = [0; 16];
+        for (to, &from) in kept.iter_mut().zip(name).take(15) {
+            *to = if from.is_ascii_graphic() && !b"\"'\\:,=".contains(&from) { from } else { b'?' };
+        }
+        Name(kept)
     }
 
-    /// Its name, for people: letters that could be taken for something else are gone.
-    pub(crate) fn name(&self) -> &str {
-        let end = self.name.iter().position(|&byte| byte == 0).unwrap_or(self.name.len());
-        std::str::from_utf8(&self.name[..end]).unwrap_or("?")
+    /// Its letters.
+    pub(crate) fn text(&self) -> &str {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        std::str::from_utf8(&self.0[..end]).unwrap_or("?")
     }
 }
 
@@ -214,7 +222,7 @@ impl Table {
         }
         let mut entry = Entry {
             process,
-            name: printable(stat.name()),
+            name: Name::of(stat.name()),
             user: 0,
             group: 0,
             mask: 0,
@@ -273,7 +281,7 @@ impl Entry {
         let groups = self.process.read(c"cgroup", buffer).unwrap_or_default();
         let cgroup = memory_group(groups);
         self.group = hash(cgroup);
-        let name = self.name().as_bytes();
+        let name = self.name.text().as_bytes();
         self.mask = rules::mask(rules, Traits { name, user: self.user, cgroup });
     }
 
@@ -296,7 +304,7 @@ impl Entry {
         }
         self.is_slow = is_slow(&stat);
         let major_faults: i64 = stat.number(MAJOR_FAULTS)?;
-        let name = printable(stat.name());
+        let name = Name::of(stat.name());
         if name != self.name {
             // It runs another program now.
             self.name = name;
@@ -333,15 +341,6 @@ impl Entry {
 /// Whether a process will not die soon by itself.
 fn is_slow(stat: &Stat<'_>) -> bool {
     stat.state() == Some(b'D') || stat.number(NICE).is_some_and(|nice: i64| nice > 0)
-}
-
-/// A name that a line can hold: at most 15 bytes, and zeros behind.
-fn printable(name: &[u8]) -> [u8; 16] {
-    let mut kept = [0; 16];
-    for (to, &from) in kept.iter_mut().zip(name).take(15) {
-        *to = if from.is_ascii_graphic() && !b"\"'\\:,=".contains(&from) { from } else { b'?' };
-    }
-    kept
 }
 
 /// Pages in memory that are no file's and shared with nobody, from `/proc/PID/statm`: what comes back.
@@ -385,8 +384,8 @@ mod tests {
 
     #[test]
     fn a_hostile_name_hides_nothing() {
-        assert_eq!(&printable(b"\") Z (\n=x")[..10], b"?)?Z?(??x\0");
-        assert_eq!(&printable(b"a name of 20 letters"), b"a?name?of?20?le\0");
+        assert_eq!(Name::of(b"\") Z (\n=x").text(), "?)?Z?(??x");
+        assert_eq!(Name::of(b"a name of 20 letters").text(), "a?name?of?20?le");
     }
 
     #[test]
@@ -441,7 +440,7 @@ mod tests {
         assert!(candidate(&table, std::process::id()).is_none(), "the killer is no candidate");
         let (place, seen) = candidate(&table, number).unwrap();
         assert!(seen.resident.0 > 0 && seen.standing == Standing::Neutral);
-        assert_eq!(table.entries()[place].name(), "sleep");
+        assert_eq!(table.entries()[place].name.text(), "sleep");
 
         table.refuse(place, second(1));
         look(&mut table, 2);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use linux::held_process::HeldProcess;
 use types::{Bytes, Nanos};
 
-use crate::table::own_pages;
+use crate::table::{Name, own_pages};
 
 /// Memory is back when this part of what the victim had is left, one part in so many.
 const REST: u64 = 10;
@@ -23,7 +23,7 @@ const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
 /// One that was killed.
 pub(crate) struct Victim {
     pub process: HeldProcess,
-    pub name: [u8; 16],
+    pub name: Name,
     pub why: &'static str,
     pub killed: Nanos,
     /// What it had.
@@ -111,7 +111,7 @@ impl Victim {
     /// One that had `had` bytes when it was killed.
     pub(crate) fn new(
         process: HeldProcess,
-        name: [u8; 16],
+        name: Name,
         why: &'static str,
         killed: Nanos,
         had: u64,
@@ -178,7 +178,7 @@ mod tests {
         let sleeper = Sleeper::start();
         let processes = open_processes(&Root::system()).unwrap();
         let process = HeldProcess::open(&processes, sleeper.0.id()).unwrap();
-        let mut victim = Victim::new(process, [0; 16], "a test", Nanos(0), 100 * MIB);
+        let mut victim = Victim::new(process, Name([0; 16]), "a test", Nanos(0), 100 * MIB);
         (victim.state.counted, victim.state.has_ended) = (counted, has_ended);
         (sleeper, victim)
     }

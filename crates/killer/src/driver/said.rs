@@ -59,7 +59,7 @@ impl Killer {
     pub(super) fn say_kill(&mut self, event: &str, place: usize, cause: Cause) {
         let Killer { table, ranking, output, .. } = self;
         let candidate = table.candidates()[place];
-        let name = |place: usize| table.entries()[place].name();
+        let name = |place: usize| table.entries()[place].name.text();
         output.say(|line| {
             put(line, "event", event)?;
             put(line, "process", candidate.process)?;
