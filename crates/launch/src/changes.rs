@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 
 use linux::cgroup::Version;
 use linux::groups::{self, Layout, V1, V2};
+use linux::guard::Guard;
 use linux::{Root, Setting, swap, zram};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::guard::Guard;
+use crate::guard;
 use crate::steps::Step;
 
 /// Where undo logs lie.
@@ -128,7 +129,7 @@ impl Changes {
     /// # Errors
     /// What the operating system refuses.
     pub fn guard(&mut self, lock: &Lock) -> Result<(), Error> {
-        self.guard = Some(Guard::start(lock)?);
+        self.guard = Some(guard::start(lock)?);
         Ok(())
     }
 

@@ -11,6 +11,7 @@ pub mod delays;
 mod error;
 pub mod extents;
 pub mod groups;
+pub mod guard;
 pub mod held_process;
 pub mod kernel_file;
 pub mod locking;

@@ -1,13 +1,13 @@
 //! The process that the user started: makes the cgroup, starts the one that holds memory in it, ends
 //! it when the machine has too little left. And the guard, which outlives both.
 
-use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use linux::cgroup::{MemoryGroup, Version};
+use linux::guard::{self, Guard};
 use linux::{Root, groups, process};
 
 use super::{Options, Target};
@@ -43,12 +43,13 @@ pub fn supervise(
     root: &Root,
     options: &Options,
     mut command: Command,
-    guard: Command,
+    mut guard: Command,
     is_over: impl Fn() -> bool,
 ) -> Result<Ending, Error> {
     let group = make_group(root, options)?;
     // From here on the guard removes it, however this ends.
-    let mut guard = Guard::start(guard, &group.folder)?;
+    let guard = Guard::start(guard.arg(&group.folder).stdout(Stdio::null()))
+        .inspect_err(|_| drop(std::fs::remove_dir(&group.folder)))?;
     limit(root, options, &group)?;
     let entrance = group.folder.join("cgroup.procs");
     command.arg(&group.folder).stdin(Stdio::null());
@@ -58,8 +59,12 @@ pub fn supervise(
     let is_at_limit = oom_kills(root, &group) > 0;
     process::kill(child.id());
     let ended = child.wait();
-    guard.finish(&group.folder)?;
+    let cleared = guard.finish().map_err(|error| Error::refused("wait for the guard", error))?;
     ended.map_err(|error| Error::refused("wait for the balloon", error))?;
+    if !cleared.success() {
+        let folder = group.folder.display();
+        return Err(Error::Refused(format!("{folder}: could not be removed")));
+    }
     outcome.map(|ending| match ending {
         Ending::Killed(_) if is_at_limit => Ending::Limit,
         other => other,
@@ -131,45 +136,13 @@ fn limit(root: &Root, options: &Options, group: &MemoryGroup) -> Result<(), Erro
     Ok(group.limit(bytes).apply(root)?)
 }
 
-/// The process that removes the cgroup. It waits for the end of its standard input, which the kernel
-/// closes however its parent ends.
-struct Guard(Child);
-
-impl Guard {
-    fn start(mut command: Command, folder: &Path) -> Result<Guard, Error> {
-        command.arg(folder).stdin(Stdio::piped()).stdout(Stdio::null());
-        command.spawn().map(Guard).map_err(|error| {
-            let _ = std::fs::remove_dir(folder);
-            Error::refused("start the process that cleans up", error)
-        })
-    }
-
-    fn finish(&mut self, folder: &Path) -> Result<(), Error> {
-        drop(self.0.stdin.take());
-        let status = self.0.wait().map_err(|error| Error::refused("wait for the guard", error))?;
-        match status.success() {
-            true => Ok(()),
-            false => Err(Error::Refused(format!("{}: could not be removed", folder.display()))),
-        }
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        drop(self.0.stdin.take());
-        let _ = self.0.wait();
-    }
-}
-
 /// What the guard does: waits for the end of standard input, then ends every process in the cgroup
 /// `folder` and removes it.
 ///
 /// # Errors
 /// What does not end, or cannot be removed.
 pub fn stand_guard(root: &Root, folder: &Path) -> Result<(), Error> {
-    // Signals to the session, such as those of its terminal, must not reach it.
-    let _ = rustix::process::setsid();
-    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+    guard::wait();
     let is_ours = folder
         .file_name()
         .and_then(|name| name.to_str())
