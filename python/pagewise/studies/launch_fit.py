@@ -36,8 +36,6 @@ SCARCE = 2.0
 swapped out."""
 SWAP_WRITE_US = 40
 """A page written to swap, which nobody waits for."""
-FREE_NS = 260
-"""To free a page of a victim here: 50 to 85 us a MB (findings, low-memory-kill 1)."""
 LINKED_PERCENT = 50
 """What an app uses of its program's files, as in docs/scenarios.md."""
 POLL_MS = 50
@@ -163,10 +161,7 @@ class Fit:
             ],
             "visits": [apps.index(visit.app) for visit in run.visits],
             "killer": {"rule": rule, "poll_ms": POLL_MS},
-            "costs": {
-                "free_ns_per_page": FREE_NS,
-                "file_read_ns_per_page": round(self.rates.file_us * 1000),
-            },
+            "costs": {"file_read_ns_per_page": round(self.rates.file_us * 1000)},
             "seed": 1,
         }
         return Life(phone, slow=f"{self.rates.swap_us:.3f}/{SWAP_WRITE_US}us")

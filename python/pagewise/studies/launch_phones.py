@@ -216,6 +216,17 @@ MINFREE_MIB = 180
 HEADROOM = {"at the killer's level": 0, "64 MiB above it": 64}
 """How much is free beside the level when the app is launched: S2 does not tell its balloon."""
 BUSY = {"two threads": 2, "every processor": 4}
+KILL_COSTS: dict[str, dict[str, int]] = {
+    "as on Linux 6.18": {},
+    "as on S2's phone": {
+        "signal_ns_per_thread": 3_000,
+        "exit_ns_per_thread": 23_000,
+        "free_ns_per_page": 1_500,
+    },
+}
+"""What a kill takes: by default as killtrace measured it; S2's victims of 13 and 41 threads took 47
+and 108 us, then 271 and 1,077 us, then 10 ms for memory that it does not tell, assumed to be 20 to
+40 MB (S2.4, S2.6)."""
 KILL_ORDERS = ("serial", "batch", "reclaim-first")
 AMPLE, SHORT = "ample memory", "short memory"
 
@@ -235,8 +246,8 @@ def scarcity_lives(own_ms: Mapping[str, Mapping[str, float]]) -> dict[Key, Life]
         # One small app first: the system has started, and its libraries are in memory.
         started = [len(phone["apps"]) - 1, 0]
         lives[ample] = Life({**phone, "memory_mib": NEXUS_5_MIB, "visits": started}, slow=device)
-        for killer, headroom, order in product(KILLERS, HEADROOM, KILL_ORDERS):
-            more = (("minfree counts", killer), ("free", headroom))
+        for killer, headroom, costs, order in product(KILLERS, HEADROOM, KILL_COSTS, KILL_ORDERS):
+            more = (("minfree counts", killer), ("free", headroom), ("a kill takes", costs))
             short = Key(app, f"{SHORT}, {order}", (*choices, *more), 0)
             lives[short] = Life(
                 {
@@ -244,6 +255,7 @@ def scarcity_lives(own_ms: Mapping[str, Mapping[str, float]]) -> dict[Key, Life]
                     "memory_mib": _taken_mib(phone) + MINFREE_MIB + HEADROOM[headroom],
                     "visits": [*range(1, len(phone["apps"])), 0],
                     "killer": _killer(killer, order),
+                    "costs": {**phone["costs"], **KILL_COSTS[costs]},
                 },
                 slow=device,
             )

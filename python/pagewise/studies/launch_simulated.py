@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-from pagewise.lives import live_all
+from pagewise.lives import Life, live_all
 from pagewise.recording import Progress
 from pagewise.studies import launch_phones as phones
 from pagewise.studies import outcome
@@ -32,17 +32,9 @@ def simulated(
     recordings: Path, output: Path, *, seeds: int, progress: Progress | None
 ) -> dict[str, Any]:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
-    names = (*JUDGED, *MORE, *UNLIMITED)
-    real = {name: read_run(recordings / name) for name in names}
+    real = read_runs(recordings)
     judged = held_to_real(real)
-    everything = fit(list(real.values()), [real[name] for name in UNLIMITED])
-    wanted = {
-        **phones.thrash_lives(range(seeds)),
-        **phones.nvm_lives(range(seeds)),
-        **phones.hybrid_lives(range(seeds)),
-        **phones.scarcity_lives(own_times(everything)),
-    }
-    lives = phones.live(wanted, progress)
+    lives = phones.live(paper_lives(real, seeds), progress)
     inputs = Inputs(lives, judged, list(range(seeds)))
     return outcome.assemble(
         NAME,
@@ -63,6 +55,32 @@ def simulated(
     )
 
 
+def read_runs(recordings: Path) -> dict[str, LaunchRun]:
+    """The real runs that lives are fitted to, by name."""
+    names = (*JUDGED, *MORE, *UNLIMITED)
+    return {name: read_run(recordings / name) for name in names}
+
+
+def paper_lives(real: dict[str, LaunchRun], seeds: int) -> dict[Key, Life]:
+    """The lives of the papers' phones; their own times come from all ``real`` runs."""
+    everything = fit(list(real.values()), [real[name] for name in UNLIMITED])
+    return {
+        **phones.thrash_lives(range(seeds)),
+        **phones.nvm_lives(range(seeds)),
+        **phones.hybrid_lives(range(seeds)),
+        **phones.scarcity_lives(own_times(everything)),
+    }
+
+
+def plan_lives(real: dict[str, LaunchRun]) -> list[tuple[Fit, Life]]:
+    """The life of each judged run's plan, with what it was fitted to: the other runs."""
+    unlimited = [real[name] for name in UNLIMITED]
+    fits = [
+        fit([run for other, run in real.items() if other != name], unlimited) for name in JUDGED
+    ]
+    return [(model, model.life(real[name])) for model, name in zip(fits, JUDGED, strict=True)]
+
+
 def own_times(model: Fit) -> dict[str, dict[str, float]]:
     """Own time of the cold launch of each of S2's apps, in milliseconds, by where it comes from."""
     by_need = model.ms_per_mib()
@@ -76,13 +94,10 @@ def own_times(model: Fit) -> dict[str, dict[str, float]]:
 
 def held_to_real(real: dict[str, LaunchRun]) -> list[Judged]:
     """Each judged run beside the life of its plan, fitted to the other runs."""
-    unlimited = [real[name] for name in UNLIMITED]
-    fits = [
-        fit([run for other, run in real.items() if other != name], unlimited) for name in JUDGED
-    ]
-    lives = live_all([model.life(real[name]) for model, name in zip(fits, JUDGED, strict=True)])
+    plans = plan_lives(real)
+    lives = live_all([life for _, life in plans])
     found = []
-    for name, model, life in zip(JUDGED, fits, lives, strict=True):
+    for name, (model, _), life in zip(JUDGED, plans, lives, strict=True):
         run = real[name]
         first = len(run.during(1, 1))
         found.append(
@@ -274,7 +289,11 @@ def scarcity_choices(lives: Outcomes) -> Choices:
     return (("own time", own), ("device", "emmc-5.1"), ("launch keeps busy", "two threads"))
 
 
-SHORT_CHOICES = (SHOWN_KILLER, ("free", "at the killer's level"))
+SHORT_CHOICES = (
+    SHOWN_KILLER,
+    ("free", "at the killer's level"),
+    ("a kill takes", "as on S2's phone"),
+)
 
 
 def figure_scarcity(lives: Outcomes) -> Figure:
