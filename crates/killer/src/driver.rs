@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use linux::cgroup::MemoryGroup;
 use linux::{Root, system};
-use policy::kill::{Decision, Kill, Memory, Ranked, Ranking, Snapshot, Stall};
+use policy::kill::{Candidate, Decision, Kill, Memory, Ranked, Ranking, Snapshot, Stall};
 use rustix::io::Errno;
 use types::{Bytes, Nanos};
 
@@ -234,13 +234,13 @@ impl Killer {
                     return;
                 }
             };
-            let freed = self.act(Cause { why, woken, memory, now }, count);
+            memory = self.act(Cause { why, woken, memory, now }, count);
             // Nobody is named again: each is dying by now, ended, or not to be killed.
             if self.config.kills == Kills::Serial || self.victims.is_full() {
                 return;
             }
-            memory.free = Bytes((memory.free.0 + freed).min(memory.total.0));
-            memory.available = Bytes((memory.available.0 + freed).min(memory.total.0));
+            // What woke the killer was before these died.
+            memory.stall = Stall::None;
         }
     }
 
@@ -277,8 +277,8 @@ impl Killer {
     }
 
     /// Kills the first `count` of the ranking, and those in their groups where that is the unit; the
-    /// bytes that they had.
-    fn act(&mut self, cause: Cause, count: usize) -> u64 {
+    /// memory once they have given back what they had.
+    fn act(&mut self, cause: Cause, count: usize) -> Memory {
         let mut places = [0; VICTIMS_MAX];
         let mut chosen = 0;
         let mut choose = |place: usize| {
@@ -298,21 +298,27 @@ impl Killer {
                     .for_each(|(other, _)| choose(other));
             }
         }
-        let freed = places[..chosen].iter().map(|&place| self.kill(place, cause)).sum();
+        let mut memory = cause.memory;
+        for &place in &places[..chosen] {
+            let Candidate { resident, swapped, .. } = self.table.candidates()[place];
+            if self.kill(place, cause) {
+                memory = memory.once_back(resident, swapped);
+            }
+        }
         // Whoever dies, the ranking is of a table that is over.
         self.refreshed = None;
         self.spared = None;
-        freed
+        memory
     }
 
-    /// Kills the one at `place`, unless it may not be killed any more; the bytes that it had.
-    fn kill(&mut self, place: usize, cause: Cause) -> u64 {
+    /// Kills the one at `place`, unless it may not be killed any more; whether it did.
+    fn kill(&mut self, place: usize, cause: Cause) -> bool {
         if self.config.is_dry_run {
             self.note_would_kill(place, cause);
-            return 0;
+            return false;
         }
         if !self.table.confirm(place, cause.now) {
-            return 0;
+            return false;
         }
         let occasion = self.occasion(place, cause.why);
         let event = match self.hooks.run(occasion) {
@@ -333,11 +339,11 @@ impl Killer {
             Ok(()) => {}
             Err(Errno::SRCH) => {
                 self.table.doom(place, cause.now);
-                return 0;
+                return false;
             }
             Err(error) => {
                 self.note_refusal(place, cause.now, error);
-                return 0;
+                return false;
             }
         }
         if let Ok(process) = sent {
@@ -352,7 +358,7 @@ impl Killer {
         Statistics::add(&self.statistics.kills, 1);
         self.say_kill("kill", place, cause);
         self.table.doom(place, cause.now);
-        had
+        true
     }
 
     fn note_would_kill(&mut self, place: usize, cause: Cause) {

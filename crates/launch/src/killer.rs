@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use linux::groups::Usage;
+use policy::kill::used_longest_ago;
 
 use crate::plan::{Mode, Plan};
 
@@ -32,8 +33,8 @@ impl Threshold {
         if usage.anonymous_bytes <= self.0 {
             return None;
         }
-        let others = last_visits.iter().filter(|(name, _)| visited != Some(name.as_str()));
-        others.min_by_key(|(_, visit)| **visit).map(|(name, _)| name.clone())
+        let last_uses = last_visits.iter().map(|(name, &visit)| (name.as_str(), visit));
+        used_longest_ago(last_uses, visited).map(str::to_owned)
     }
 }
 

@@ -1,5 +1,4 @@
-//! How important an application is to Android by its last use (ProcessList and ActivityManagerService
-//! of Android 5 to 13, on the scale of `oom_score_adj`).
+//! What the last use of an application says of its importance.
 
 /// The application before the visited one.
 const PREVIOUS: i16 = 700;
@@ -8,6 +7,9 @@ const CACHED: (i16, i16) = (900, 999);
 /// From one cached application to the one used before it.
 const CACHED_STEP: i16 = 10;
 
+/// How important an application is to Android by its last use (ProcessList and ActivityManagerService
+/// of Android 5 to 13), on the scale of `oom_score_adj`.
+///
 /// The adj of an application since whose last use `later` others were used; 0 is the visited one.
 pub fn adj_by_use(later: usize) -> i16 {
     let (first, last) = CACHED;
@@ -19,9 +21,27 @@ pub fn adj_by_use(later: usize) -> i16 {
     }
 }
 
+/// The application used longest ago, by their names and last uses, of which a later one is larger;
+/// never the visited one.
+pub fn used_longest_ago<Name: PartialEq>(
+    last_uses: impl IntoIterator<Item = (Name, u64)>,
+    visited: Option<Name>,
+) -> Option<Name> {
+    let others = last_uses.into_iter().filter(|(name, _)| visited.as_ref() != Some(name));
+    others.min_by_key(|&(_, used)| used).map(|(name, _)| name)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::adj_by_use;
+    use super::{adj_by_use, used_longest_ago};
+
+    #[test]
+    fn the_visited_application_is_spared() {
+        let uses = [("a", 1), ("b", 9), ("c", 8)];
+        assert_eq!(used_longest_ago(uses, None), Some("a"));
+        assert_eq!(used_longest_ago(uses, Some("a")), Some("c"));
+        assert_eq!(used_longest_ago([("a", 1)], Some("a")), None);
+    }
 
     #[test]
     fn importance_falls_with_every_use_of_another() {

@@ -13,7 +13,7 @@ mod pressure;
 mod ranking;
 mod restart_cost;
 
-pub use importance::adj_by_use;
+pub use importance::{adj_by_use, used_longest_ago};
 pub use options::{OptionRow, Values};
 pub use ranking::{Ranked, Ranking, Score};
 
@@ -187,6 +187,19 @@ impl Candidate {
 }
 
 impl Memory {
+    /// The memory once victims have given back what they had in memory and in swap, up to all there
+    /// is. How much tasks stalled is as it was.
+    pub fn once_back(mut self, resident: Bytes, swapped: Bytes) -> Memory {
+        let add = |to: &mut Bytes, bytes: Bytes, most: Bytes| {
+            to.0 = to.0.saturating_add(bytes.0).min(most.0);
+        };
+        add(&mut self.free, resident, self.total);
+        add(&mut self.available, resident, self.total);
+        add(&mut self.swap_free, swapped, self.swap_total);
+        add(&mut self.disk_swap_free, swapped, self.disk_swap_total);
+        self
+    }
+
     /// Whether available memory is at most this share of all, in per cent.
     pub fn is_available_within(&self, percent: u64) -> bool {
         is_within(self.available, self.total, percent)

@@ -99,7 +99,8 @@ fn killer() -> impl Strategy<Value = KillerSpec> {
     let mut rules: Vec<KillRule> =
         policy::kill::CATALOG.iter().map(|row| policy(row.name)).collect();
     rules.extend([KillRule::None, KillRule::Threshold { share: 0.4 }]);
-    let orders = [KillOrder::Serial, KillOrder::Batch, KillOrder::ReclaimFirst];
+    let orders =
+        [KillOrder::Serial, KillOrder::Batch, KillOrder::ReclaimFirst, KillOrder::Impatient];
     (prop::sample::select(rules), prop::sample::select(orders.to_vec()))
         .prop_map(|(rule, order)| KillerSpec { rule, order, poll_ms: 10.0 })
 }
@@ -143,6 +144,9 @@ fn check(phone: &Phone, outcome: &Outcome) {
         let mut killed = 0;
         while let Some(kill) = kills.next_if(|kill| kill.visit == number) {
             assert!(runs[kill.app as usize], "the dead do not die: {kill:?}");
+            if !matches!(phone.killer.order, KillOrder::Batch | KillOrder::Impatient) {
+                assert_eq!(kill.others_dying, 0, "one at a time: {kill:?}");
+            }
             runs[kill.app as usize] = false;
             killed += 1;
         }

@@ -20,6 +20,13 @@ pub(super) struct Running {
     pub(super) is_visited: bool,
 }
 
+/// Who dies now, and the rule that says so.
+#[derive(Debug, Default)]
+pub(super) struct Choice {
+    pub(super) why: &'static str,
+    pub(super) apps: Vec<u32>,
+}
+
 /// A rule at work.
 pub(super) struct Killer {
     rule: Rule,
@@ -58,31 +65,33 @@ impl Killer {
         !matches!(self.rule, Rule::None)
     }
 
-    /// The apps that die now, the first to die first; `anonymous` pages are in memory, those of
-    /// victims that still die left out.
+    /// The apps that die now, the first to die first, of those `running` when so many pages of
+    /// `memory` are `anonymous`.
     pub(super) fn choose(
         &mut self,
         phone: &Phone,
         now_ns: u64,
-        memory: Memory,
-        anonymous: u64,
+        (memory, anonymous): (Memory, u64),
         running: &[Running],
-    ) -> Vec<u32> {
+    ) -> Choice {
         match &mut self.rule {
-            Rule::None => Vec::new(),
-            Rule::Threshold { pages_max } if anonymous <= *pages_max => Vec::new(),
-            Rule::Threshold { .. } => longest_ago(running).into_iter().collect(),
+            Rule::None => Choice::default(),
+            Rule::Threshold { pages_max } if anonymous <= *pages_max => Choice::default(),
+            Rule::Threshold { .. } => Choice {
+                why: "anonymous memory is above its share",
+                apps: longest_ago(running).into_iter().collect(),
+            },
             Rule::Policy(policy) => {
                 self.candidates.clear();
                 self.candidates.extend(candidates(phone, now_ns, running));
                 let snapshot =
                     Snapshot { time: Nanos(now_ns as i64), memory, candidates: &self.candidates };
-                let Decision::Kill { victims, .. } = policy.decide(&snapshot, &mut self.ranking)
+                let Decision::Kill { why, victims } = policy.decide(&snapshot, &mut self.ranking)
                 else {
-                    return Vec::new();
+                    return Choice::default();
                 };
                 let ranked = self.ranking.ranked().iter().take(victims);
-                ranked.map(|ranked| running[ranked.candidate].app).collect()
+                Choice { why, apps: ranked.map(|ranked| running[ranked.candidate].app).collect() }
             }
         }
     }
@@ -90,8 +99,13 @@ impl Killer {
 
 /// The app used longest ago, never the visited one.
 pub(super) fn longest_ago(running: &[Running]) -> Option<u32> {
-    let others = running.iter().filter(|app| !app.is_visited);
-    others.min_by_key(|app| app.used).map(|app| app.app)
+    let visited = running.iter().find(|app| app.is_visited).map(|app| app.app);
+    kill::used_longest_ago(running.iter().map(|app| (app.app, app.used)), visited)
+}
+
+/// How important an app of `running` is that was last used then.
+pub(super) fn adj(running: &[Running], used: u64) -> i16 {
+    kill::adj_by_use(running.iter().filter(|other| other.used > used).count())
 }
 
 /// Every running app as policies see it. The visited one is protected: a launch that ends with the
@@ -101,6 +115,7 @@ fn candidates<'a>(
     now_ns: u64,
     running: &'a [Running],
 ) -> impl Iterator<Item = Candidate> + 'a {
+    // `adj` of every one, in one pass.
     let mut used: Vec<u64> = running.iter().map(|app| app.used).collect();
     used.sort_unstable();
     running.iter().map(move |app| {

@@ -6,18 +6,20 @@
 
 use super::apps::{Layout, Touch};
 use super::dying::{Deaths, Phases};
-use super::killer::{Killer, Running, longest_ago};
+use super::killer::{Choice, Killer, Running, adj, longest_ago};
 use super::memory::{Brought, Memory, Reclaimed, Watermarks};
 use super::outcome::{Kill, LaunchKind, Parts, Trigger, Visit};
 use super::phone::{KillOrder, Phone, nanos};
+use super::seen::Seen;
 use super::stalls::Stalls;
 use super::storage::Storage;
 use crate::Error;
 use crate::page_lists::BATCH;
 use crate::regions::{MIB_PAGES, RUN_PAGES};
 use crate::swap::SimulateRequest;
+use policy::kill::Stall;
 use std::collections::BTreeMap;
-use types::{Bytes, PAGE_BYTES};
+use types::Bytes;
 
 /// Storage time is settled after so many reads: often while a victim dies, since what it gives back
 /// decides what else is reclaimed.
@@ -26,6 +28,9 @@ const SETTLE_READS_DYING: usize = 16;
 
 /// Reclaim asks the killer no more often than this.
 const RECONSIDER_NS: u64 = 1_000_000;
+
+/// Why the kernel kills.
+const NOTHING_LEFT: &str = "nothing is left to reclaim";
 
 /// The app itself had to die: nothing else was left.
 struct OutOfMemory;
@@ -122,9 +127,14 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// Frames of the phone.
-    pub(super) fn frames(&self) -> usize {
-        self.frames
+    /// Frames of the phone, and slots of its swap area.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.frames, self.memory.swap().0)
+    }
+
+    /// Free frames at which apps reclaim themselves, the background reclaimer wakes, and sleeps.
+    pub(super) fn watermarks(&self) -> [u64; 3] {
+        [self.marks.min, self.marks.low, self.marks.high].map(|frames| frames as u64)
     }
 
     /// The kills, the storage accesses of every page, and the options in effect.
@@ -153,7 +163,7 @@ impl<'a> Machine<'a> {
         let launch_ns = launched.is_ok().then_some(self.clock_ns - began_ns);
         let mut visit = self.row(app, is_cold, launch_ns);
         if launched.is_err() || self.touch_all(&touches, nanos(self.phone.use_ms), false).is_err() {
-            self.kill(app, Trigger::OutOfMemory);
+            self.kill(app, Trigger::OutOfMemory, NOTHING_LEFT);
         }
         self.settle();
         if let Some(used) = &mut self.running[app as usize] {
@@ -283,7 +293,7 @@ impl<'a> Machine<'a> {
                 continue;
             }
             match longest_ago(&self.known()) {
-                Some(app) => self.kill(app, Trigger::OutOfMemory),
+                Some(app) => self.kill(app, Trigger::OutOfMemory, NOTHING_LEFT),
                 None if self.memory.free() > 0 => break,
                 None => return Err(OutOfMemory),
             };
@@ -398,54 +408,36 @@ impl<'a> Machine<'a> {
     /// Asks the killer and does as it says; the time that delivering the kills took.
     fn look(&mut self, trigger: Trigger) -> u64 {
         let order = self.phone.killer.order;
-        let mut signal_ns = 0;
-        while self.deaths.is_empty() || order == KillOrder::Batch {
-            let running = self.known();
-            let dying: u64 = self.deaths.apps().map(|app| self.resident(app)).sum();
-            let memory = self.seen_memory(dying);
-            let anonymous = self.memory.anonymous() as u64 - dying;
-            let chosen = self.killer.choose(self.phone, self.clock_ns, memory, anonymous, &running);
-            let most = if order == KillOrder::Batch { chosen.len() } else { 1 };
-            for &app in chosen.iter().take(most) {
-                signal_ns += self.kill(app, trigger);
-            }
-            if chosen.is_empty() || order != KillOrder::Batch {
-                break;
-            }
+        if order != KillOrder::Impatient && !self.deaths.is_empty() {
+            return 0;
         }
-        signal_ns
+        let is_batch = order == KillOrder::Batch;
+        let mut stall = self.stalls.recent(self.clock_ns);
+        let mut signal_ns = 0;
+        loop {
+            let choice = self.choose(stall);
+            let most = if is_batch { choice.apps.len() } else { 1 };
+            for &app in choice.apps.iter().take(most) {
+                signal_ns += self.kill(app, trigger, choice.why);
+            }
+            if !is_batch || choice.apps.is_empty() {
+                return signal_ns;
+            }
+            // What woke the killer was before these died.
+            stall = Stall::None;
+        }
     }
 
-    /// The memory as a policy sees it; what victims still hold counts as free.
-    fn seen_memory(&self, dying: u64) -> policy::kill::Memory {
-        let bytes = |pages: u64| Bytes(pages * PAGE_BYTES);
-        let (free, files) = (self.memory.free() as u64 + dying, self.memory.files() as u64);
-        let Watermarks { min, low, high } = self.marks;
-        // si_mem_available of mm/show_mem.c, never below what is free.
-        let cache = files - (files / 2).min(low as u64);
-        let available = (free + cache).saturating_sub(high as u64).max(free);
-        let (slots, slots_free) = self.memory.swap();
-        policy::kill::Memory {
-            total: bytes(self.frames as u64),
-            free: bytes(free),
-            available: bytes(available),
-            reserved: bytes(high as u64),
-            files: bytes(files),
-            swap_total: bytes(slots as u64),
-            swap_free: bytes(slots_free as u64),
-            disk_swap_total: bytes(slots as u64),
-            disk_swap_free: bytes(slots_free as u64),
-            watermarks: Some(policy::kill::Watermarks {
-                min: bytes(min as u64),
-                low: bytes(low as u64),
-                high: bytes(high as u64),
-            }),
-            pressure: Some(self.stalls.pressure(self.clock_ns)),
-            scanned_directly: Some(self.stalls.scanned_directly),
-            scanned_by_kswapd: Some(self.stalls.scanned_in_background),
-            file_refaults: Some(self.stalls.file_refaults),
-            stall: self.stalls.recent(self.clock_ns),
+    /// Whom the killer names now.
+    fn choose(&mut self, stall: Stall) -> Choice {
+        let mut seen = Seen::of(&self.memory, self.marks, &self.deaths);
+        if self.phone.killer.order == KillOrder::Batch {
+            seen = seen.once_back();
         }
+        let memory = seen.for_policy(self.size(), self.marks, &self.stalls, self.clock_ns);
+        let memory = (policy::kill::Memory { stall, ..memory }, seen.anonymous_pages);
+        let running = self.known();
+        self.killer.choose(self.phone, self.clock_ns, memory, &running)
     }
 
     /// Every app that runs.
@@ -471,11 +463,13 @@ impl<'a> Machine<'a> {
     }
 
     /// Kills `app`, which does not run from now on; the time that delivering it takes.
-    fn kill(&mut self, app: u32, trigger: Trigger) -> u64 {
+    fn kill(&mut self, app: u32, trigger: Trigger, why: &'static str) -> u64 {
         let order = self.phone.killer.order;
         let threads = self.phone.apps[app as usize].threads;
         let phases = Phases::of(threads, &self.phone.costs);
         let others_dying = self.deaths.len() as u64;
+        let used = self.running[app as usize].map_or(0, |used| used.visit);
+        let adj = adj(&self.known(), used);
         self.running[app as usize] = None;
         match trigger {
             Trigger::OutOfMemory => self.ledger.oom_kills += 1,
@@ -485,6 +479,9 @@ impl<'a> Machine<'a> {
             visit: self.visits,
             app,
             trigger,
+            why,
+            adj,
+            seen: Seen::of(&self.memory, self.marks, &self.deaths),
             at_ns: self.clock_ns,
             resident_pages: self.resident(app),
             threads,

@@ -3,7 +3,8 @@
 //! tells every rule and constant with its source.
 //!
 //! `memory` decides which page leaves, `storage` what that costs, `dying` when a victim's memory is
-//! back, `machine` puts them on one clock, `apps` says what a visit touches.
+//! back, `killer` who dies by what is `seen` of it, `machine` puts them on one clock, `apps` says what
+//! a visit touches.
 
 mod apps;
 #[cfg(test)]
@@ -14,11 +15,13 @@ mod machine;
 mod memory;
 mod outcome;
 mod phone;
+mod seen;
 mod stalls;
 mod storage;
 
 pub use outcome::{Kill, LaunchKind, Outcome, Parts, Trigger, Visit};
 pub use phone::{App, Costs, KillOrder, KillRule, KillerSpec, Library, Phone};
+pub use seen::Seen;
 
 use crate::Error;
 use crate::analysis::Spectrum;
@@ -72,7 +75,8 @@ fn live_counting(
         visits.push(machine.visit(app));
         tell(done)?;
     }
-    let frames = machine.frames() as u64;
+    let (frames, slots) = machine.size();
+    let watermarks = machine.watermarks();
     let (kills, traffic, options) = machine.into_results();
     let spectrum = Spectrum::new(traffic.into_iter());
     Ok(Outcome {
@@ -82,7 +86,9 @@ fn live_counting(
         fast_bytes: below.fast_bytes,
         fast_device: below.fast.name.clone(),
         slow_device: below.slow.name.clone(),
-        frames,
+        frames: frames as u64,
+        slots: slots as u64,
+        watermarks,
         visits,
         kills,
         storage_pages: spectrum.pages,

@@ -1,5 +1,6 @@
 //! What a simulated life leaves: a row per visit, a row per kill, and what storage saw.
 
+use super::seen::Seen;
 use crate::analysis::Skew;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -115,6 +116,12 @@ pub struct Kill {
     pub app: u32,
     /// Who looked.
     pub trigger: Trigger,
+    /// The rule that named it.
+    pub why: &'static str,
+    /// Its importance on the scale of `oom_score_adj`.
+    pub adj: i16,
+    /// Memory when it was killed, before any of its own came back.
+    pub seen: Seen,
     /// Since the beginning of the life.
     pub at_ns: u64,
     /// Pages that it had in memory.
@@ -148,6 +155,10 @@ pub struct Outcome {
     pub slow_device: String,
     /// Frames that were left to the phone, less what a fast tier in memory takes.
     pub frames: u64,
+    /// Slots of the swap area.
+    pub slots: u64,
+    /// Free frames at which apps reclaim themselves, the background reclaimer wakes, and sleeps.
+    pub watermarks: [u64; 3],
     /// Every visit in order.
     pub visits: Vec<Visit>,
     /// Every kill in order.

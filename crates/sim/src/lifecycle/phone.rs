@@ -61,10 +61,13 @@ pub enum KillOrder {
     /// One victim at a time, freed as its last thread exits: Android's driver of 2014.
     #[default]
     Serial,
-    /// As many victims at once as bring back what is wanted.
+    /// As many victims at once as bring back what is wanted, and the next when all are gone.
     Batch,
     /// One at a time; the killer frees its pages while its threads still exit (process_mrelease).
     ReclaimFirst,
+    /// One at each look, whether or not the memory of earlier victims is back: killers that wait for
+    /// a time alone. It is there to be compared with.
+    Impatient,
 }
 
 /// Who kills, and by which rule.

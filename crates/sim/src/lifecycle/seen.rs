@@ -1,0 +1,95 @@
+//! What a killer sees of the phone when it looks: the memory itself, and what is on its way back.
+
+use super::dying::Deaths;
+use super::memory::{Memory, Watermarks};
+use super::stalls::Stalls;
+use policy::kill;
+use serde::Serialize;
+use types::{Bytes, PAGE_BYTES};
+
+/// Memory at one instant, in pages; what victims of earlier kills still hold is counted as held, and
+/// once more by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Seen {
+    /// Frames that nobody has.
+    pub free_pages: u64,
+    /// What could be had without swapping, as the kernel reckons.
+    pub available_pages: u64,
+    /// Pages of files in memory.
+    pub file_pages: u64,
+    /// Anonymous pages in memory.
+    pub anonymous_pages: u64,
+    /// Free slots of the swap area.
+    pub swap_free_pages: u64,
+    /// Pages in memory that are on their way back: those of victims that still die.
+    pub coming_pages: u64,
+    /// Slots of the swap area that are.
+    pub coming_swap_pages: u64,
+}
+
+impl Seen {
+    /// `memory` now, between `marks`, of which the victims of `deaths` still hold a part.
+    pub(super) fn of(memory: &Memory, marks: Watermarks, deaths: &Deaths) -> Seen {
+        let (free, files) = (memory.free() as u64, memory.files() as u64);
+        // si_mem_available of mm/show_mem.c, never below what is free.
+        let cache = files - (files / 2).min(marks.low as u64);
+        let available = (free + cache).saturating_sub(marks.high as u64).max(free);
+        let owned = || deaths.apps().map(|app| memory.owned(app));
+        Seen {
+            free_pages: free,
+            available_pages: available,
+            file_pages: files,
+            anonymous_pages: memory.anonymous() as u64,
+            swap_free_pages: memory.swap().1 as u64,
+            coming_pages: owned().map(|owned| u64::from(owned.resident)).sum(),
+            coming_swap_pages: owned().map(|owned| u64::from(owned.slots)).sum(),
+        }
+    }
+
+    /// The same as if the victims had given back what they hold.
+    pub(super) fn once_back(self) -> Seen {
+        Seen {
+            free_pages: self.free_pages + self.coming_pages,
+            available_pages: self.available_pages + self.coming_pages,
+            anonymous_pages: self.anonymous_pages - self.coming_pages,
+            swap_free_pages: self.swap_free_pages + self.coming_swap_pages,
+            coming_pages: 0,
+            coming_swap_pages: 0,
+            ..self
+        }
+    }
+
+    /// What a policy is told of a phone of `frames` with `slots` of swap area.
+    pub(super) fn for_policy(
+        self,
+        (frames, slots): (usize, usize),
+        marks: Watermarks,
+        stalls: &Stalls,
+        now_ns: u64,
+    ) -> kill::Memory {
+        let bytes = |pages: u64| Bytes(pages * PAGE_BYTES);
+        let swap = (bytes(slots as u64), bytes(self.swap_free_pages));
+        let Watermarks { min, low, high } = marks;
+        kill::Memory {
+            total: bytes(frames as u64),
+            free: bytes(self.free_pages),
+            available: bytes(self.available_pages),
+            reserved: bytes(high as u64),
+            files: bytes(self.file_pages),
+            swap_total: swap.0,
+            swap_free: swap.1,
+            disk_swap_total: swap.0,
+            disk_swap_free: swap.1,
+            watermarks: Some(kill::Watermarks {
+                min: bytes(min as u64),
+                low: bytes(low as u64),
+                high: bytes(high as u64),
+            }),
+            pressure: Some(stalls.pressure(now_ns)),
+            scanned_directly: Some(stalls.scanned_directly),
+            scanned_by_kswapd: Some(stalls.scanned_in_background),
+            file_refaults: Some(stalls.file_refaults),
+            stall: stalls.recent(now_ns),
+        }
+    }
+}
