@@ -57,7 +57,7 @@ def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "status", "named"),
     [
-        (["--policy", "oldest"], 2, "oldest"),
+        (["--policy", "nope"], 2, "there are minfree, lmkd, largest, pressure, restart-cost"),
         (["--policy", "largest", "--option", "largest.percent=3"], 2, "memory_percent"),
         (["--policy", "largest", "--option", "lmkd.debug=1"], 2, "lmkd"),
         (["--policy", "largest", "--option", "memory_percent=3"], 2, "POLICY.NAME"),
@@ -91,6 +91,18 @@ def test_a_recording_that_was_cut_is_replayed_up_to_there(
     assert cli.run(["replay-kills", str(path), "--policy", "largest"]) == 0
     told = capsys.readouterr()
     assert "the end of the recording is missing" in told.err and "largest" in told.out
+
+
+@pytest.mark.parametrize(
+    ("policies", "said"), [("minfree,lmkd", True), ("minfree", True), ("largest", False)]
+)
+def test_a_recording_without_watermarks_says_so(
+    policies: str, said: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.run(["replay-kills", str(RECORDING), "--policy", policies]) == 0
+    errors = capsys.readouterr().err
+    assert ("has neither watermarks nor what the kernel keeps" in errors) == said
+    assert ("lmkd has no rule" in errors) == ("lmkd" in policies)
 
 
 def test_the_report_shows_it(tmp_path: Path) -> None:

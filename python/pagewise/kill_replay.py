@@ -33,7 +33,8 @@ def replay_kills(
     least ``freeze_share`` of it (0 to 1), or a kill of the kernel's; a decision is a false alarm if
     within ``window`` after it the recording has neither a freeze nor a kill.
 
-    Fields: ``moments``, ``duration_s``, ``total_bytes``, ``memory`` [{time_s, available_bytes,
+    Fields: ``moments``, ``duration_s``, ``total_bytes``, ``has_watermarks`` (whether the recording
+    tells them and what the kernel keeps), ``memory`` [{time_s, available_bytes,
     swap_free_bytes}], ``freezes`` [{from_s, to_s, is_kernel_kill}], ``recorded`` [{time_s, process,
     name, is_of_kernel}], and for each of ``policies`` its ``decisions`` [{time_s, why,
     available_bytes, victims, spared, judgement}], ``reasons`` [{from_s, to_s, why}] for doing

@@ -244,6 +244,7 @@ def test_killers_are_replayed_on_the_memory_of_the_run(tmp_path: Path) -> None:
     result = json.loads(replayed.stdout)
     assert result["total_bytes"] == 400 << 20, "the memory of the run, not of the machine"
     assert result["policies"][0]["decisions"], replayed.stdout
+    assert result["has_watermarks"] and "neither watermarks" not in replayed.stderr
 
 
 @pytest.mark.usefixtures("machine")

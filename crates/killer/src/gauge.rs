@@ -1,45 +1,18 @@
-//! How much memory there is, of the machine or of a group: files that stay open, read anew at each
-//! look. What the kernel does not tell is absent.
+//! How much memory there is, as policies see it. What the kernel does not tell is absent.
 
-use linux::cgroup::{MemoryGroup, Version};
-use linux::kernel_file::{KernelFile, bytes, field};
-use linux::{Root, zones};
+use linux::Root;
+use linux::cgroup::MemoryGroup;
+use linux::gauge::{self, MemoryState};
 use policy::kill::{Memory, Pressure, Stall, Watermarks};
-use types::{Bytes, PAGE_BYTES};
+use types::Bytes;
 
 use crate::Error;
-
-/// Room for the longest of the files, `/proc/vmstat`, of which the counters wanted come early.
-const ROOM: usize = 16 << 10;
-const SHORT: usize = 256;
 
 /// The memory of a machine or of a group, to be looked at.
 #[derive(Debug)]
 pub struct Gauge {
-    machine: Machine,
-    group: Option<Group>,
-    pressure: Option<KernelFile>,
-}
-
-#[derive(Debug)]
-struct Machine {
-    meminfo: KernelFile,
-    vmstat: Option<KernelFile>,
-    swaps: Option<KernelFile>,
-    zones: Option<zones::Zones>,
-}
-
-#[derive(Debug)]
-struct Group {
-    version: Version,
-    usage: KernelFile,
-    limit: Option<KernelFile>,
-    /// Version 2: swap. Version 1: memory and swap.
-    swap_usage: Option<KernelFile>,
-    swap_limit: Option<KernelFile>,
-    statistics: Option<KernelFile>,
-    /// The least limit of the groups above.
-    limit_above: u64,
+    gauge: gauge::Gauge,
+    is_of_group: bool,
 }
 
 impl Gauge {
@@ -48,34 +21,19 @@ impl Gauge {
     /// # Errors
     /// What the operating system refuses; a machine that tells nothing.
     pub fn open(root: &Root, group: Option<&MemoryGroup>) -> Result<Gauge, Error> {
-        let meminfo = KernelFile::open(root, "/proc/meminfo", ROOM)?
-            .ok_or_else(|| Error::Refused("/proc/meminfo: there is no such file".to_owned()))?;
-        let machine = Machine {
-            meminfo,
-            vmstat: KernelFile::open(root, "/proc/vmstat", ROOM)?,
-            swaps: KernelFile::open(root, "/proc/swaps", ROOM / 4)?,
-            zones: zones::zones(root)?,
-        };
-        let pressure = match group {
-            None => KernelFile::open(root, "/proc/pressure/memory", SHORT),
-            Some(group) => KernelFile::open(root, group.folder.join("memory.pressure"), SHORT),
-        };
-        // Refused where it is built in and off.
-        let pressure = pressure.ok().flatten();
-        let group = group.map(|group| Group::open(root, group)).transpose()?;
-        Ok(Gauge { machine, group, pressure })
+        Ok(Gauge { gauge: gauge::Gauge::open(root, group)?, is_of_group: group.is_some() })
     }
 
     /// # Errors
     /// Stalls are not told of here.
     pub fn require_pressure(&self) -> Result<(), Error> {
-        match (&self.pressure, &self.group) {
-            (Some(_), _) => Ok(()),
-            (None, None) => Err(Error::Refused(
+        match (self.gauge.tells_pressure(), self.is_of_group) {
+            (true, _) => Ok(()),
+            (false, false) => Err(Error::Refused(
                 "this kernel tells no stalls: start it with psi=1 (/proc/pressure/memory)"
                     .to_owned(),
             )),
-            (None, Some(_)) => Err(Error::Refused(
+            (false, true) => Err(Error::Refused(
                 "no stalls are told of this cgroup: that needs cgroups of version 2, or the whole \
                  machine"
                     .to_owned(),
@@ -85,306 +43,33 @@ impl Gauge {
 
     /// The memory now; with `is_near` also what tells why it is short. None once the group is gone.
     pub fn read(&mut self, is_near: bool) -> Option<Memory> {
-        let mut memory = self.machine.read()?;
-        if let Some(group) = &mut self.group {
-            memory = group.read(&memory, is_near)?;
-        } else if is_near {
-            self.machine.count(&mut memory);
-        }
-        if is_near {
-            memory.pressure = self.pressure.as_mut().and_then(|file| pressure(file.text()?));
-        }
-        Some(memory)
+        self.gauge.read(is_near).map(|state| memory(&state))
     }
 }
 
-impl Machine {
-    fn read(&mut self) -> Option<Memory> {
-        let text = self.meminfo.text()?;
-        let bytes = |name: &[u8]| bytes(text, name);
-        let (total, free) = (bytes(b"MemTotal")?, bytes(b"MemFree")?);
-        let swap_total = bytes(b"SwapTotal").unwrap_or(0);
-        let swap_free = bytes(b"SwapFree").unwrap_or(0);
-        let cached = bytes(b"Cached").unwrap_or(0) + bytes(b"Buffers").unwrap_or(0);
-        let available = bytes(b"MemAvailable").unwrap_or(free + cached);
-        let files = cached.saturating_sub(bytes(b"Shmem").unwrap_or(0));
-        let disk = match swap_total {
-            0 => (0, 0),
-            _ => self.swaps.as_mut().and_then(|file| disk_swap(file.text()?)).unwrap_or((0, 0)),
-        };
-        let zones = self.zones.unwrap_or_default();
-        Some(Memory {
-            total: Bytes(total),
-            free: Bytes(free.min(total)),
-            available: Bytes(available.clamp(free.min(total), total)),
-            reserved: Bytes(zones.reserved_bytes),
-            files: Bytes(files),
-            swap_total: Bytes(swap_total),
-            swap_free: Bytes(swap_free),
-            disk_swap_total: Bytes(disk.0),
-            disk_swap_free: Bytes(disk.1),
-            watermarks: self.zones.map(|zones| Watermarks {
-                min: Bytes(zones.min_bytes),
-                low: Bytes(zones.low_bytes),
-                high: Bytes(zones.high_bytes),
-            }),
-            pressure: None,
-            scanned_directly: None,
-            scanned_by_kswapd: None,
-            file_refaults: None,
-            stall: Stall::None,
-        })
-    }
-
-    fn count(&mut self, memory: &mut Memory) {
-        let Some(text) = self.vmstat.as_mut().and_then(KernelFile::text) else { return };
-        memory.scanned_directly = field(text, b"pgscan_direct");
-        memory.scanned_by_kswapd = field(text, b"pgscan_kswapd");
-        // One counter for files and the rest before Linux 5.9.
-        memory.file_refaults =
-            field(text, b"workingset_refault_file").or_else(|| field(text, b"workingset_refault"));
-    }
-}
-
-impl Group {
-    fn open(root: &Root, group: &MemoryGroup) -> Result<Group, Error> {
-        let [usage, limit, swap_usage, swap_limit] = match group.version {
-            Version::V2 => {
-                ["memory.current", "memory.max", "memory.swap.current", "memory.swap.max"]
-            }
-            Version::V1 => [
-                "memory.usage_in_bytes",
-                "memory.limit_in_bytes",
-                "memory.memsw.usage_in_bytes",
-                "memory.memsw.limit_in_bytes",
-            ],
-        };
-        let open = |name: &str, room| KernelFile::open(root, group.folder.join(name), room);
-        let required = open(usage, SHORT)?.ok_or_else(|| {
-            let what = "has no memory of its own: the memory controller is not on here";
-            Error::Refused(format!("{}: {what}", group.folder.display()))
-        })?;
-        Ok(Group {
-            version: group.version,
-            usage: required,
-            limit: open(limit, SHORT)?,
-            swap_usage: open(swap_usage, SHORT)?,
-            swap_limit: open(swap_limit, SHORT)?,
-            statistics: open("memory.stat", ROOM)?,
-            limit_above: limit_above(root, group, limit),
-        })
-    }
-
-    /// `machine` bounds what the group has.
-    fn read(&mut self, machine: &Memory, is_near: bool) -> Option<Memory> {
-        let used = self.usage.number()?;
-        let own = self.limit.as_mut().and_then(KernelFile::number).unwrap_or(u64::MAX);
-        let total = own.min(self.limit_above).min(machine.total.0);
-        let free = total.saturating_sub(used).min(machine.free.0.max(machine.available.0));
-        let mut memory = Memory { total: Bytes(total), free: Bytes(free), ..Memory::default() };
-        self.read_files(&mut memory, is_near);
-        self.read_swap(machine, used, &mut memory);
-        // A group has no watermarks; these are where the kernel's own lie on a machine of its size.
-        let min = total / 256;
-        memory.watermarks =
-            Some(Watermarks { min: Bytes(min), low: Bytes(min * 5 / 4), high: Bytes(min * 3 / 2) });
-        Some(memory)
-    }
-
-    /// Files of the group, of which the older half and what is inactive could be had.
-    fn read_files(&mut self, memory: &mut Memory, is_near: bool) {
-        memory.available = memory.free;
-        let Some(text) = self.statistics.as_mut().and_then(KernelFile::text) else { return };
-        let (active, inactive): (&[u8], &[u8]) = match self.version {
-            Version::V2 => (b"active_file", b"inactive_file"),
-            Version::V1 => (b"total_active_file", b"total_inactive_file"),
-        };
-        let active = field(text, active).unwrap_or(0);
-        let inactive = field(text, inactive).unwrap_or(0);
-        memory.files = Bytes(active + inactive);
-        let available = memory.free.0 + inactive + active / 2;
-        memory.available = Bytes(available.min(memory.total.0));
-        if is_near {
-            memory.scanned_directly = field(text, b"pgscan_direct");
-            memory.scanned_by_kswapd = field(text, b"pgscan_kswapd");
-            memory.file_refaults = field(text, b"workingset_refault_file");
-        }
-    }
-
-    /// Swap that the group may still use: no more than its limit and what the machine has.
-    fn read_swap(&mut self, machine: &Memory, memory_used: u64, memory: &mut Memory) {
-        if machine.swap_total.0 == 0 {
-            return;
-        }
-        let number = |file: &mut Option<KernelFile>| file.as_mut().and_then(KernelFile::number);
-        let (usage, limit) = (number(&mut self.swap_usage), number(&mut self.swap_limit));
-        let (used, total) = match self.version {
-            Version::V2 => (usage, limit.unwrap_or(u64::MAX)),
-            // Both together; a group at its limit of memory may swap what is left of the two.
-            Version::V1 => (
-                usage.map(|both| both.saturating_sub(memory_used)),
-                limit.map_or(u64::MAX, |both| both.saturating_sub(memory.total.0)),
-            ),
-        };
-        let used = used.unwrap_or(0);
-        let total = total.min(machine.swap_total.0);
-        let free = total.saturating_sub(used);
-        memory.swap_total = Bytes(total);
-        memory.swap_free = Bytes(free.min(machine.swap_free.0));
-        memory.disk_swap_total = Bytes(total.min(machine.disk_swap_total.0));
-        memory.disk_swap_free = Bytes(free.min(machine.disk_swap_free.0));
-    }
-}
-
-/// The least limit of the groups above `group`; none is the largest number.
-fn limit_above(root: &Root, group: &MemoryGroup, limit: &str) -> u64 {
-    let above = group.folder.ancestors().skip(1).take(group.level as usize);
-    let limits = above.filter_map(|folder| {
-        let text = root.read(folder.join(limit)).ok()??;
-        text.trim().parse::<u64>().ok()
-    });
-    limits.min().unwrap_or(u64::MAX) / PAGE_BYTES * PAGE_BYTES
-}
-
-/// Shares of the last ten seconds, from `some avg10=0.12 ...` and `full avg10=...`.
-fn pressure(text: &[u8]) -> Option<Pressure> {
-    let share = |kind: &[u8]| {
-        let line = text.split(|&byte| byte == b'\n').find(|line| line.starts_with(kind))?;
-        let value = line[kind.len()..].strip_prefix(b" avg10=")?;
-        let end = value.iter().position(|&byte| byte == b' ').unwrap_or(value.len());
-        let per_cent: f64 = std::str::from_utf8(&value[..end]).ok()?.parse().ok()?;
-        Some((per_cent * 100.0).round() as u32)
-    };
-    let some_basis_points = share(b"some")?;
-    Some(Pressure { some_basis_points, full_basis_points: share(b"full").unwrap_or(0) })
-}
-
-/// Bytes of the swap areas that are not compressed memory, and what is free of them.
-fn disk_swap(text: &[u8]) -> Option<(u64, u64)> {
-    let (mut total, mut free) = (0, 0);
-    // The first line names the columns: path, kind, size and use in KiB, priority.
-    for line in text.split(|&byte| byte == b'\n').skip(1) {
-        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty());
-        let Some(path) = fields.next() else { continue };
-        if path.windows(5).any(|part| part == b"/zram") {
-            continue;
-        }
-        let mut number = |skip| {
-            let field = fields.nth(skip)?;
-            std::str::from_utf8(field).ok()?.parse::<u64>().ok()
-        };
-        let (size, used) = (number(1)?, number(0)?);
-        total += size << 10;
-        free += size.saturating_sub(used) << 10;
-    }
-    Some((total, free))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    const MIB: u64 = 1 << 20;
-
-    /// A machine of 1000 MiB with 100 MiB of swap on a disk and as much compressed.
-    fn machine() -> (tempfile::TempDir, Root) {
-        let folder = tempfile::tempdir().unwrap();
-        let root = Root::at(folder.path());
-        let meminfo = "MemTotal: 1024000 kB\nMemFree: 102400 kB\nMemAvailable: 204800 kB\n\
-                       Buffers: 1024 kB\nCached: 103424 kB\nSwapTotal: 204800 kB\n\
-                       SwapFree: 153600 kB\nShmem: 2048 kB\n";
-        let swaps = "Filename\tType\tSize\tUsed\tPriority\n\
-                     /dev/zram0 partition\t102400\t51200\t100\n/dev/sda2 partition\t102400\t0\t-2\n";
-        let vmstat = "pgscan_kswapd 7\npgscan_direct 8\nworkingset_refault_file 9\n";
-        let pressure = "some avg10=12.34 avg60=0.00 avg300=0.00 total=9\n\
-                        full avg10=5.00 avg60=0.00 avg300=0.00 total=1\n";
-        write(&root, "/proc/meminfo", meminfo);
-        write(&root, "/proc/swaps", swaps);
-        write(&root, "/proc/vmstat", vmstat);
-        write(&root, "/proc/pressure/memory", pressure);
-        (folder, root)
-    }
-
-    fn write(root: &Root, path: &str, text: &str) {
-        let path = root.path(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    #[test]
-    fn a_machine_is_read() {
-        let (_folder, root) = machine();
-        let mut gauge = Gauge::open(&root, None).unwrap();
-        let far = gauge.read(false).unwrap();
-        assert_eq!((far.total, far.free), (Bytes(1000 * MIB), Bytes(100 * MIB)));
-        assert_eq!((far.available, far.files), (Bytes(200 * MIB), Bytes(100 * MIB)));
-        assert_eq!((far.swap_total, far.swap_free), (Bytes(200 * MIB), Bytes(150 * MIB)));
-        assert_eq!((far.disk_swap_total, far.disk_swap_free), (Bytes(100 * MIB), Bytes(100 * MIB)));
-        assert_eq!((far.pressure, far.file_refaults, far.watermarks), (None, None, None));
-        let near = gauge.read(true).unwrap();
-        let expected = Pressure { some_basis_points: 1234, full_basis_points: 500 };
-        assert_eq!(near.pressure, Some(expected));
-        assert_eq!(near.scanned_by_kswapd, Some(7));
-        assert_eq!((near.scanned_directly, near.file_refaults), (Some(8), Some(9)));
-    }
-
-    fn group(version: Version, folder: &str) -> MemoryGroup {
-        MemoryGroup { folder: Path::new(folder).to_owned(), version, id: 1, level: 1 }
-    }
-
-    #[test]
-    fn a_group_of_version_2_has_its_own_memory_and_swap() {
-        let (_folder, root) = machine();
-        for (name, text) in [
-            ("memory.current", "94371840\n"),
-            ("memory.max", "104857600\n"),
-            ("memory.swap.current", "10485760\n"),
-            ("memory.swap.max", "20971520\n"),
-            (
-                "memory.stat",
-                "anon 1\nactive_file 2097152\ninactive_file 1048576\npgscan_direct 3\n",
-            ),
-            ("memory.pressure", "some avg10=1.00\nfull avg10=0.50\n"),
-        ] {
-            write(&root, &format!("/group/{name}"), text);
-        }
-        let mut gauge = Gauge::open(&root, Some(&group(Version::V2, "/group"))).unwrap();
-        let memory = gauge.read(true).unwrap();
-        assert_eq!((memory.total, memory.free), (Bytes(100 * MIB), Bytes(10 * MIB)));
-        assert_eq!((memory.available, memory.files), (Bytes(12 * MIB), Bytes(3 * MIB)));
-        assert_eq!((memory.swap_total, memory.swap_free), (Bytes(20 * MIB), Bytes(10 * MIB)));
-        assert_eq!(memory.scanned_directly, Some(3));
-        assert_eq!(memory.pressure.unwrap().full_basis_points, 50);
-        // Not told by the group: absent, and not the machine's.
-        assert_eq!(memory.file_refaults, None);
-        // A group without limits of its own, below one with a limit.
-        write(&root, "/group/inner/memory.current", "0\n");
-        write(&root, "/group/inner/memory.max", "max\n");
-        let mut inner = group(Version::V2, "/group/inner");
-        inner.level = 2;
-        let memory = Gauge::open(&root, Some(&inner)).unwrap().read(true).unwrap();
-        assert_eq!((memory.total, memory.pressure), (Bytes(100 * MIB), None));
-    }
-
-    #[test]
-    fn a_group_of_version_1_counts_memory_and_swap_together() {
-        let (_folder, root) = machine();
-        for (name, text) in [
-            ("memory.usage_in_bytes", "94371840\n"),
-            ("memory.limit_in_bytes", "104857600\n"),
-            ("memory.memsw.usage_in_bytes", "104857600\n"),
-            ("memory.memsw.limit_in_bytes", "125829120\n"),
-            ("memory.stat", "total_inactive_file 0\ntotal_active_file 0\n"),
-        ] {
-            write(&root, &format!("/group/{name}"), text);
-        }
-        let mut gauge = Gauge::open(&root, Some(&group(Version::V1, "/group"))).unwrap();
-        let memory = gauge.read(true).unwrap();
-        assert_eq!((memory.total, memory.available), (Bytes(100 * MIB), Bytes(10 * MIB)));
-        assert_eq!((memory.swap_total, memory.swap_free), (Bytes(20 * MIB), Bytes(10 * MIB)));
-        // A group without the files of the memory controller.
-        let error = Gauge::open(&root, Some(&group(Version::V1, "/none"))).unwrap_err();
-        assert!(error.to_string().contains("the memory controller is not on here"), "{error}");
+fn memory(state: &MemoryState) -> Memory {
+    Memory {
+        total: Bytes(state.total),
+        free: Bytes(state.free),
+        available: Bytes(state.available),
+        reserved: Bytes(state.zones.map_or(0, |zones| zones.reserved_bytes)),
+        files: Bytes(state.files),
+        swap_total: Bytes(state.swap_total),
+        swap_free: Bytes(state.swap_free),
+        disk_swap_total: Bytes(state.disk_swap_total),
+        disk_swap_free: Bytes(state.disk_swap_free),
+        watermarks: state.zones.map(|zones| Watermarks {
+            min: Bytes(zones.min_bytes),
+            low: Bytes(zones.low_bytes),
+            high: Bytes(zones.high_bytes),
+        }),
+        pressure: state.pressure.map(|pressure| Pressure {
+            some_basis_points: pressure.some_basis_points,
+            full_basis_points: pressure.full_basis_points,
+        }),
+        scanned_directly: state.scanned_directly,
+        scanned_by_kswapd: state.scanned_by_kswapd,
+        file_refaults: state.file_refaults,
+        stall: Stall::None,
     }
 }

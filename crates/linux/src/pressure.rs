@@ -2,25 +2,33 @@
 
 use crate::{Error, Root};
 
-/// Time in which tasks stalled for one resource.
+/// How long tasks stalled for one resource, so far and of late.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
     /// Microseconds in which some task stalled.
     pub some_us: u64,
     /// Microseconds in which every task stalled; 0 where the kernel gives no such line.
     pub full_us: u64,
+    /// Share of the last ten seconds in which some task stalled, in hundredths of a per cent.
+    pub some_basis_points: u32,
+    /// The same of every task; 0 where the kernel gives no such line.
+    pub full_basis_points: u32,
 }
 
 /// The resources of `/proc/pressure`.
 pub const RESOURCES: [&str; 3] = ["cpu", "io", "memory"];
 
-/// The pressure in a text of the kernel's; none if it is not of that form.
+/// The pressure in a text of the kernel's; none if it is not of that form. Nothing is allocated.
 pub fn parse(text: &str) -> Option<Pressure> {
-    let total = |kind: &str| {
+    let of = |kind: &str| {
         let line = text.lines().find(|line| line.starts_with(kind))?;
-        line.split_whitespace().find_map(|field| field.strip_prefix("total=")?.parse().ok())
+        let field = |name: &str| line.split(' ').find_map(|field| field.strip_prefix(name));
+        let per_cent: f64 = field("avg10=")?.parse().ok()?;
+        Some((field("total=")?.parse().ok()?, (per_cent * 100.0).round() as u32))
     };
-    Some(Pressure { some_us: total("some ")?, full_us: total("full ").unwrap_or(0) })
+    let (some_us, some_basis_points) = of("some ")?;
+    let (full_us, full_basis_points) = of("full ").unwrap_or((0, 0));
+    Some(Pressure { some_us, full_us, some_basis_points, full_basis_points })
 }
 
 /// The pressure of `resource` on the whole machine; none where the kernel does not tell: it needs
@@ -42,11 +50,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn totals_are_read() {
-        let text = "some avg10=0.00 avg60=0.10 avg300=0.00 total=1234\n\
-                    full avg10=0.00 avg60=0.00 avg300=0.00 total=99\n";
-        assert_eq!(parse(text), Some(Pressure { some_us: 1234, full_us: 99 }));
-        assert_eq!(parse("some total=5\n"), Some(Pressure { some_us: 5, full_us: 0 }));
+    fn totals_and_shares_are_read() {
+        let some = "some avg10=12.34 avg60=0.10 avg300=0.00 total=1234\n";
+        let full = "full avg10=5.00 avg60=0.00 avg300=0.00 total=99\n";
+        let alone = Pressure { some_us: 1234, some_basis_points: 1234, ..Pressure::default() };
+        assert_eq!(parse(some), Some(alone));
+        let both = Pressure { full_us: 99, full_basis_points: 500, ..alone };
+        assert_eq!(parse(&format!("{some}{full}")), Some(both));
         assert_eq!(parse("nothing"), None);
     }
 }

@@ -10,6 +10,7 @@ use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal};
 
+use crate::kernel_file::bytes;
 use crate::stat::Stat;
 use crate::{Error, Root, kernel_file};
 
@@ -32,6 +33,39 @@ pub fn name(root: &Root, process: u32) -> Option<String> {
     // A process may end between being listed and being read; its file then refuses.
     let text = root.read(format!("/proc/{process}/comm")).ok()??;
     Some(text.trim_end_matches('\n').to_owned())
+}
+
+/// A process at an instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProcessState {
+    /// Its name, at most 15 bytes.
+    pub name: String,
+    /// When it began, in clock ticks since boot.
+    pub start: u64,
+    /// `oom_score_adj`.
+    pub adj: i16,
+    /// Bytes in memory.
+    pub resident: u64,
+    /// Bytes in swap.
+    pub swapped: u64,
+    /// Clock ticks of processors used so far, by all its threads.
+    pub ticks: u64,
+}
+
+/// What a process has; none for one that ended meanwhile, or has no memory of its own, such as the
+/// kernel's.
+pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
+    let file = |name: &str| root.read(format!("/proc/{process}/{name}")).ok().flatten();
+    let (status, stat) = (file("status")?, file("stat")?);
+    let stat = Stat::parse(stat.as_bytes())?;
+    Some(ProcessState {
+        name: String::from_utf8_lossy(stat.name()).into_owned(),
+        start: stat.start_ticks()?,
+        adj: file("oom_score_adj")?.trim().parse().ok()?,
+        resident: bytes(status.as_bytes(), b"VmRSS")?,
+        swapped: bytes(status.as_bytes(), b"VmSwap").unwrap_or(0),
+        ticks: stat.cpu_ticks()?,
+    })
 }
 
 /// Numbers of the threads of a process, in order; none once it has ended.
@@ -259,6 +293,14 @@ mod tests {
         assert!(all(&root).unwrap().contains(&this));
         assert!(!name(&root, this).unwrap().is_empty());
         assert_eq!(name(&root, u32::MAX), None);
+    }
+
+    #[test]
+    fn this_process_has_memory_and_an_adj() {
+        let root = Root::system();
+        let own = state(&root, std::process::id()).unwrap();
+        assert!(own.resident > 1 << 18 && own.start > 0 && (-1000..=1000).contains(&own.adj));
+        assert_eq!(state(&root, u32::MAX), None);
     }
 
     #[test]

@@ -1,61 +1,90 @@
 //! Memory and processes at one instant, as a low-memory killer would see them.
 
 use linux::cgroup::MemoryGroup;
-use linux::memory_state::{self, of_process};
-use linux::{Root, counters, pressure, process, system};
+use linux::gauge::Gauge;
+use linux::{Root, pressure, process, system};
 use trace::recording::moments::{MemoryState, Moment, ProcessState};
 
-/// The moment now, of the group or of the machine; none where the group was removed or the kernel
-/// tells nothing.
-pub fn moment(root: &Root, group: Option<&MemoryGroup>) -> Option<Moment> {
-    let machine = memory_state::of_machine(root).ok()?;
-    let (state, processes) = match group {
-        Some(group) => (
-            memory_state::of_group(root, group, machine).ok()??,
-            group.processes(root).unwrap_or_default(),
-        ),
-        None => (machine, process::all(root).unwrap_or_default()),
-    };
-    let vmstat = counters::vmstat(root).unwrap_or_default();
-    let counter = |name: &str| vmstat.get(name).copied();
-    let stalled = match group {
-        // Version 1 has none of a group's own; the machine's then stands for it.
-        Some(group) => root
-            .read(group.folder.join("memory.pressure"))
-            .ok()
-            .flatten()
-            .and_then(|text| pressure::parse(&text)),
-        None => None,
-    };
-    let stalled = stalled.or_else(|| pressure::of_machine(root, "memory").ok().flatten());
-    let memory = MemoryState {
-        total: state.total,
-        free: state.free,
-        available: state.available,
-        files: state.files,
-        swap_total: state.swap_total,
-        swap_free: state.swap_free,
-        disk_swap_total: state.disk_swap_total,
-        disk_swap_free: state.disk_swap_free,
-        some_us: stalled.map(|pressure| pressure.some_us),
-        full_us: stalled.map(|pressure| pressure.full_us),
-        scanned_directly: counter("pgscan_direct"),
-        scanned_by_kswapd: counter("pgscan_kswapd"),
-        file_refaults: counter("workingset_refault_file"),
-        ..MemoryState::default()
-    };
-    let state = |process: u32| {
-        let state = of_process(root, process)?;
-        Some(ProcessState {
-            process,
-            name: state.name,
-            start: state.start,
-            adj: state.adj,
-            resident: state.resident,
-            swapped: state.swapped,
-            ticks: state.ticks,
+/// What is looked at: the memory and the processes of a group, or of the machine.
+pub struct Scene<'a> {
+    root: &'a Root,
+    group: Option<&'a MemoryGroup>,
+    gauge: Gauge,
+}
+
+impl<'a> Scene<'a> {
+    /// Opens what tells of the memory; none where the kernel does not tell.
+    pub fn open(root: &'a Root, group: Option<&'a MemoryGroup>) -> Option<Scene<'a>> {
+        Some(Scene { root, group, gauge: Gauge::open(root, group).ok()? })
+    }
+
+    /// The moment now; none where the group was removed.
+    pub fn moment(&mut self) -> Option<Moment> {
+        let processes = match self.group {
+            Some(group) => group.processes(self.root),
+            None => process::all(self.root),
+        };
+        let processes = processes.unwrap_or_default();
+        let memory = self.memory()?;
+        let processes = processes.into_iter().filter_map(|process| state(self.root, process));
+        Some(Moment { time_ns: system::monotonic_ns(), memory, processes: processes.collect() })
+    }
+
+    fn memory(&mut self) -> Option<MemoryState> {
+        let state = self.gauge.read(true)?;
+        // A group of version 1 has no stalls of its own; the machine's then stand for them.
+        let stalled =
+            state.pressure.or_else(|| pressure::of_machine(self.root, "memory").ok().flatten());
+        Some(MemoryState {
+            total: state.total,
+            free: state.free,
+            available: state.available,
+            files: state.files,
+            swap_total: state.swap_total,
+            swap_free: state.swap_free,
+            disk_swap_total: state.disk_swap_total,
+            disk_swap_free: state.disk_swap_free,
+            reserved: state.zones.map_or(0, |zones| zones.reserved_bytes),
+            watermarks: state
+                .zones
+                .map(|zones| [zones.min_bytes, zones.low_bytes, zones.high_bytes]),
+            some_us: stalled.map(|pressure| pressure.some_us),
+            full_us: stalled.map(|pressure| pressure.full_us),
+            scanned_directly: state.scanned_directly,
+            scanned_by_kswapd: state.scanned_by_kswapd,
+            file_refaults: state.file_refaults,
         })
-    };
-    let processes = processes.into_iter().filter_map(state).collect();
-    Some(Moment { time_ns: system::monotonic_ns(), memory, processes })
+    }
+}
+
+/// What a process has; none for one that ended meanwhile, and for those of the kernel.
+fn state(root: &Root, process: u32) -> Option<ProcessState> {
+    let state = process::state(root, process)?;
+    Some(ProcessState {
+        process,
+        name: state.name,
+        start: state.start,
+        adj: state.adj,
+        resident: state.resident,
+        swapped: state.swapped,
+        ticks: state.ticks,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_moment_of_the_machine_tells_what_the_kernel_keeps() {
+        let root = Root::system();
+        let moment = Scene::open(&root, None).unwrap().moment().unwrap();
+        let zones = linux::zones::zones(&root).unwrap().unwrap();
+        let marks = [zones.min_bytes, zones.low_bytes, zones.high_bytes];
+        assert_eq!(moment.memory.watermarks, Some(marks));
+        assert_eq!(moment.memory.reserved, zones.reserved_bytes);
+        assert!(marks.is_sorted() && marks[2] < moment.memory.total);
+        let own = moment.processes.iter().find(|one| one.process == std::process::id()).unwrap();
+        assert!(own.resident > 1 << 18);
+    }
 }

@@ -11,8 +11,9 @@ use trace::recording::{About, Ending, Missing, Record, Writer, moments};
 
 use crate::backend::{Backend, BackendChoice};
 use crate::bpf::{self, Programs};
+use crate::memory::Scene;
 use crate::sources::{CATALOG, Source};
-use crate::{Error, Filter, memory, sampler, tracefs};
+use crate::{Error, Filter, sampler, tracefs};
 
 /// How often the kernel's counters are noted, and what is pending is written.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -248,14 +249,14 @@ fn run(
     let has_moments = options.sources.iter().any(|source| source.name == moments::SOURCE);
     let group = options.filter.group.as_ref();
     let noted = options.noted.as_ref().or(group);
+    let mut scene = has_moments.then(|| Scene::open(root, noted)).flatten();
     let (mut next_sample, mut next_moment) = (Instant::now() + SAMPLE_EVERY, Instant::now());
     loop {
         let over = stop.is_over();
         drain(backend, writer)?;
         let now = Instant::now();
-        if has_moments
-            && (over.is_some() || now >= next_moment)
-            && let Some(moment) = memory::moment(root, noted)
+        if (over.is_some() || now >= next_moment)
+            && let Some(moment) = scene.as_mut().and_then(Scene::moment)
         {
             writer.moment(&moment).map_err(Error::Write)?;
             next_moment = now + MOMENT_EVERY;

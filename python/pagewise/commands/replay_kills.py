@@ -18,6 +18,12 @@ EXAMPLES = (
     "--option minfree.minfree_levels=9216:0,18432:800 --json",
 )
 
+OF_WATERMARKS = {
+    "minfree": "minfree takes what the kernel keeps for free",
+    "lmkd": "lmkd has no rule of low free memory",
+}
+"""What becomes of policies without the watermarks, which older recordings lack."""
+
 Row = dict[str, Any]
 
 
@@ -77,6 +83,10 @@ def run(
         )
     if result["is_cut"]:
         say("pagewise: the end of the recording is missing: its recorder was stopped before it")
+    blind = [row["policy"] for row in result["policies"] if row["policy"] in OF_WATERMARKS]
+    if blind and not result["has_watermarks"]:
+        wrong = " and ".join(OF_WATERMARKS[name] for name in blind)
+        say(f"pagewise: {recording} has neither watermarks nor what the kernel keeps: {wrong}")
     if json:
         show_json(result)
         return

@@ -11,6 +11,9 @@ pub struct Outcome {
     pub duration_s: f64,
     /// All memory of the group or machine at the last moment.
     pub total_bytes: u64,
+    /// Whether every moment has watermarks and what the kernel keeps; where not, `minfree` counts that
+    /// as free and `lmkd` has no rule of low free memory.
+    pub has_watermarks: bool,
     /// Available memory over time, thinned to its lowest within equal steps.
     pub memory: Vec<Point>,
     /// When no task got on.

@@ -34,6 +34,7 @@ pub struct Replayer {
     end_s: f64,
     moments: u64,
     total_bytes: u64,
+    has_watermarks: bool,
     points: Points,
     some: Trailing,
     full: Trailing,
@@ -76,6 +77,7 @@ impl Replayer {
             end_s: 0.0,
             moments: 0,
             total_bytes: 0,
+            has_watermarks: true,
             points: Points::default(),
             some: Trailing::default(),
             full: Trailing::default(),
@@ -105,6 +107,7 @@ impl Replayer {
         self.end_s = time_s;
         self.moments += 1;
         self.total_bytes = moment.memory.total;
+        self.has_watermarks &= moment.memory.watermarks.is_some();
         self.points.take(Point {
             time_s,
             available_bytes: moment.memory.available,
@@ -130,8 +133,8 @@ impl Replayer {
             full_basis_points: (self.full.share(10 * SECOND_NS) * 1e4) as u32,
         });
         let stalled = |trailing: &Trailing| Nanos((trailing.share(SECOND_NS) * 1e9) as i64);
-        let watermarks = state.watermarks.map(|pages| {
-            let [min, low, high] = pages.map(Bytes);
+        let watermarks = state.watermarks.map(|bytes| {
+            let [min, low, high] = bytes.map(Bytes);
             Watermarks { min, low, high }
         });
         Memory {
@@ -203,6 +206,7 @@ impl Replayer {
             moments: self.moments,
             duration_s: self.end_s,
             total_bytes: self.total_bytes,
+            has_watermarks: self.has_watermarks,
             memory: self.points.kept,
             freezes,
             recorded,
@@ -225,7 +229,7 @@ impl Run {
         let mut places = Vec::with_capacity(candidates.len());
         for (place, (state, candidate)) in processes.iter().zip(candidates).enumerate() {
             if self.dead.contains(&(state.process, state.start)) {
-                give_back(&mut memory, state);
+                memory = memory.once_back(Bytes(state.resident), Bytes(state.swapped));
             } else {
                 alive.push(*candidate);
                 places.push(place);
@@ -268,17 +272,6 @@ impl Run {
             self.replay.reasons_left_out += 1;
         }
     }
-}
-
-/// What a victim would have left, up to all there is.
-fn give_back(memory: &mut Memory, state: &ProcessState) {
-    let add = |to: &mut Bytes, bytes: u64, most: Bytes| {
-        to.0 = to.0.saturating_add(bytes).min(most.0);
-    };
-    add(&mut memory.free, state.resident, memory.total);
-    add(&mut memory.available, state.resident, memory.total);
-    add(&mut memory.swap_free, state.swapped, memory.swap_total);
-    add(&mut memory.disk_swap_free, state.swapped, memory.disk_swap_total);
 }
 
 fn victim(state: &ProcessState, ranked: &Ranked) -> Victim {

@@ -61,6 +61,45 @@ fn victims_give_back_what_they_had_and_are_not_chosen_again() {
     assert_eq!(run.decisions[0].judgement, Judgement::Undecided);
 }
 
+/// Moments at which the kernel has begun to make room, with so much free of 1000 MiB, of which it
+/// keeps 60.
+fn pressed(free_mib: u64, watermarks: Option<[u64; 3]>) -> Vec<Found> {
+    let moments = (0..3).map(|tenths| {
+        let Found::Moment(mut moment) = moment(tenths, free_mib, 0) else { panic!("a moment") };
+        moment.memory.files = 10 * MIB;
+        moment.memory.scanned_by_kswapd = Some(tenths * 100);
+        (moment.memory.swap_total, moment.memory.swap_free) = (100 * MIB, 0);
+        moment.memory.reserved = if watermarks.is_some() { 60 * MIB } else { 0 };
+        moment.memory.watermarks = watermarks;
+        Found::Moment(moment)
+    });
+    moments.collect()
+}
+
+#[test]
+fn recorded_watermarks_let_lmkd_kill_where_free_memory_is_low() {
+    let marks = Some([20, 30, 40].map(|mib| mib * MIB));
+    let decisions = |free_mib, watermarks| {
+        let outcome = replay("lmkd", &[], pressed(free_mib, watermarks));
+        assert_eq!(outcome.has_watermarks, watermarks.is_some());
+        outcome.policies[0].decisions.clone()
+    };
+    let low = decisions(39, marks);
+    assert_eq!(low[0].why, "free memory and swap are low");
+    assert_eq!(low[0].victims[0].process, 10);
+    assert_eq!(decisions(41, marks), []);
+    assert_eq!(decisions(39, None), []);
+}
+
+#[test]
+fn what_the_kernel_keeps_is_not_free_to_minfree() {
+    // 100 MiB: of 150 free ones 90 are left to programs.
+    let levels: &[(&str, &str)] = &[("minfree_levels", "25600:900")];
+    let decisions = |watermarks| replay("minfree", levels, pressed(150, watermarks)).policies;
+    assert_eq!(decisions(Some([MIB; 3]))[0].decisions.len(), 1);
+    assert_eq!(decisions(None)[0].decisions, []);
+}
+
 #[test]
 fn decisions_are_set_beside_freezes_and_kills() {
     // Low for a moment at 1 s without any stall; frozen from 20.0 to 22.0 s, low from 21 s on.

@@ -43,10 +43,11 @@ pub struct MemoryState {
     pub disk_swap_total: u64,
     /// What is free of them.
     pub disk_swap_free: u64,
-    /// What the kernel keeps of the free memory for itself.
+    /// What the kernel keeps of the free memory for itself; not known where `watermarks` are not.
     pub reserved: u64,
     /// Free memory below which only the kernel allocates, below which `kswapd` is woken, and above
-    /// which it sleeps. A cgroup has none.
+    /// which it sleeps. Of a cgroup, which has none, where they would lie on a machine of its size.
+    /// Absent where it was not recorded.
     pub watermarks: Option<[u64; 3]>,
     /// Microseconds in which some task stalled for memory, so far.
     pub some_us: Option<u64>,
