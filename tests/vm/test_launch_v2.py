@@ -198,6 +198,27 @@ def test_what_the_kernel_kills_is_counted_and_starts_again(results: Path) -> Non
 
 
 @pytest.mark.slow
+def test_killers_are_replayed_on_the_memory_of_the_guest(results: Path) -> None:
+    oom_kills = answered(results, "starved")["oom_kills"]
+    recording = results / "starved" / "recording.pgr"
+    # Two of 40 do not fit into 48 MiB: whoever looks sees less than 20 MiB free before the kernel
+    # kills.
+    command = [PAGEWISE, "replay-kills", recording, "--json", "--policy", "minfree,lmkd"]
+    command += ["--option", "minfree.minfree_levels=5120:0"]
+    result = json.loads(subprocess.check_output(command, timeout=300))
+    assert result["total_bytes"] == 48 * MIB, "the memory of the run, not of the guest"
+    assert result["has_watermarks"] and result["moments"] > 5
+    kernel = [freeze for freeze in result["freezes"] if freeze["is_kernel_kill"]]
+    assert len(kernel) == oom_kills == sum(kill["is_of_kernel"] for kill in result["recorded"])
+    minfree, lmkd = result["policies"]
+    assert minfree["decisions"], minfree
+    victims = [victim["name"] for one in minfree["decisions"] for victim in one["victims"]]
+    assert set(victims) == {"hold"}
+    # All the time somebody dies or it is said why nobody does.
+    assert lmkd["decisions"] or lmkd["reasons"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*PLANS, "killed"])
 def test_nothing_stays_behind(results: Path, name: str) -> None:
     before = (results / f"{name}.before").read_text()
