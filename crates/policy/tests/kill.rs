@@ -397,9 +397,9 @@ fn every_policy_and_option_is_documented() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/killd.md");
     let text = std::fs::read_to_string(path).unwrap();
     for row in CATALOG {
-        let section = text.split(&format!("\n## {}\n", row.name)).nth(1);
-        let section = section.and_then(|rest| rest.split("\n## ").next());
-        let section = section.unwrap_or_else(|| panic!("docs/killd.md lacks ## {}", row.name));
+        let section = text.split(&format!("\n### {}\n", row.name)).nth(1);
+        let section = section.and_then(|rest| rest.split("\n##").next());
+        let section = section.unwrap_or_else(|| panic!("docs/killd.md lacks ### {}", row.name));
         for option in row.options {
             assert!(section.contains(option.name), "{}: {} is not told", row.name, option.name);
             // The default is a value that the option takes.
