@@ -3,7 +3,7 @@
 use crate::random::Stream;
 
 /// Pages that are used together lie in runs of this many: 85 % of the pages a visit swaps in have
-/// a neighbour that is swapped in too (findings, relaunch predictability).
+/// a neighbour that is swapped in too (an earlier measurement; docs/studies/predict.md has ours).
 pub(crate) const RUN_PAGES: u32 = 8;
 pub(crate) const MIB_PAGES: u32 = 256;
 

@@ -1,6 +1,6 @@
 //! Admission by one access bit per swapped page.
 //!
-//! Source: specs S1.3 P1-P3. A page is admitted when it is read back and its bit was already set;
+//! Source: spec sheet S1.3 P1-P3. A page is admitted when it is read back and its bit was already set;
 //! every read sets the bit. The value at the first swap-out decides whether that takes one read or
 //! two. It is second-eviction admission with the ghost kept as one bit per slot.
 

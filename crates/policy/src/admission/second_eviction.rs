@@ -1,6 +1,6 @@
 //! Admission from the second eviction on: the first leaves only a memory of the page (a ghost).
 //!
-//! Source: specs S0.4 E2. The same rule is CacheLib's reject-first, LARC with a fixed ghost, and
+//! Source: spec sheet S0.4 E2. The same rule is CacheLib's reject-first, LARC with a fixed ghost, and
 //! S3-FIFO with an empty small queue.
 
 use crate::page_set::PageSet;

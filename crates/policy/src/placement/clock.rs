@@ -1,6 +1,6 @@
 //! CLOCK over a ring: the hand looks at the oldest page; a set bit buys one more lap.
 //!
-//! Source: specs S1.3 of the multi-swap paper. A new page enters at the front of the ring, just behind
+//! Source: spec sheet S1.3 of the multi-swap paper. A new page enters at the front of the ring, just behind
 //! the hand, so the hand reaches it last; a page that leaves on its own closes the gap. The bits are
 //! apart from the ring because pages outside the fast tier may carry one too.
 

@@ -1,6 +1,6 @@
 //! The fast tier as a cache in front of the slow one: every page that must be written enters it.
 //!
-//! Source: specs S1.3, baseline H. The paper's experiments replace by CLOCK; LRU is the other form.
+//! Source: spec sheet S1.3, baseline H. The paper's experiments replace by CLOCK; LRU is the other form.
 
 use super::clock;
 use super::ring::Ring;

@@ -1,7 +1,7 @@
 //! Two equal swap devices with the access-bit filter: first swap-out to the slow one, promotion of
 //! pages whose bit was already set, CLOCK demotion.
 //!
-//! Source: specs S1.3 P1-P7 of the multi-swap paper.
+//! Source: spec sheet S1.3 P1-P7 of the multi-swap paper.
 
 use super::clock;
 use super::ring::Ring;

@@ -1,6 +1,6 @@
 //! Two equal swap devices without a filter: a swap-out goes straight to the fast one, CLOCK demotes.
 //!
-//! Source: specs S1.3, baseline C ("plain CLOCK on the parallel structure").
+//! Source: spec sheet S1.3, baseline C ("plain CLOCK on the parallel structure").
 
 use super::clock;
 use super::ring::Ring;

@@ -1,7 +1,7 @@
 //! A small cache between memory and storage that takes a page from its second eviction on and drops
 //! the page requested longest ago.
 //!
-//! Source: specs S0.4 E2-E5 of the memory-thrashing paper.
+//! Source: spec sheet S0.4 E2-E5 of the memory-thrashing paper.
 
 use super::request_order::RequestOrder;
 use super::{PageIn, PageOut, Placement, Tier};

@@ -1,6 +1,6 @@
 //! The pages of the fast tier by the time of their last request.
 //!
-//! Source: specs S0.4. A list in order of use does not suffice: a page enters with the time of a
+//! Source: spec sheet S0.4. A list in order of use does not suffice: a page enters with the time of a
 //! request that lies in the past, so it may enter anywhere in the order. Such pages wait in a heap; a
 //! request moves a page to the end of a log, which is in order by itself. The page requested longest
 //! ago is at the front of one of the two.

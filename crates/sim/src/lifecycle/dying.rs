@@ -1,4 +1,4 @@
-//! Victims that die (specs S2.6): the signal is delivered, the threads exit, and only then the pages
+//! Victims that die (spec sheet S2.6): the signal is delivered, the threads exit, and only then the pages
 //! come back, one after the other, as fast as the processors that are left allow.
 
 use super::memory::Memory;

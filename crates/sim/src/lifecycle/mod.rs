@@ -1,5 +1,5 @@
 //! The life of a phone: apps that are launched, used, swapped out and killed, over memory with
-//! watermarks and any swap architecture of the lab (specs S0, S1 Fig. 5, S2.6). docs/lifecycle.md
+//! watermarks and any swap architecture of the lab (spec sheet S0, S1 Fig. 5, S2.6). docs/lifecycle.md
 //! tells every rule and constant with its source.
 //!
 //! `memory` decides which page leaves, `storage` what that costs, `dying` when a victim's memory is

@@ -106,7 +106,7 @@ pub struct KillerSpec {
 }
 
 fn default_poll() -> f64 {
-    // lmkd polls every 10 ms while memory is short (findings, low-memory-kill 4).
+    // lmkd polls every 10 ms while memory is short (PSI_POLL_PERIOD_SHORT_MS of its lmkd.cpp).
     10.0
 }
 

@@ -2,7 +2,7 @@
 //! through a set of apps. docs/scenarios.md tells every parameter with its source.
 //!
 //! It exists because the papers publish neither traces nor app sequences. Its defaults come from
-//! the derived calibration of spec sheet S0 section 3 and from our own recordings; none was chosen
+//! the derived calibration of spec sheet S0.3 and from our own recordings; none was chosen
 //! to make a figure of a paper appear, and none may be.
 
 mod apps;

@@ -1,4 +1,4 @@
-//! `hierarchical`: the fast tier as a cache in front of the slow one (specs S1.3, baseline H).
+//! `hierarchical`: the fast tier as a cache in front of the slow one (spec sheet S1.3, baseline H).
 
 use super::options::{
     ADMIT_CLEAN_OFF, INSERTED_BIT, OptionSpec, Profile, Settings, Values, YES_NO,

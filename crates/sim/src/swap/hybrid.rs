@@ -1,4 +1,4 @@
-//! `hybrid`: two equal swap devices with the access-bit filter (specs S1.3 P1-P7).
+//! `hybrid`: two equal swap devices with the access-bit filter (spec sheet S1.3 P1-P7).
 
 use super::options::{
     BIT, FLASH_COPY_ON_PROMOTION, INSERTED_BIT, OptionSpec, Profile, SLOT_ON_SWAPIN, Settings,

@@ -1,4 +1,4 @@
-//! `hybrid-clock`: two equal swap devices without a filter (specs S1.3, baseline C).
+//! `hybrid-clock`: two equal swap devices without a filter (spec sheet S1.3, baseline C).
 
 use super::options::{
     ADMIT_CLEAN_OFF, FLASH_COPY_ON_PROMOTION, INSERTED_BIT, OptionSpec, Profile, SLOT_ON_SWAPIN,

@@ -1,5 +1,5 @@
 //! `nvm-cache`: a small cache between memory and storage that takes pages from their second eviction
-//! on (specs S0.4).
+//! on (spec sheet S0.4).
 
 use super::options::{OptionSpec, Profile, Settings, Values, YES_NO};
 use super::{Architecture, Role};
