@@ -59,8 +59,13 @@ PLANS = {
         more='balloon = { size = "40MiB" }\nminfree = { levels = "12800:900" }\n'
         'pause = { visit = "1s" }\n',
     ),
-    # The killer waits until there is more than the budget.
-    "starved": plan("kill", ["first", "second", "first"], more="[kill]\nthreshold = 1.0\n"),
+    # The killer waits until there is more than the budget. In visits of a second the recorder notes
+    # the memory several times, every 200 ms.
+    "starved": plan(
+        "kill",
+        ["first", "second", "first"],
+        more='pause = { visit = "1s" }\nkill = { threshold = 1.0 }\n',
+    ),
 }
 
 SCRIPT = """
@@ -201,13 +206,12 @@ def test_what_the_kernel_kills_is_counted_and_starts_again(results: Path) -> Non
 def test_killers_are_replayed_on_the_memory_of_the_guest(results: Path) -> None:
     oom_kills = answered(results, "starved")["oom_kills"]
     recording = results / "starved" / "recording.pgr"
-    # Two of 40 do not fit into 48 MiB: whoever looks sees less than 20 MiB free before the kernel
-    # kills.
+    # One of 40 leaves less than 20 MiB of 48 free as long as it is visited.
     command = [PAGEWISE, "replay-kills", recording, "--json", "--policy", "minfree,lmkd"]
     command += ["--option", "minfree.minfree_levels=5120:0"]
     result = json.loads(subprocess.check_output(command, timeout=300))
     assert result["total_bytes"] == 48 * MIB, "the memory of the run, not of the guest"
-    assert result["has_watermarks"] and result["moments"] > 5
+    assert result["has_watermarks"]
     kernel = [freeze for freeze in result["freezes"] if freeze["is_kernel_kill"]]
     assert len(kernel) == oom_kills == sum(kill["is_of_kernel"] for kill in result["recorded"])
     minfree, lmkd = result["policies"]
