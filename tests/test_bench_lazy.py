@@ -13,7 +13,7 @@ from lazy.allocators import GLIBC, Allocator
 from lazy.backing import BACKED_BYTES
 from lazy.claims import Claim, at_most, identity
 from lazy.counters import Traps
-from lazy.document import document
+from lazy.document import document, gain
 from lazy.part import Part, run
 from lazy.parts.swipe import ONE_PROCESSOR, display
 from lazy.places import PROGRAMS, SYSTEM_PYTHON
@@ -70,6 +70,14 @@ def test_a_failure_is_told_and_no_figure(tmp_path: Path) -> None:
     page = document(result(summary, "here"))
     assert "| `fast` (failed: status -11) |" in page
     assert "| `glibc` | 100 | 1,000 (1,000 to 1,000) |" in page
+
+
+def test_what_is_not_gained_is_said() -> None:
+    theirs = {"low": 9.0, "typical": 10.0, "high": 11.0}
+    less = {"low": 4.0, "typical": 5.0, "high": 8.0}
+    assert gain({"glibc": theirs, "fast": less}) == "`fast` takes 0.50x of the CPU time of `glibc`."
+    assert "nothing is gained that shows" in gain({"glibc": theirs, "fast": theirs})
+    assert gain({"glibc": theirs, "fast": None}) == ""
 
 
 @pytest.mark.parametrize(("ours", "is_reached"), [(0.4, True), (0.6, False)])
