@@ -8,7 +8,7 @@
 use policy::retention::{Action, Entry, Foresight, Retention, Rules, Span};
 use types::Nanos;
 
-use crate::bits::Bits;
+use crate::bits::PageBits;
 use crate::chunks::CHUNK_PAGES;
 use crate::spans::{Free, FreeSpan, Spans, Tag};
 
@@ -59,28 +59,14 @@ pub enum Work {
 pub struct Tables {
     pub tags: &'static mut [Tag],
     pub entries: &'static mut [Entry],
-    /// The page may hold something other than zeros. Once it is handed out, it keeps what is said of
-    /// it, save where it is mapped ahead: what it held then, if anything.
-    pub dirty: Bits,
-    /// The page is handed out to `mmap`.
-    pub mapped: Bits,
-    /// The page's mapping is unlike that of the arena: it is mapped anew when it is freed.
-    pub tainted: Bits,
-    /// The page is free and inaccessible.
-    pub closed: Bits,
-    /// What the page holds lies in the vault.
-    pub aside: Bits,
+    pub bits: PageBits,
 }
 
 #[derive(Debug)]
 pub struct Arena {
     spans: Spans,
     entries: &'static mut [Entry],
-    pub dirty: Bits,
-    pub mapped: Bits,
-    pub tainted: Bits,
-    pub closed: Bits,
-    pub aside: Bits,
+    pub bits: PageBits,
     pub foresight: Foresight,
     retention: Retention,
     detached: Option<Work>,
@@ -88,10 +74,17 @@ pub struct Arena {
     used: u32,
     /// Pages up to the last whose tables were said to be wanted.
     prepared: u32,
+    /// Pages up to the last that core files were to hold.
+    dumped: u32,
 }
 
 /// Pages whose tables are wanted at once, at most: in base pages, 16 KiB of tags and 24 KiB of entries.
 const PREPARED_AHEAD: u32 = 1024;
+
+/// Pages of a huge page.
+const HUGE_PAGES: u32 = 512;
+/// Pages that core files hold ahead of use, at most: 64 MiB.
+const DUMPED_AHEAD: u32 = 16 << 10;
 
 impl Arena {
     /// Without a page.
@@ -99,16 +92,13 @@ impl Arena {
         Arena {
             spans: Spans::new(),
             entries: &mut [],
-            dirty: Bits::new(&[]),
-            mapped: Bits::new(&[]),
-            tainted: Bits::new(&[]),
-            closed: Bits::new(&[]),
-            aside: Bits::new(&[]),
+            bits: PageBits::new([&[]; PageBits::COUNT]),
             foresight: Foresight::new(),
             retention: Retention::new(rules),
             detached: None,
             used: 0,
             prepared: 0,
+            dumped: 0,
         }
     }
 
@@ -122,9 +112,7 @@ impl Arena {
     pub fn grow(&mut self, first: u32, tables: Tables) {
         self.spans.grow(tables.tags);
         self.entries = tables.entries;
-        (self.dirty, self.mapped) = (tables.dirty, tables.mapped);
-        (self.tainted, self.closed) = (tables.tainted, tables.closed);
-        self.aside = tables.aside;
+        self.bits = tables.bits;
         self.spans.insert(FreeSpan { first, pages: CHUNK_PAGES, state: Free::Clean });
     }
 
@@ -141,7 +129,7 @@ impl Arena {
     /// Hands out pages that are clean and accessible: taking them needs no system call.
     pub fn allocate_open(&mut self, pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
         let place = |span: FreeSpan| {
-            let mut stretches = self.closed.runs(span.first, span.end(), false);
+            let mut stretches = self.bits.closed.runs(span.first, span.end(), false);
             stretches.find_map(|(from, to)| {
                 let first = from.checked_next_multiple_of(alignment)?;
                 (first < to && to - first >= pages).then_some((span, first))
@@ -196,7 +184,7 @@ impl Arena {
         debug_assert!(self.spans.first_from(first, first + pages).is_none(), "still free");
         match owner {
             Owner::Block => self.spans.set_block(first, pages),
-            Owner::Map => self.mapped.set(first, pages),
+            Owner::Map => self.bits.mapped.set(first, pages),
         }
     }
 
@@ -217,21 +205,31 @@ impl Arena {
     /// belong to nobody then.
     pub fn disown_mapped(&mut self, first: u32, pages: u32) -> Option<(u32, u32)> {
         let end = first.saturating_add(pages);
-        let from = self.mapped.next(first, end, true);
-        if from == end {
-            return None;
+        let PageBits { mapped, tainted, .. } = self.bits;
+        let mut page = first;
+        loop {
+            let from = mapped.next(page, end, true);
+            if from == end {
+                return None;
+            }
+            let to = mapped.next(from, end, false);
+            let is_tainted = tainted.any(from, 1);
+            let taken = mapped.take(from, tainted.next(from, to, !is_tainted));
+            if taken > from {
+                return Some((from, taken - from));
+            }
+            // Another thread unmaps the page without the lock.
+            page = from + 1;
         }
-        let to = self.mapped.next(from, end, false);
-        let is_tainted = self.tainted.any(from, 1);
-        let to = self.tainted.next(from, to, !is_tainted);
-        self.mapped.clear(from, to - from);
-        Some((from, to - from))
     }
 
     /// Pages of nobody become a hot span.
     pub fn deposit(&mut self, first: u32, pages: u32, now: Nanos) {
-        debug_assert!(!self.mapped.any(first, pages), "{pages} pages from {first} on are mapped");
-        self.dirty.set(first, pages);
+        debug_assert!(
+            !self.bits.mapped.any(first, pages),
+            "{pages} pages from {first} on are mapped"
+        );
+        self.bits.dirty.set(first, pages);
         self.foresight.freed(first, pages);
         let span = self.joined(FreeSpan { first, pages, state: Free::Hot });
         self.spans.insert(span);
@@ -240,7 +238,7 @@ impl Arena {
 
     /// Pages of nobody that are absent from memory become a clean span.
     pub fn deposit_clean(&mut self, first: u32, pages: u32) {
-        self.dirty.clear(first, pages);
+        self.bits.dirty.clear(first, pages);
         self.foresight.freed(first, pages);
         let span = self.joined(FreeSpan { first, pages, state: Free::Clean });
         self.spans.insert(span);
@@ -329,6 +327,43 @@ impl Arena {
 
     pub fn lazy_pages(&self) -> u64 {
         self.retention.lazy_pages()
+    }
+
+    /// Pages up to the last that was ever handed out.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// Pages that core files are to hold from now on, since some of them are in use: first and number,
+    /// told once. They end ahead of what is in use, at the end of a huge page.
+    pub fn wanted_dump(&mut self) -> Option<(u32, u32)> {
+        if self.used <= self.dumped {
+            return None;
+        }
+        let ahead = (self.used / 4).clamp(HUGE_PAGES, DUMPED_AHEAD);
+        let end = (self.used + ahead).next_multiple_of(HUGE_PAGES);
+        let first = std::mem::replace(&mut self.dumped, end.min(self.entries.len() as u32));
+        Some((first, self.dumped - first))
+    }
+
+    /// The free span that ends before `page`, which is not free.
+    pub fn free_before(&self, page: u32) -> Option<FreeSpan> {
+        self.spans.before(page)
+    }
+
+    /// Whether every page from `first` to `end` is free, or the kernel's.
+    pub fn is_free_or_released(&self, first: u32, end: u32) -> bool {
+        let mut page = first;
+        while page < end {
+            page = match self.bits.released.any(page, 1) {
+                true => self.bits.released.next(page, end, false),
+                false => match self.spans.first_from(page, page + 1) {
+                    Some(span) => span.end(),
+                    None => return false,
+                },
+            };
+        }
+        true
     }
 
     /// Parts of the tables that what was handed out will need soon, told once: address and bytes of

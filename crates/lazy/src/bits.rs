@@ -1,11 +1,65 @@
 //! One bit per page of the arena.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 
-/// Bits over memory that lives as long as the program. They are written under the pool's lock; a
-/// page's owner reads its own without.
+/// Bits over memory that lives as long as the program. Every change is atomic, so whom a page belongs to
+/// may read and change its bits without the pool's lock, while others change those of other pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Bits(&'static [AtomicU64]);
+
+/// What is kept of pages, a bit of each kind a page.
+#[derive(Clone, Copy, Debug)]
+pub struct PageBits {
+    /// The page may hold something other than zeros. Once it is handed out, the bit stays as it is, save
+    /// where the page is mapped ahead: what it held then, if anything.
+    pub dirty: Bits,
+    /// The page is handed out to `mmap`.
+    pub mapped: Bits,
+    /// The page's mapping is unlike that of the arena: it is mapped anew when it is freed.
+    pub tainted: Bits,
+    /// The page is free and inaccessible.
+    pub closed: Bits,
+    /// What the page holds lies in the vault.
+    pub aside: Bits,
+    /// The page is left out of core files.
+    pub undumped: Bits,
+    /// The page's address is the kernel's again: nothing lies there, or what the program mapped since.
+    pub released: Bits,
+    /// The program unmapped the page while the pool was locked: it is nobody's, absent from memory, and
+    /// becomes free as soon as the pool is locked anew.
+    pub returned: Bits,
+    /// The program mapped over the page, which was free, while the pool was locked: it stops being free
+    /// as soon as the pool is locked anew.
+    pub claimed: Bits,
+}
+
+impl PageBits {
+    /// Kinds of bits.
+    pub const COUNT: usize = 9;
+
+    /// Bits of each kind over a table of its own.
+    pub const fn new(tables: [&'static [AtomicU64]; PageBits::COUNT]) -> PageBits {
+        let [dirty, mapped, tainted, closed, aside, undumped, released, returned, claimed] = tables;
+        PageBits {
+            dirty: Bits::new(dirty),
+            mapped: Bits::new(mapped),
+            tainted: Bits::new(tainted),
+            closed: Bits::new(closed),
+            aside: Bits::new(aside),
+            undumped: Bits::new(undumped),
+            released: Bits::new(released),
+            returned: Bits::new(returned),
+            claimed: Bits::new(claimed),
+        }
+    }
+
+    /// Notes that the mapping of these pages is not the arena's, save of those that are the kernel's.
+    pub fn taint(self, first: u32, pages: u32) {
+        for (from, to) in self.released.runs(first, first.saturating_add(pages), false) {
+            self.tainted.set(from, to - from);
+        }
+    }
+}
 
 const WORD: u32 = u64::BITS;
 
@@ -16,12 +70,42 @@ impl Bits {
 
     /// Sets the bits of `count` pages from `first` on.
     pub fn set(self, first: u32, count: u32) {
-        self.each_word(first, count, |word, mask| word.store(word.load(Relaxed) | mask, Relaxed));
+        // A word whose pages are all the caller's needs no more than a store.
+        self.each_word(first, count, |word, mask| match mask {
+            u64::MAX => word.store(u64::MAX, Relaxed),
+            _ => {
+                word.fetch_or(mask, Relaxed);
+            }
+        });
     }
 
     /// Clears the bits of `count` pages from `first` on.
     pub fn clear(self, first: u32, count: u32) {
-        self.each_word(first, count, |word, mask| word.store(word.load(Relaxed) & !mask, Relaxed));
+        self.each_word(first, count, |word, mask| match mask {
+            u64::MAX => word.store(0, Relaxed),
+            _ => {
+                word.fetch_and(!mask, Relaxed);
+            }
+        });
+    }
+
+    /// Clears bits from `first` on as long as they are set, up to `end`. Gives the first page whose bit
+    /// another thread cleared before, or `end`.
+    pub fn take(self, first: u32, end: u32) -> u32 {
+        let mut page = first;
+        while page < end {
+            let next = end.min((page / WORD + 1) * WORD);
+            let Some(word) = self.0.get((page / WORD) as usize) else { return page };
+            let wanted = mask(page, next);
+            let taken = word.fetch_and(!wanted, AcqRel) & wanted;
+            if taken != wanted {
+                let missing = page / WORD * WORD + (wanted & !taken).trailing_zeros();
+                word.fetch_or(taken & mask(missing, page / WORD * WORD + WORD), AcqRel);
+                return missing;
+            }
+            page = next;
+        }
+        end
     }
 
     /// Whether any of `count` pages from `first` on has its bit set.
@@ -60,13 +144,17 @@ impl Bits {
         let mut page = first;
         while page < end {
             let next = end.min((page / WORD + 1) * WORD);
-            let mask = (u64::MAX >> (WORD - (next - page))) << (page % WORD);
             if let Some(word) = self.0.get((page / WORD) as usize) {
-                change(word, mask);
+                change(word, mask(page, next));
             }
             page = next;
         }
     }
+}
+
+/// The bits of the pages from `from` to `to`, of which there is one at least, all in one word.
+fn mask(from: u32, to: u32) -> u64 {
+    (u64::MAX >> (WORD - (to - from))) << (from % WORD)
 }
 
 #[cfg(test)]

@@ -12,10 +12,11 @@ use libc::{PROT_NONE, c_int, c_void};
 
 use crate::arena::Arena;
 use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of};
-use crate::pool::{POOL, perform};
+use crate::next::Function;
+use crate::pool::{self, perform};
 use crate::retire::is_retired;
-use crate::stand_aside::served_from;
-use crate::{front_process, helper, real, streams, system, vault};
+use crate::stand_aside::{may_serve, served_from};
+use crate::{front_process, helper, streams, system, vault};
 
 /// Pages of the pool that a fork may carry across.
 const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
@@ -56,14 +57,12 @@ unsafe extern "C" fn __register_atfork(
     child: Handler,
     library: *mut c_void,
 ) -> c_int {
-    watch();
-    let address = real::next(c"__register_atfork".as_ptr());
-    if address == 0 {
-        return libc::ENOMEM;
-    }
     type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
-    // SAFETY: the address is that of glibc's function of this name and type.
-    let register: Register = unsafe { std::mem::transmute(address) };
+    static REGISTER: Function<Register> = Function::new(c"__register_atfork");
+    if may_serve() {
+        watch();
+    }
+    let Some(register) = REGISTER.get().or_else(|| REGISTER.find()) else { return libc::ENOMEM };
     // SAFETY: as the caller vouches.
     unsafe { register(prepare, parent, child, library) }
 }
@@ -74,17 +73,16 @@ unsafe extern "C" fn prepare() {
     }
     give_most_back();
     streams::lock();
-    if let Some(arena) = POOL.lock() {
+    if pool::lock_for_fork() {
         IS_LOCKED.store(true, Relaxed);
-        std::mem::forget(arena);
     }
 }
 
 fn give_most_back() {
-    let Some(mut arena) = POOL.lock() else { return };
+    let Some(mut arena) = pool::lock() else { return };
     while arena.hot_pages() + arena.lazy_pages() > KEPT_PAGES {
         let Some(work) = arena.oldest() else { break };
-        perform(work, arena.aside);
+        perform(work, arena.bits.aside);
         arena.finish();
     }
 }
@@ -92,7 +90,7 @@ fn give_most_back() {
 unsafe extern "C" fn parent() {
     if IS_LOCKED.swap(false, Relaxed) {
         // SAFETY: this thread locked it in `prepare`.
-        unsafe { POOL.unlock_forgotten() };
+        unsafe { pool::unlock_after_fork() };
     }
     streams::unlock();
 }
@@ -102,10 +100,11 @@ unsafe extern "C" fn child() {
     helper::forget();
     front_process::mark_main_thread();
     vault::forget();
+    pool::forget_work();
     if IS_LOCKED.swap(false, Relaxed) {
         // SAFETY: the one thread of the child is the one that locked it in `prepare`.
-        unsafe { POOL.unlock_forgotten() };
-        if let Some(mut arena) = POOL.lock() {
+        unsafe { pool::unlock_after_fork() };
+        if let Some(mut arena) = pool::lock() {
             let now = system::now();
             arena.recover(now);
             arena.pressure(now);
@@ -121,7 +120,7 @@ unsafe extern "C" fn child() {
 fn close_holes(arena: &Arena) {
     for chunk in 0..chunks::count() as u32 {
         let first = chunk * CHUNK_PAGES;
-        for (from, to) in arena.tainted.runs(first, first + CHUNK_PAGES, true) {
+        for (from, to) in arena.bits.tainted.runs(first, first + CHUNK_PAGES, true) {
             close_hole(from, to - from);
         }
     }

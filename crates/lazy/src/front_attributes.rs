@@ -4,11 +4,10 @@
 use libc::{c_int, c_long, c_uint, c_ulong, c_void, size_t};
 
 use crate::chunks::{self, PAGE};
-use crate::fork;
-use crate::pool::POOL;
-use crate::reserve::OPEN;
+use crate::reserve::{OPEN, page_bits};
 use crate::retire::{is_retired, retire};
-use crate::stand_aside::served_from;
+use crate::stand_aside::{may_serve, served_from};
+use crate::{fork, onward};
 
 /// Advice that concerns what pages hold, not how they are mapped; and that for huge pages, which may
 /// stay with the addresses: numpy gives it for every large array, and who comes next sees no change.
@@ -32,7 +31,7 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: 
         taint(address, length);
     }
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) as c_int }
+    unsafe { onward::mprotect(address, length, protection) }
 }
 
 /// # Safety
@@ -46,7 +45,7 @@ unsafe extern "C" fn pkey_mprotect(
 ) -> c_int {
     taint(address, length);
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, length, protection, key) as c_int }
+    unsafe { onward::pkey_mprotect(address, length, protection, key) }
 }
 
 /// # Safety
@@ -60,7 +59,7 @@ unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int
         fork::leaves_holes();
     }
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_madvise, address, length, advice) as c_int }
+    unsafe { onward::madvise(address, length, advice) }
 }
 
 /// # Safety
@@ -69,7 +68,7 @@ unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int
 unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
     taint(address, length);
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_mlock, address, length) as c_int }
+    unsafe { onward::mlock(address, length) }
 }
 
 /// # Safety
@@ -78,7 +77,7 @@ unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
 unsafe extern "C" fn mlock2(address: *const c_void, length: size_t, flags: c_uint) -> c_int {
     taint(address, length);
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_mlock2, address, length, flags) as c_int }
+    unsafe { onward::mlock2(address, length, flags) }
 }
 
 /// # Safety
@@ -94,7 +93,7 @@ unsafe extern "C" fn mbind(
 ) -> c_long {
     taint(address, length as usize);
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_mbind, address, length, mode, nodes, nodes_max, flags) }
+    unsafe { onward::mbind(address, length, mode, nodes, nodes_max, flags) }
 }
 
 /// Sealed memory cannot be mapped anew, so it stays nobody's when it is freed.
@@ -105,18 +104,14 @@ unsafe extern "C" fn mbind(
 unsafe extern "C" fn mseal(address: *mut c_void, length: size_t, flags: c_ulong) -> c_int {
     taint(address, length);
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(SYS_MSEAL, address, length, flags) as c_int }
+    unsafe { onward::mseal(address, length, flags) }
 }
-
-/// The number is the same on all machines.
-const SYS_MSEAL: c_long = 462;
 
 /// Locking everything would fill the arena's free address space with memory.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn mlockall(flags: c_int) -> c_int {
-    retire();
-    // SAFETY: changes how this process's memory is kept.
-    unsafe { libc::syscall(libc::SYS_mlockall, flags) as c_int }
+    retire_if_served();
+    onward::mlockall(flags)
 }
 
 /// # Safety
@@ -127,7 +122,10 @@ unsafe extern "C" fn setrlimit(
     limit: *const libc::rlimit,
 ) -> c_int {
     // SAFETY: as the caller vouches.
-    unsafe { prlimit(0, resource, limit, std::ptr::null_mut()) }
+    unsafe {
+        heed(resource, limit.as_ref());
+        onward::setrlimit(resource, limit)
+    }
 }
 
 /// # Safety
@@ -150,16 +148,27 @@ unsafe extern "C" fn prlimit(
     new: *const libc::rlimit,
     old: *mut libc::rlimit,
 ) -> c_int {
-    // SAFETY: as the caller vouches.
-    let limit = unsafe { new.as_ref() };
-    let is_finite = limit.is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY);
     // SAFETY: asks for a number.
-    let is_own = process == 0 || process == unsafe { libc::getpid() };
-    if is_finite && is_own && [libc::RLIMIT_AS, libc::RLIMIT_DATA].contains(&resource) {
-        retire();
+    if process == 0 || process == unsafe { libc::getpid() } {
+        // SAFETY: as the caller vouches.
+        heed(resource, unsafe { new.as_ref() });
     }
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int }
+    unsafe { onward::prlimit(process, resource, new, old) }
+}
+
+/// The program limits its own address space.
+fn heed(resource: libc::__rlimit_resource_t, limit: Option<&libc::rlimit>) {
+    let is_finite = limit.is_some_and(|limit| limit.rlim_cur != libc::RLIM_INFINITY);
+    if is_finite && [libc::RLIMIT_AS, libc::RLIMIT_DATA].contains(&resource) {
+        retire_if_served();
+    }
+}
+
+fn retire_if_served() {
+    if may_serve() {
+        retire();
+    }
 }
 
 /// # Safety
@@ -181,8 +190,6 @@ fn taint<T>(address: *const T, length: usize) {
     }
     let whole = length.checked_next_multiple_of(PAGE).unwrap_or(0);
     for (first, pages) in chunks::overlaps(address as usize, whole) {
-        if let Some(arena) = POOL.lock() {
-            arena.tainted.set(first, pages);
-        }
+        page_bits().taint(first, pages);
     }
 }

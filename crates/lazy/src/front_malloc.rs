@@ -1,5 +1,5 @@
-//! `malloc` and its relatives as the program calls them: large requests to the pool, the rest to
-//! glibc. Contracts are those of glibc's manual; `reallocarray` is left to glibc, which calls
+//! `malloc` and its relatives as the program calls them: large requests to the pool, the rest to the
+//! next allocator. Contracts are those of glibc's manual; `reallocarray` is left to glibc, which calls
 //! `realloc`.
 
 use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
@@ -7,12 +7,12 @@ use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
 use crate::arena::{Grant, Owner};
 use crate::chunks::{PAGE, address_of, page_of};
 use crate::knobs::knobs;
-use crate::pool::{Content, POOL, extend, give_back_locked, obtain};
+use crate::pool::{Content, extend, give_back_locked, obtain};
 use crate::relocate::move_pages;
 use crate::spans::Free;
-use crate::stand_aside::{answer_probe, served_from};
+use crate::stand_aside::served_from;
 use crate::system::{self, KeepErrno};
-use crate::{helper, real, retire};
+use crate::{helper, next, pool, retire};
 
 /// Alignments above this go to glibc.
 const ALIGNMENT_MAX: usize = 2 << 20;
@@ -20,9 +20,16 @@ const ALIGNMENT_MAX: usize = 2 << 20;
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn malloc(size: size_t) -> *mut c_void {
     if size < served_from() {
-        return real::malloc(size);
+        return next::malloc(size);
     }
-    block(size, PAGE, Content::Any).unwrap_or_else(|| real::malloc(size))
+    large(size)
+}
+
+// Small requests, which are most, pay for two comparisons: what they do not need stays out of line.
+
+#[inline(never)]
+fn large(size: usize) -> *mut c_void {
+    block(size, PAGE, Content::Any).unwrap_or_else(|| next::malloc(size))
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -30,18 +37,32 @@ extern "C" fn calloc(count: size_t, size: size_t) -> *mut c_void {
     // What overflows is glibc's to refuse.
     let bytes = count.checked_mul(size).unwrap_or(0);
     if bytes < served_from() {
-        return real::calloc(count, size);
+        return next::calloc(count, size);
     }
-    block(bytes, PAGE, Content::Zeros).unwrap_or_else(|| real::calloc(count, size))
+    large_zeroed(count, size)
+}
+
+#[inline(never)]
+fn large_zeroed(count: usize, size: usize) -> *mut c_void {
+    block(count * size, PAGE, Content::Zeros).unwrap_or_else(|| next::calloc(count, size))
 }
 
 /// # Safety
 /// `pointer` is null or a live block.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn free(pointer: *mut c_void) {
+    if page_of(pointer as usize).is_none() {
+        // SAFETY: the block is not the pool's, so it is the next allocator's.
+        return unsafe { next::free(pointer) };
+    }
+    free_in_arena(pointer);
+}
+
+#[inline(never)]
+fn free_in_arena(pointer: *mut c_void) {
     match page_of_ours(pointer) {
-        // SAFETY: the block is not the pool's, so it is glibc's.
-        None => unsafe { real::free(pointer) },
+        // SAFETY: the block is not the pool's, so it is the next allocator's.
+        None => unsafe { next::free(pointer) },
         Some(page) => free_block(pointer, page),
     }
 }
@@ -50,10 +71,21 @@ unsafe extern "C" fn free(pointer: *mut c_void) {
 /// `pointer` is null or a live block.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn realloc(pointer: *mut c_void, size: size_t) -> *mut c_void {
-    answer_probe();
+    if size < served_from() && page_of(pointer as usize).is_none() {
+        // SAFETY: as the caller vouches.
+        return unsafe { next::realloc(pointer, size) };
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { resize(pointer, size) }
+}
+
+/// # Safety
+/// `pointer` is null or a live block.
+#[inline(never)]
+unsafe fn resize(pointer: *mut c_void, size: usize) -> *mut c_void {
     match page_of_ours(pointer) {
         // SAFETY: as the caller vouches.
-        None => unsafe { realloc_of_glibc(pointer, size) },
+        None => unsafe { realloc_of_next(pointer, size) },
         Some(page) => realloc_block(pointer, page, size),
     }
 }
@@ -62,14 +94,17 @@ unsafe extern "C" fn realloc(pointer: *mut c_void, size: size_t) -> *mut c_void 
 extern "C" fn memalign(alignment: size_t, size: size_t) -> *mut c_void {
     let alignment = alignment.checked_next_power_of_two().unwrap_or(usize::MAX);
     if size < served_from() || alignment > ALIGNMENT_MAX {
-        return real::memalign(alignment, size);
+        return next::memalign(alignment, size);
     }
     let alignment = alignment.max(PAGE);
-    block(size, alignment, Content::Any).unwrap_or_else(|| real::memalign(alignment, size))
+    block(size, alignment, Content::Any).unwrap_or_else(|| next::memalign(alignment, size))
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn aligned_alloc(alignment: size_t, size: size_t) -> *mut c_void {
+    if size < served_from() {
+        return next::aligned_alloc(alignment, size);
+    }
     memalign(alignment, size)
 }
 
@@ -81,6 +116,10 @@ unsafe extern "C" fn posix_memalign(
     alignment: size_t,
     size: size_t,
 ) -> c_int {
+    if size < served_from() {
+        // SAFETY: as the caller vouches.
+        return unsafe { next::posix_memalign(place, alignment, size) };
+    }
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<*mut c_void>()) {
         return EINVAL;
     }
@@ -98,14 +137,17 @@ unsafe extern "C" fn posix_memalign(
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn valloc(size: size_t) -> *mut c_void {
+    if size < served_from() {
+        return next::valloc(size);
+    }
     memalign(PAGE, size)
 }
 
 #[cfg_attr(not(test), unsafe(no_mangle))]
 extern "C" fn pvalloc(size: size_t) -> *mut c_void {
     match size.checked_next_multiple_of(PAGE) {
-        Some(size) => memalign(PAGE, size),
-        None => no_memory(),
+        Some(size) if size >= served_from() => memalign(PAGE, size),
+        _ => next::pvalloc(size),
     }
 }
 
@@ -115,17 +157,16 @@ extern "C" fn pvalloc(size: size_t) -> *mut c_void {
 unsafe extern "C" fn malloc_usable_size(pointer: *mut c_void) -> size_t {
     match page_of_ours(pointer) {
         // SAFETY: as the caller vouches.
-        None => unsafe { real::usable_size(pointer) },
+        None => unsafe { next::usable_size(pointer) },
         Some(page) => usable_pages(page).map_or(0, |pages| pages as usize * PAGE),
     }
 }
 
-/// The page that a pointer of the pool's lies in. Once the arena has retired, glibc may have been
-/// given what was free of it.
-#[inline]
+/// The page that a pointer of the pool's lies in. Once the kernel was given addresses of the arena, other
+/// allocators may have been given them by it.
 fn page_of_ours(pointer: *mut c_void) -> Option<u32> {
     let page = page_of(pointer as usize)?;
-    let is_ours = !retire::is_retired() || POOL.lock()?.block(page).is_some();
+    let is_ours = !retire::is_shared() || pool::lock()?.block(page).is_some();
     is_ours.then_some(page)
 }
 
@@ -142,7 +183,7 @@ fn block(size: usize, alignment: usize, content: Content) -> Option<*mut c_void>
 fn free_block(pointer: *mut c_void, page: u32) {
     let _errno = KeepErrno::new();
     // A handler that interrupted the pool may not free, says POSIX; if it does, the block is lost.
-    let Some(mut arena) = POOL.lock() else { return };
+    let Some(mut arena) = pool::lock() else { return };
     let is_start = (pointer as usize).is_multiple_of(PAGE);
     let Some(pages) = arena.disown_block(page).filter(|_| is_start) else {
         drop(arena);
@@ -153,30 +194,30 @@ fn free_block(pointer: *mut c_void, page: u32) {
         let _ = system::unmap(address_of(page), pages as usize * PAGE);
         return;
     }
-    give_back_locked(arena, page, pages);
+    give_back_locked(arena, page, pages, Owner::Block);
     helper::start_if_wanted();
 }
 
 /// # Safety
-/// `pointer` is null or a live block of glibc's.
-unsafe fn realloc_of_glibc(pointer: *mut c_void, size: usize) -> *mut c_void {
-    // What glibc could not have from the pool when it was smaller, it keeps.
+/// `pointer` is null or a live block of the next allocator's.
+unsafe fn realloc_of_next(pointer: *mut c_void, size: usize) -> *mut c_void {
+    // A block that was too large for the pool stays where it is.
     let is_large = |size: usize| size >= served_from() && size <= knobs().block_max;
     if !is_large(size) {
         // SAFETY: as the caller vouches.
-        return unsafe { real::realloc(pointer, size) };
+        return unsafe { next::realloc(pointer, size) };
     }
     // SAFETY: as the caller vouches.
-    let old = if pointer.is_null() { 0 } else { unsafe { real::usable_size(pointer) } };
+    let old = if pointer.is_null() { 0 } else { unsafe { next::usable_size(pointer) } };
     match block(size, PAGE, Content::Any) {
         Some(block) => {
             system::copy(pointer as usize, block as usize, old.min(size));
             // SAFETY: as the caller vouches.
-            unsafe { real::free(pointer) };
+            unsafe { next::free(pointer) };
             block
         }
         // SAFETY: as the caller vouches.
-        None => unsafe { real::realloc(pointer, size) },
+        None => unsafe { next::realloc(pointer, size) },
     }
 }
 
@@ -204,9 +245,9 @@ fn shrink(page: u32, old: u32, pages: u32) {
     if old - pages <= old / 4 {
         return;
     }
-    let Some(mut arena) = POOL.lock() else { return };
+    let Some(mut arena) = pool::lock() else { return };
     arena.own(page, pages, Owner::Block);
-    give_back_locked(arena, page + pages, old - pages);
+    give_back_locked(arena, page + pages, old - pages, Owner::Block);
 }
 
 fn grow(page: u32, old: u32, pages: u32) -> bool {
@@ -223,7 +264,7 @@ fn move_block(pointer: *mut c_void, page: u32, old: u32, size: usize) -> *mut c_
         free_moved(page, old, is_absent);
         return address_of(grant.first) as *mut c_void;
     }
-    let block = real::malloc(size);
+    let block = next::malloc(size);
     if !block.is_null() {
         system::copy(pointer as usize, block as usize, size.min(old as usize * PAGE));
         free_block(pointer, page);
@@ -236,9 +277,9 @@ fn free_moved(page: u32, pages: u32, is_absent: bool) {
     if !is_absent {
         return free_block(address_of(page) as *mut c_void, page);
     }
-    if let Some(mut arena) = POOL.lock() {
+    if let Some(mut arena) = pool::lock() {
         arena.disown_block(page);
-        let is_tainted = arena.tainted.any(page, pages);
+        let is_tainted = arena.bits.tainted.any(page, pages);
         drop(arena);
         match is_tainted {
             true => crate::pool::give_back_tainted(page, pages),
@@ -249,7 +290,7 @@ fn free_moved(page: u32, pages: u32, is_absent: bool) {
 
 /// Pages of the block that begins at `page`; none where this thread was interrupted in the pool.
 fn usable_pages(page: u32) -> Option<u32> {
-    let pages = POOL.lock()?.block(page);
+    let pages = pool::lock()?.block(page);
     if pages.is_none() {
         die(b"pagewise-lazy: realloc(): invalid pointer\n");
     }

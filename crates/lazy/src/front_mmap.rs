@@ -1,26 +1,27 @@
 //! `mmap`, `munmap` and `mremap` as the program calls them. Private anonymous memory that is
-//! readable and writable comes from the pool; all else goes to the kernel, after the arena has been
-//! told where it is affected.
+//! readable and writable comes from the pool; all else goes to the kernel, after the arena was changed
+//! where it is affected. None of them waits for a thread that holds the pool's lock: a collector calls
+//! them while it has stopped the others, wherever they were.
 
 use libc::{
-    ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_POPULATE, MAP_PRIVATE,
-    MAP_SHARED, MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_NONE, PROT_WRITE, c_int,
-    c_void, off64_t, size_t,
+    ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_POPULATE,
+    MAP_PRIVATE, MAP_SHARED, MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_NONE, PROT_WRITE,
+    c_int, c_void, off64_t, size_t,
 };
 use types::LazyCounter;
 
-use crate::arena::{Arena, Grant, Owner};
+use crate::arena::{Grant, Owner};
 use crate::chunks::{self, CHUNK, PAGE, address_of, page_of};
 use crate::knobs::{Profile, knobs};
 use crate::pool::{
-    Content, POOL, extend, give_back_clean, give_back_locked, give_back_tainted, obtain,
+    self, Content, extend, give_back_clean, give_back_locked, give_back_tainted, obtain,
 };
 use crate::relocate::move_pages;
-use crate::reserve::OPEN;
+use crate::reserve::{OPEN, page_bits};
 use crate::spans::Free;
 use crate::stand_aside::served_from;
 use crate::system::{self, Errno, KeepErrno, Mapping};
-use crate::{retire, statistics};
+use crate::{deferred, holes, onward, retire, statistics};
 
 /// Shared mappings that profile `browser` populates: bitmaps are of such sizes.
 const POPULATED: std::ops::RangeInclusive<usize> = 256 << 10..=16 << 20;
@@ -84,11 +85,22 @@ fn map(mapping: Mapping) -> Result<usize, Errno> {
     {
         return Ok(address_of(grant.first));
     }
-    if mapping.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) == MAP_FIXED {
-        claim(mapping.address, mapping.length);
-    }
     let flags = mapping.flags | if is_populated(&mapping) { MAP_POPULATE } else { 0 };
-    system::map(Mapping { flags, ..mapping })
+    let mapping = Mapping { flags, ..mapping };
+    if mapping.address == 0 || chunks::count() == 0 {
+        return onward::map(mapping);
+    }
+    let address = match mapping.flags & (MAP_FIXED | MAP_FIXED_NOREPLACE) {
+        MAP_FIXED => {
+            claim(mapping.address, mapping.length);
+            onward::map(mapping)
+        }
+        _ => holes::map(mapping),
+    }?;
+    if mapping.flags & MAP_GROWSDOWN != 0 {
+        holes::open_below(address);
+    }
+    Ok(address)
 }
 
 /// Whether the pool's memory is as good: nothing is asked of the address, nor of how it is backed.
@@ -127,32 +139,18 @@ fn claim(address: usize, length: usize) {
     if retire::is_retired() {
         return;
     }
+    let bits = page_bits();
     for (first, pages) in chunks::overlaps(address, length) {
-        while let Some(mut arena) = POOL.lock() {
-            if arena.is_working() {
-                drop(arena);
-                std::thread::yield_now();
-                continue;
-            }
-            while let Some(free) = arena.carve(first, pages) {
-                arena.own(free.first, free.pages, Owner::Map);
-                statistics::add(LazyCounter::OwnedPages, u64::from(free.pages));
-            }
-            arena.tainted.set(first, pages);
-            arena.closed.clear(first, pages);
-            drop_aside(&arena, first, pages);
-            break;
+        bits.taint(first, pages);
+        let end = first + pages;
+        if bits.mapped.next(first, end, false) == end {
+            continue;
+        }
+        match pool::lock_at_rest() {
+            Some(mut arena) => deferred::own_free(&mut arena, first, pages),
+            None => deferred::claim(first, pages),
         }
     }
-}
-
-/// What of these pages lies in the vault goes: their addresses are somebody's.
-fn drop_aside(arena: &Arena, first: u32, pages: u32) {
-    for (from, to) in arena.aside.runs(first, first + pages, true) {
-        let (address, length) = (address_of(from) + CHUNK, (to - from) as usize * PAGE);
-        let _ = system::advise(address, length, libc::MADV_DONTNEED);
-    }
-    arena.aside.clear(first, pages);
 }
 
 fn unmap(address: usize, length: usize) -> Result<(), Errno> {
@@ -161,15 +159,35 @@ fn unmap(address: usize, length: usize) -> Result<(), Errno> {
     let is_range = address.is_multiple_of(PAGE)
         && address.checked_add(whole).is_some_and(|end| end <= chunks::USER_END);
     if !is_range || chunks::overlaps(address, whole).next().is_none() {
-        return system::unmap(address, length);
+        return onward::unmap(address, length);
     }
     let _errno = KeepErrno::new();
     let (mut from, end) = (address, address.saturating_add(whole));
     while from < end {
         let to = end.min((from / CHUNK + 1) * CHUNK);
         match page_of(from) {
-            Some(first) => unmap_ours(first, ((to - from) / PAGE) as u32),
-            None => system::unmap(from, to - from)?,
+            Some(first) => unmap_in_chunk(first, ((to - from) / PAGE) as u32)?,
+            None => onward::unmap(from, to - from)?,
+        }
+        from = to;
+    }
+    Ok(())
+}
+
+/// Stretches that are the kernel's again are unmapped by the kernel.
+fn unmap_in_chunk(first: u32, pages: u32) -> Result<(), Errno> {
+    let (released, end) = (page_bits().released, first + pages);
+    if !retire::is_shared() || !released.any(first, pages) {
+        unmap_ours(first, pages);
+        return Ok(());
+    }
+    let mut from = first;
+    while from < end {
+        let is_released = released.any(from, 1);
+        let to = released.next(from, end, !is_released);
+        match is_released {
+            true => onward::unmap(address_of(from), (to - from) as usize * PAGE)?,
+            false => unmap_ours(from, to - from),
         }
         from = to;
     }
@@ -180,21 +198,17 @@ fn unmap(address: usize, length: usize) -> Result<(), Errno> {
 fn unmap_ours(first: u32, pages: u32) {
     let (address, length) = (address_of(first), pages as usize * PAGE);
     if retire::is_retired() {
-        if let Some(arena) = POOL.lock() {
-            arena.mapped.clear(first, pages);
-        }
+        page_bits().mapped.clear(first, pages);
         let _ = system::unmap(address, length);
         return;
     }
     let (mut page, end) = (first, first + pages);
     while page < end {
-        let Some(mut arena) = POOL.lock() else {
-            // A signal handler that interrupted the pool: the memory goes, the addresses stay lost.
-            let _ = system::advise(address, length, libc::MADV_DONTNEED);
-            return;
+        let Some(mut arena) = pool::lock_briefly() else {
+            return deferred::unmap(page, end - page);
         };
         let Some((from, count)) = arena.disown_mapped(page, end - page) else { return };
-        give_back_locked(arena, from, count);
+        give_back_locked(arena, from, count, Owner::Map);
         // Others may have been given what lies before.
         page = from + count;
     }
@@ -212,7 +226,7 @@ struct Remap {
 
 impl Remap {
     fn call(self) -> Result<usize, Errno> {
-        system::remap(self.address, self.length, self.new_length, self.flags, self.new)
+        onward::remap(self.address, self.length, self.new_length, self.flags, self.new)
     }
 }
 
@@ -220,9 +234,8 @@ fn remap(request: Remap) -> Result<usize, Errno> {
     if request.flags & MREMAP_FIXED != 0 {
         claim(request.new, request.new_length);
     }
-    let Some(first) = page_of(request.address).filter(|_| !retire::is_retired()) else {
-        return request.call();
-    };
+    let is_ours = |page: &u32| !retire::is_retired() && !page_bits().released.any(*page, 1);
+    let Some(first) = page_of(request.address).filter(is_ours) else { return request.call() };
     let lengths = [request.length, request.new_length].map(|length| length.div_ceil(PAGE));
     let [Ok(old), Ok(new)] = lengths.map(u32::try_from) else { return request.call() };
     let is_simple = request.address.is_multiple_of(PAGE)
@@ -235,10 +248,8 @@ fn remap(request: Remap) -> Result<usize, Errno> {
 
 /// Whether the pages are mapped and have the arena's own attributes.
 fn is_wholly_ours(first: u32, pages: u32) -> bool {
-    POOL.lock().is_some_and(|arena| {
-        let end = first.saturating_add(pages);
-        arena.mapped.next(first, end, false) == end && !arena.tainted.any(first, pages)
-    })
+    let (bits, end) = (page_bits(), first.saturating_add(pages));
+    bits.mapped.next(first, end, false) == end && !bits.tainted.any(first, pages)
 }
 
 fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno> {
@@ -263,9 +274,7 @@ fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno
         .flatten();
     let Some(target) = target else { return remap_tainted(request, first, old) };
     if move_pages(first, target, old) {
-        if let Some(arena) = POOL.lock() {
-            arena.mapped.clear(first, old);
-        }
+        page_bits().mapped.clear(first, old);
         give_back_clean(first, old);
     } else {
         unmap_ours(first, old);
@@ -292,10 +301,9 @@ fn take_back(first: u32, pages: u32) {
     if pages == 0 {
         return;
     }
-    let Some(arena) = POOL.lock() else { return };
-    let is_mapped = arena.mapped.next(first, first + pages, false) == first + pages;
-    arena.mapped.clear(first, pages);
-    drop(arena);
+    let (mapped, end) = (page_bits().mapped, first + pages);
+    let is_mapped = mapped.next(first, end, false) == end;
+    mapped.clear(first, pages);
     let is_back = system::map_anonymous(address, length, PROT_NONE, MAP_FIXED_NOREPLACE);
     if is_mapped && is_back == Ok(address) {
         give_back_tainted(first, pages);

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 use libc::{c_int, c_ulong, c_void, pid_t};
 
 use crate::helper::{self, End};
+use crate::onward;
 
 /// What only a process with one thread may leave behind.
 const OF_ONE_THREAD: c_int =
@@ -74,7 +75,7 @@ unsafe extern "C" fn unshare(flags: c_int) -> c_int {
         end_helper(End::ForNow);
     }
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_unshare, flags) as c_int }
+    unsafe { onward::unshare(flags) }
 }
 
 /// # Safety
@@ -85,7 +86,7 @@ unsafe extern "C" fn setns(file: c_int, kinds: c_int) -> c_int {
         end_helper(End::ForNow);
     }
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_setns, file, kinds) as c_int }
+    unsafe { onward::setns(file, kinds) }
 }
 
 /// # Safety
@@ -103,5 +104,5 @@ unsafe extern "C" fn prctl(
         end_helper(End::ForGood);
     }
     // SAFETY: as the caller vouches.
-    unsafe { libc::syscall(libc::SYS_prctl, option, second, third, fourth, fifth) as c_int }
+    unsafe { onward::prctl(option, [second, third, fourth, fifth]) }
 }

@@ -14,9 +14,9 @@ use types::Nanos;
 
 use crate::chunks::PAGE;
 use crate::knobs::knobs;
-use crate::pool::{POOL, give_back_tables, measure_memory, work};
+use crate::pool::{self, give_back_tables, measure_memory, work};
 use crate::pressure::Reports;
-use crate::{lock, real, system};
+use crate::{lock, next, system};
 
 /// Free memory from which on a thread is worth it: a program that ends soon has none.
 const WANTED_PAGES: u64 = (1 << 20) / PAGE as u64;
@@ -197,7 +197,7 @@ extern "C" fn run(_: *mut c_void) -> *mut c_void {
                 }
             }
             None => {
-                real::trim();
+                next::trim();
                 IS_IDLE.store(1, SeqCst);
                 // Who ends the thread looks at the two words the other way round.
                 if !is_over() {
@@ -222,8 +222,8 @@ pub fn rest(milliseconds: i64) {
 
 /// Milliseconds until something is due again; none where nothing is held.
 fn give_back_what_is_due() -> Option<i64> {
-    work(POOL.lock()?);
-    let mut arena = POOL.lock()?;
+    work(pool::lock()?);
+    let mut arena = pool::lock()?;
     if arena.hot_pages() + arena.lazy_pages() == 0 {
         give_back_tables(&mut arena);
         return None;
@@ -234,9 +234,9 @@ fn give_back_what_is_due() -> Option<i64> {
 }
 
 fn give_back_everything() {
-    if let Some(mut arena) = POOL.lock() {
+    if let Some(mut arena) = pool::lock() {
         arena.pressure(system::now());
         work(arena);
     }
-    real::trim();
+    next::trim();
 }

@@ -3,7 +3,7 @@
 //! Loaded into an unmodified program by LD_PRELOAD, it takes the place of the `malloc` family and of
 //! `mmap` and its relatives. Requests from 64 KiB to 64 MiB are served from an arena of its own
 //! ([`pool`]); what is freed stays there, and `policy::retention` says until when. Everything else
-//! goes on to glibc and the kernel.
+//! goes on to whatever was loaded next: libc, or the allocator that the program brings.
 //!
 //! It runs inside `malloc`: it allocates nothing, and has no path that panics. No index, no
 //! arithmetic that is checked, no `expect`; a table that ends too early means a request not served.
@@ -19,23 +19,27 @@ mod arena;
 mod bins;
 mod bits;
 mod chunks;
+mod deferred;
 mod fork;
 mod front_attributes;
 mod front_malloc;
 mod front_mmap;
 mod front_process;
 mod helper;
+mod holes;
 mod knobs;
 mod limits;
 mod lock;
+mod next;
+mod onward;
 mod placement;
 mod pool;
 mod premap;
 mod pressure;
-mod real;
 mod relocate;
 mod reserve;
 mod retire;
+mod sanitizers;
 mod spans;
 mod stand_aside;
 mod start;

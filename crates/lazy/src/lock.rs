@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Orderin
 /// Looks before sleeping; what is held is mostly given back within this.
 const SPINS: u32 = 60;
 const SLEEPERS: u32 = 1;
+/// Looks of who does not sleep; as long as the pool is mostly held.
+const BRIEF_SPINS: u32 = 200;
 
 pub struct Lock<T> {
     word: AtomicU32,
@@ -37,6 +39,23 @@ impl<T> Lock<T> {
             return Some(Guard { lock: self });
         }
         self.wait(mine)
+    }
+
+    /// Waits for the lock for some microseconds; none if it is not free by then. For calls that must end
+    /// even if the thread that holds the lock was suspended by a signal.
+    pub fn lock_briefly(&self) -> Option<Guard<'_, T>> {
+        let mine = holder();
+        for _ in 0..BRIEF_SPINS {
+            let word = self.word.load(Relaxed);
+            if word & !SLEEPERS == mine {
+                return None;
+            }
+            if word == 0 && self.word.compare_exchange(0, mine, Acquire, Relaxed).is_ok() {
+                return Some(Guard { lock: self });
+            }
+            std::hint::spin_loop();
+        }
+        None
     }
 
     /// Gives back the lock that this thread took before `fork`, in either process.
@@ -139,6 +158,18 @@ mod tests {
         assert!(guard.is_some() && lock.lock().is_none());
         drop(guard);
         assert!(lock.lock().is_some());
+    }
+
+    #[test]
+    fn a_lock_that_stays_held_is_not_waited_for() {
+        let lock = Lock::new(0);
+        let guard = lock.lock();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| lock.lock_briefly().is_some());
+            assert!(!other.join().unwrap());
+        });
+        drop(guard);
+        assert!(lock.lock_briefly().is_some());
     }
 
     #[test]

@@ -2,24 +2,93 @@
 //! calls. No call is made under the lock, save where a chunk is reserved, before a fork, where the
 //! program maps over free memory, and on tables once nothing is held.
 
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+
 use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE};
 use policy::retention::{Foresight, Rules};
 use types::{Bytes, LazyCounter};
 
 use crate::arena::{Arena, Grant, Owner, Work};
-use crate::bits::Bits;
-use crate::chunks::{PAGE, address_of};
+use crate::bits::{Bits, PageBits};
+use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
 use crate::knobs::{Mode, knobs};
 use crate::limits::Reach;
 use crate::lock::{Guard, Lock};
-use crate::reserve::{OPEN, next_chunk};
-use crate::spans::Free;
+use crate::reserve::{OPEN, next_chunk, page_bits};
+use crate::spans::{Free, FreeSpan};
+use crate::system::Signals;
 use crate::vault::{self, Closing, Opening};
-use crate::{helper, premap, retire, statistics, system};
+use crate::{deferred, helper, premap, retire, statistics, system};
 
-pub static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
+static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
+/// Whether a thread makes system calls on the detached span.
+static IS_WORKING: AtomicBool = AtomicBool::new(false);
+
+/// The arena, once the lock is free; none if this thread holds it. For `malloc` and its relatives, where a
+/// program has to expect that.
+pub fn lock() -> Option<Guard<'static, Arena>> {
+    let mut arena = POOL.lock()?;
+    deferred::settle(&mut arena);
+    Some(arena)
+}
+
+/// The arena, if the lock is free within microseconds. For `mmap` and its relatives, which must end even
+/// while the thread that holds the lock is suspended.
+pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
+    let mut arena = POOL.lock_briefly()?;
+    deferred::settle(&mut arena);
+    Some(arena)
+}
+
+/// The arena while no system call is under way on free memory, if the lock is free within milliseconds.
+/// If it is not, none is under way either: the thread that makes them cannot be suspended.
+pub fn lock_at_rest() -> Option<Guard<'static, Arena>> {
+    let (mut looks, mut refusals) = (0, 0);
+    while looks < LOOKS_MAX && refusals < REFUSALS_MAX {
+        match lock_briefly() {
+            Some(arena) if !arena.is_working() => return Some(arena),
+            Some(arena) => drop(arena),
+            None if IS_WORKING.load(Acquire) => {}
+            None => refusals += 1,
+        }
+        looks += 1;
+        std::thread::yield_now();
+    }
+    None
+}
+
+const LOOKS_MAX: u32 = 1_000_000;
+const REFUSALS_MAX: u32 = 1000;
+
+fn lock_for(owner: Owner) -> Option<Guard<'static, Arena>> {
+    match owner {
+        Owner::Block => lock(),
+        Owner::Map => lock_briefly(),
+    }
+}
+
+/// Takes the lock for a fork; false if this thread holds it.
+pub fn lock_for_fork() -> bool {
+    lock().map(std::mem::forget).is_some()
+}
+
+/// Gives the lock back after a fork, in either process.
+///
+/// # Safety
+/// This thread took it by `lock_for_fork`.
+pub unsafe fn unlock_after_fork() {
+    // SAFETY: as the caller vouches.
+    unsafe { POOL.unlock_forgotten() };
+}
+
+/// The child of a fork: whoever worked is not in this process.
+pub fn forget_work() {
+    IS_WORKING.store(false, Relaxed);
+    deferred::forget();
+}
 
 const HUGE_PAGE: usize = 2 << 20;
+const HUGE_PAGES: u32 = (HUGE_PAGE / PAGE) as u32;
 
 /// What memory that is handed out holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +104,7 @@ pub enum Content {
 pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -> Option<Grant> {
     let pages = u32::try_from(length.div_ceil(PAGE)).ok()?;
     let alignment = u32::try_from(alignment.div_ceil(PAGE)).ok()?.max(1);
-    let mut arena = POOL.lock()?;
+    let mut arena = lock_for(owner)?;
     let grant = match arena.allocate(pages, alignment, owner) {
         Some(grant) => grant,
         None => {
@@ -46,6 +115,9 @@ pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -
     count_grant(&arena, grant);
     let known = Known::of(&arena);
     let tables = arena.wanted_tables();
+    if let Some((first, pages)) = arena.wanted_dump() {
+        dump(first, pages);
+    }
     drop(arena);
     tables.into_iter().flatten().for_each(populate_table);
     match prepare(grant, known, content) {
@@ -60,7 +132,7 @@ pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -
 /// Memory that needs no opening, where the process has no mapping left to open any with.
 #[cold]
 fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
-    let mut arena = POOL.lock()?;
+    let mut arena = lock_for(owner)?;
     let grant = arena.allocate_open(pages, alignment, owner)?;
     count_grant(&arena, grant);
     Some(grant)
@@ -69,7 +141,7 @@ fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
 /// Lets the memory at `first` grow by `pages` pages behind it, where they are free.
 pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool {
     let end = owned.first + owned.pages;
-    let Some(mut arena) = POOL.lock() else { return false };
+    let Some(mut arena) = lock_for(owner) else { return false };
     let Some(held) = arena.extend(end, pages) else { return false };
     let grant = Grant::of(end, pages, held);
     arena.own(owned.first, owned.pages + pages, owner);
@@ -81,7 +153,7 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
         return true;
     }
     if owner == Owner::Block
-        && let Some(mut arena) = POOL.lock()
+        && let Some(mut arena) = lock()
     {
         arena.own(owned.first, owned.pages, owner);
     }
@@ -89,28 +161,27 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     false
 }
 
-/// Pages of nobody, with the arena's own attributes, become free.
-pub fn give_back(first: u32, pages: u32) {
-    let closing = match knobs().closes(pages as usize * PAGE) {
-        true => vault::close(first, pages),
-        false => Closing::Refused,
-    };
-    give_back_as(first, pages, closing);
-}
-
 /// Pages of nobody become free, closed as they are.
-fn give_back_as(first: u32, pages: u32, closing: Closing) {
-    let Some(arena) = POOL.lock() else { return };
-    if retire::is_retired() {
-        drop(arena);
-        let _ = system::unmap(address_of(first), pages as usize * PAGE);
-        return;
-    }
+fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
+    let bits = page_bits();
     if closing != Closing::Refused {
-        arena.closed.set(first, pages);
+        bits.closed.set(first, pages);
     }
     if closing == Closing::Aside {
-        arena.aside.set(first, pages);
+        bits.aside.set(first, pages);
+    }
+    let Some(arena) = lock_for(owner) else {
+        for (address, length) in vault::places(first, pages, bits.aside) {
+            discard(address, length);
+        }
+        bits.aside.clear(first, pages);
+        return deferred::return_clean(first, pages);
+    };
+    if retire::is_retired() {
+        drop(arena);
+        vault::drop_aside(first, pages, bits.aside);
+        let _ = system::unmap(address_of(first), pages as usize * PAGE);
+        return;
     }
     deposit(arena, first, pages);
 }
@@ -118,52 +189,63 @@ fn give_back_as(first: u32, pages: u32, closing: Closing) {
 /// Pages of nobody, whose attributes are unlike the arena's, are mapped anew and become free. Where
 /// the kernel refuses, they stay nobody's.
 pub fn give_back_tainted(first: u32, pages: u32) {
-    let (address, length) = (address_of(first), pages as usize * PAGE);
-    if system::map_anonymous(address, length, OPEN, libc::MAP_FIXED).is_err() {
-        return;
+    if deferred::map_anew(first, pages) {
+        give_back_clean(first, pages);
     }
-    if knobs().mode == Mode::Thp {
-        let _ = system::advise(address, length, libc::MADV_HUGEPAGE);
-    }
-    give_back_clean(first, pages);
 }
 
 /// Pages of nobody that are absent from memory become free.
 pub fn give_back_clean(first: u32, pages: u32) {
-    let Some(mut arena) = POOL.lock() else { return };
-    arena.tainted.clear(first, pages);
+    page_bits().tainted.clear(first, pages);
+    match lock_briefly() {
+        Some(mut arena) => deposit_clean_locked(&mut arena, first, pages),
+        None => deferred::return_clean(first, pages),
+    }
+}
+
+/// The same for who has the lock.
+pub fn deposit_clean_locked(arena: &mut Arena, first: u32, pages: u32) {
     arena.deposit_clean(first, pages);
     count_free(pages);
 }
 
 /// A block or a part of a mapping that the caller holds under the lock becomes free.
-pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32) {
-    if arena.tainted.any(first, pages) {
+pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32, owner: Owner) {
+    let bits = arena.bits;
+    if bits.tainted.any(first, pages) {
         drop(arena);
         return give_back_tainted(first, pages);
     }
-    let fresh = premap::last_fresh(first, pages, arena.dirty).filter(|_| knobs().foresees());
-    if fresh.is_none() && !knobs().closes(pages as usize * PAGE) {
+    let fresh = premap::last_fresh(first, pages, bits.dirty).filter(|_| knobs().foresees());
+    let is_closed = knobs().closes(pages as usize * PAGE);
+    if fresh.is_none() && !is_closed {
         return deposit(arena, first, pages);
     }
     drop(arena);
     if let Some(fresh) = fresh {
         premap::look_back_at(fresh);
     }
-    give_back(first, pages);
+    let closing = if is_closed { vault::close(first, pages) } else { Closing::Refused };
+    give_back_as(first, pages, closing, owner);
 }
 
 /// Does what retention asks for now.
 pub fn work(mut arena: Guard<'_, Arena>) {
+    let mut signals = None;
     while let Some(work) = arena.next_work(system::now()) {
-        let aside = arena.aside;
+        // Whoever maps over free memory waits for these calls, so no handler may suspend this thread.
+        signals.get_or_insert_with(Signals::block);
+        IS_WORKING.store(true, Release);
+        let aside = arena.bits.aside;
         drop(arena);
         perform(work, aside);
-        let Some(locked) = POOL.lock() else { return };
+        IS_WORKING.store(false, Release);
+        let Some(locked) = lock_briefly() else { return deferred::finish() };
         arena = locked;
         arena.finish();
     }
     publish(&arena);
+    drop(arena);
 }
 
 /// Makes the system calls of `work`, one for each place where its span lies.
@@ -176,12 +258,38 @@ pub fn perform(work: Work, aside: Bits) {
     for (address, length) in vault::places(span.first, span.pages, aside) {
         act(address, length);
     }
+    if matches!(work, Work::Discard(_)) && !aside.any(span.first, span.pages) {
+        leave_out_of_core_files(span);
+    }
+}
+
+/// Huge pages that the span holds whole. It has no memory, and would be written to core files as zeros.
+fn leave_out_of_core_files(span: FreeSpan) {
+    let first = span.first.next_multiple_of(HUGE_PAGES);
+    let end = span.end() / HUGE_PAGES * HUGE_PAGES;
+    if first < end {
+        let (address, length) = (address_of(first), (end - first) as usize * PAGE);
+        if system::advise(address, length, libc::MADV_DONTDUMP).is_ok() {
+            page_bits().undumped.set(first, end - first);
+        }
+    }
+}
+
+/// Pages, in whatever chunks, that core files are to hold.
+fn dump(first: u32, pages: u32) {
+    let (mut page, end) = (first, first + pages);
+    while page < end {
+        let next = end.min((page / CHUNK_PAGES + 1) * CHUNK_PAGES);
+        let length = (next - page) as usize * PAGE;
+        let _ = system::advise(address_of(page), length, libc::MADV_DODUMP);
+        page = next;
+    }
 }
 
 /// Looks anew at how much memory is in reach.
 pub fn measure_memory() {
     let rules = knobs().rules(Reach::now());
-    if let Some(mut arena) = POOL.lock() {
+    if let Some(mut arena) = lock() {
         set_rules(&mut arena, rules);
     }
 }
@@ -227,9 +335,7 @@ fn grow(arena: &mut Arena) -> Option<()> {
 /// What the owner of pages goes by without the lock.
 #[derive(Clone, Copy)]
 struct Known {
-    dirty: Bits,
-    closed: Bits,
-    aside: Bits,
+    bits: PageBits,
     foresight: Foresight,
     /// Pages mapped ahead at most: what is foreseen wrongly is no more than may be held hot.
     ahead_max: u64,
@@ -237,21 +343,20 @@ struct Known {
 
 impl Known {
     fn of(arena: &Arena) -> Known {
-        Known {
-            dirty: arena.dirty,
-            closed: arena.closed,
-            aside: arena.aside,
-            foresight: arena.foresight,
-            ahead_max: arena.hot_pages_max(),
-        }
+        Known { bits: arena.bits, foresight: arena.foresight, ahead_max: arena.hot_pages_max() }
     }
 }
 
 /// Makes memory that was handed out ready for use, or says why the kernel does not let it be opened.
 fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
-    let opening = open(grant, known);
+    let bits = known.bits;
+    let opening = open(grant, bits);
     if opening != Opening::Open {
         return opening;
+    }
+    if bits.undumped.any(grant.first, grant.pages) {
+        dump(grant.first, grant.pages);
+        bits.undumped.clear(grant.first, grant.pages);
     }
     let absent = grant.pages - grant.kept;
     if absent > 0 && knobs().populates() {
@@ -263,23 +368,21 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
             Content::Zeros => 0,
             Content::ZerosFrom(page) => page.min(grant.pages),
         };
-        zero(grant.first + skipped, grant.first + grant.pages, known.dirty);
+        zero(grant.first + skipped, grant.first + grant.pages, bits.dirty);
     }
     // After the zeroing, which goes by the bits that are set for what is mapped here.
     if absent > 0 && u64::from(absent) <= known.ahead_max && knobs().foresees() {
-        premap::map_ahead(grant, known.dirty, known.foresight);
+        premap::map_ahead(grant, bits.dirty, known.foresight);
     }
     Opening::Open
 }
 
-fn open(grant: Grant, Known { closed, aside, .. }: Known) -> Opening {
+fn open(grant: Grant, PageBits { closed, aside, .. }: PageBits) -> Opening {
     if !closed.any(grant.first, grant.pages) && !aside.any(grant.first, grant.pages) {
         return Opening::Open;
     }
     let opening = vault::open(grant.first, grant.pages, closed, aside);
-    if opening == Opening::Open
-        && let Some(_arena) = POOL.lock()
-    {
+    if opening == Opening::Open {
         closed.clear(grant.first, grant.pages);
         aside.clear(grant.first, grant.pages);
     }
@@ -313,17 +416,21 @@ fn zero(first: u32, end: u32, dirty: Bits) {
 /// if the program had mapped something else over them.
 #[cold]
 fn refuse(grant: Grant, owner: Owner, opening: Opening) {
-    let Some(mut arena) = POOL.lock() else { return };
-    disown(&mut arena, grant, owner);
-    if opening == Opening::Lost {
-        arena.own(grant.first, grant.pages, Owner::Map);
-        arena.tainted.set(grant.first, grant.pages);
-        arena.closed.clear(grant.first, grant.pages);
-        arena.aside.clear(grant.first, grant.pages);
+    let bits = page_bits();
+    let arena = lock_for(owner);
+    let is_lost = opening == Opening::Lost || arena.is_none();
+    if let Some(mut arena) = arena {
+        disown(&mut arena, grant, owner);
+    }
+    if is_lost {
+        bits.mapped.set(grant.first, grant.pages);
+        bits.tainted.set(grant.first, grant.pages);
+        bits.closed.clear(grant.first, grant.pages);
+        bits.aside.clear(grant.first, grant.pages);
         return;
     }
-    drop(arena);
-    give_back_as(grant.first, grant.pages, vault::close(grant.first, grant.pages));
+    let closing = vault::close(grant.first, grant.pages);
+    give_back_as(grant.first, grant.pages, closing, owner);
 }
 
 fn disown(arena: &mut Arena, grant: Grant, owner: Owner) {
@@ -331,7 +438,7 @@ fn disown(arena: &mut Arena, grant: Grant, owner: Owner) {
         Owner::Block => {
             arena.disown_block(grant.first);
         }
-        Owner::Map => arena.mapped.clear(grant.first, grant.pages),
+        Owner::Map => arena.bits.mapped.clear(grant.first, grant.pages),
     }
 }
 
@@ -369,6 +476,11 @@ fn count_grant(arena: &Arena, grant: Grant) {
     statistics::add(hits, 1);
     statistics::add(LazyCounter::FaultsSavedPages, u64::from(grant.kept));
     publish(arena);
+}
+
+/// Pages that were free are the program's without a request.
+pub fn count_owned(pages: u32) {
+    statistics::add(LazyCounter::OwnedPages, u64::from(pages));
 }
 
 fn count_free(pages: u32) {

@@ -13,7 +13,7 @@ use crate::arena::Grant;
 use crate::bits::Bits;
 use crate::chunks::{PAGE, address_of};
 use crate::front_process::is_confined;
-use crate::pool::POOL;
+use crate::pool::lock_briefly;
 use crate::{statistics, system};
 
 /// Pages looked at of what is freed, at its end.
@@ -45,7 +45,7 @@ pub fn map_ahead(grant: Grant, dirty: Bits, mut foresight: Foresight) {
         // Kernels before 5.14 know no such call.
         if length > 0
             && system::advise(address, length, MADV_POPULATE_WRITE).is_ok()
-            && let Some(mut arena) = POOL.lock()
+            && let Some(mut arena) = lock_briefly()
         {
             dirty.set(from, pages);
             arena.foresight.mapped(fresh, pages);
@@ -68,7 +68,7 @@ pub fn look_back_at(left: Stretch) {
 }
 
 fn look_back(left: Stretch, touched: u32) {
-    if let Some(mut arena) = POOL.lock() {
+    if let Some(mut arena) = lock_briefly() {
         arena.foresight.observe(left, touched);
     }
 }

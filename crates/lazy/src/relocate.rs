@@ -4,8 +4,7 @@ use libc::{MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE};
 
 use crate::arena::Grant;
 use crate::chunks::{PAGE, address_of};
-use crate::pool::POOL;
-use crate::reserve::OPEN;
+use crate::reserve::{OPEN, page_bits};
 use crate::spans::Free;
 use crate::system;
 
@@ -20,9 +19,7 @@ pub fn move_pages(from: u32, to: Grant, pages: u32) -> bool {
     if to.held != Free::Hot && pages >= MOVED_PAGES_MIN && hand_over(source, target, length) {
         // The pages bring along where they once were, so the kernel joins their mapping to no other
         // until it is made anew.
-        if let Some(arena) = POOL.lock() {
-            arena.tainted.set(to.first, pages);
-        }
+        page_bits().tainted.set(to.first, pages);
         return true;
     }
     system::copy(source, target, length);

@@ -6,7 +6,7 @@ use libc::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, PROT_NONE, PROT_READ, PROT_WRITE};
 use policy::retention::Entry;
 
 use crate::arena::Tables;
-use crate::bits::Bits;
+use crate::bits::PageBits;
 use crate::chunks::{self, CHUNK, CHUNK_PAGES, CHUNKS_MAX};
 use crate::knobs::{Mode, knobs};
 use crate::spans::Tag;
@@ -19,6 +19,8 @@ pub const OPEN: libc::c_int = PROT_READ | PROT_WRITE;
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 /// Where the tables begin; 0 before there are any.
 static TABLES: AtomicUsize = AtomicUsize::new(0);
+/// Where those of bits begin.
+static BITS: AtomicUsize = AtomicUsize::new(0);
 
 /// Reserves the next chunk. Gives its first page and the tables up to its end; none where the
 /// system refuses.
@@ -52,6 +54,8 @@ fn chunk() -> Option<usize> {
     if knobs().has_vault() {
         system::protect(address + CHUNK, CHUNK, PROT_NONE).ok()?;
     }
+    // What is never used stays out of core files.
+    let _ = system::advise(address, CHUNK, libc::MADV_DONTDUMP);
     if knobs().mode == Mode::Thp {
         // Refused where the kernel has no huge pages: base pages then.
         let _ = system::advise(address, CHUNK, MADV_HUGEPAGE);
@@ -66,17 +70,38 @@ fn tables(number: usize) -> Result<Tables, Errno> {
         let address = system::map_anonymous(0, CHUNKS_MAX * TABLES_OF_CHUNK, PROT_NONE, 0)?;
         let _ = system::advise(address, CHUNKS_MAX * TABLES_OF_CHUNK, MADV_NOHUGEPAGE);
         TABLES.store(address, Relaxed);
+        let pages = CHUNKS_MAX * PAGES * (size_of::<Tag>() + size_of::<Entry>());
+        BITS.store(address + pages, Relaxed);
     }
     let mut place = Place { address: TABLES.load(Relaxed), number };
     Ok(Tables {
         tags: place.open::<Tag>(PAGES)?,
         entries: place.open::<Entry>(PAGES)?,
-        dirty: Bits::new(place.open::<AtomicU64>(WORDS)?),
-        mapped: Bits::new(place.open::<AtomicU64>(WORDS)?),
-        tainted: Bits::new(place.open::<AtomicU64>(WORDS)?),
-        closed: Bits::new(place.open::<AtomicU64>(WORDS)?),
-        aside: Bits::new(place.open::<AtomicU64>(WORDS)?),
+        bits: bits_from(&mut place)?,
     })
+}
+
+fn bits_from(place: &mut Place) -> Result<PageBits, Errno> {
+    let mut tables = [&[] as &'static [AtomicU64]; PageBits::COUNT];
+    for table in &mut tables {
+        *table = place.open::<AtomicU64>(WORDS)?;
+    }
+    Ok(PageBits::new(tables))
+}
+
+/// The bits of all pages, for who has not the pool's lock.
+pub fn page_bits() -> PageBits {
+    let (address, chunks) = (BITS.load(Relaxed), chunks::count());
+    let mut tables = [&[] as &'static [AtomicU64]; PageBits::COUNT];
+    if address != 0 && chunks != 0 {
+        for (kind, table) in tables.iter_mut().enumerate() {
+            let address = address + kind * CHUNKS_MAX * WORDS * size_of::<AtomicU64>();
+            // SAFETY: opened before the chunk was counted, and never unmapped: `open` says more.
+            *table =
+                unsafe { std::slice::from_raw_parts(address as *const AtomicU64, chunks * WORDS) };
+        }
+    }
+    PageBits::new(tables)
 }
 
 /// Gives back what is reserved for tables of chunks that will not come.
@@ -86,10 +111,8 @@ pub fn release_unused_tables() {
     if table == 0 {
         return;
     }
-    let bits = WORDS * size_of::<AtomicU64>();
-    for length in
-        [PAGES * size_of::<Tag>(), PAGES * size_of::<Entry>(), bits, bits, bits, bits, bits]
-    {
+    let pages = [PAGES * size_of::<Tag>(), PAGES * size_of::<Entry>()];
+    for length in pages.into_iter().chain([WORDS * size_of::<AtomicU64>(); PageBits::COUNT]) {
         let used = chunks::count() * length;
         let _ = system::unmap(table + used, CHUNKS_MAX * length - used);
         table += CHUNKS_MAX * length;
@@ -99,8 +122,8 @@ pub fn release_unused_tables() {
 /// Elements of a table for one chunk: one for each page, or one for each word of bits.
 const PAGES: usize = CHUNK_PAGES as usize;
 const WORDS: usize = PAGES / u64::BITS as usize;
-const TABLES_OF_CHUNK: usize =
-    PAGES * (size_of::<Tag>() + size_of::<Entry>()) + 5 * WORDS * size_of::<AtomicU64>();
+const TABLES_OF_CHUNK: usize = PAGES * (size_of::<Tag>() + size_of::<Entry>())
+    + PageBits::COUNT * WORDS * size_of::<AtomicU64>();
 
 /// Where the next table lies, and for which chunk it is opened.
 struct Place {

@@ -8,21 +8,33 @@ use crate::arena::Arena;
 use crate::chunks::{self, CHUNK, CHUNK_PAGES, PAGE, address_of};
 use crate::knobs::knobs;
 use crate::lock::Guard;
-use crate::pool::POOL;
 use crate::reserve::release_unused_tables;
-use crate::{stand_aside, system, vault};
+use crate::{pool, stand_aside, system, vault};
 
 static IS_RETIRED: AtomicBool = AtomicBool::new(false);
+/// Whether the kernel may have been given addresses of the arena.
+static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
 /// Whether what is free of the arena is no longer mapped, and what becomes free is unmapped.
 pub fn is_retired() -> bool {
     IS_RETIRED.load(Acquire)
 }
 
+/// Whether something else may lie at addresses of the arena.
+#[inline]
+pub fn is_shared() -> bool {
+    IS_SHARED.load(Acquire)
+}
+
+/// From now on something else may lie at addresses of the arena.
+pub fn share() {
+    IS_SHARED.store(true, Release);
+}
+
 pub fn retire() {
     stand_aside::stop_serving();
     let has_vault = knobs().has_vault() && vault::shut();
-    while let Some(mut arena) = POOL.lock() {
+    while let Some(mut arena) = pool::lock() {
         // Another thread's system call is under way: its span comes back in a moment.
         if arena.is_working() {
             drop(arena);
@@ -30,6 +42,7 @@ pub fn retire() {
             continue;
         }
         IS_RETIRED.store(true, Release);
+        share();
         unmap_free(&mut arena);
         if has_vault {
             unmap_vault(&arena);
@@ -50,7 +63,7 @@ fn unmap_free(arena: &mut Guard<'_, Arena>) {
 fn unmap_vault(arena: &Arena) {
     for chunk in 0..chunks::count() as u32 {
         let first = chunk * CHUNK_PAGES;
-        arena.aside.clear(first, CHUNK_PAGES);
+        arena.bits.aside.clear(first, CHUNK_PAGES);
         let _ = system::unmap(address_of(first) + CHUNK, CHUNK);
     }
 }

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use crate::chunks::PAGE;
 use crate::knobs::{knobs, say, variable};
 use crate::text::{Text, number, read};
+use crate::{next, sanitizers};
 
 /// Bytes from which on requests are served; none are before the library's constructor has decided.
 static SERVED_FROM: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// Whether a call of libc's own came to this library's `realloc`; see [`is_malloc_ours`].
-static PROBE: AtomicU8 = AtomicU8::new(UNASKED);
+/// Whether the constructor has decided, and what.
+static DECISION: AtomicU8 = AtomicU8::new(OPEN);
 
-const UNASKED: u8 = 0;
-const ASKED: u8 = 1;
-const ANSWERED: u8 = 2;
+const OPEN: u8 = 0;
+const SERVE: u8 = 1;
+const STAND_ASIDE: u8 = 2;
 
 /// Bytes from which on a request is served; the largest number where none is.
 #[inline]
@@ -21,14 +22,44 @@ pub fn served_from() -> usize {
     SERVED_FROM.load(Relaxed)
 }
 
+/// Serves nothing, and says so to whoever asked for it, without a look at anything but the environment.
+pub fn obey_switch() {
+    DECISION.store(STAND_ASIDE, Relaxed);
+    if matches!(variable(b"PAGEWISE_LAZY_VERBOSE"), Some(b"on" | b"1")) {
+        say(&[b"stands aside: ", SWITCHED_OFF]);
+    }
+}
+
+const SWITCHED_OFF: &[u8] = b"PAGEWISE_LAZY_SWITCH is off";
+
 /// Decides, when the program has been loaded. Says whether requests are served.
 pub fn decide() -> bool {
     let reason = reason();
     match reason {
-        None => SERVED_FROM.store(knobs().block_min, Relaxed),
-        Some(reason) => tell(reason),
+        None => {
+            DECISION.store(SERVE, Relaxed);
+            SERVED_FROM.store(knobs().block_min, Relaxed);
+        }
+        Some(reason) => {
+            DECISION.store(STAND_ASIDE, Relaxed);
+            tell(reason);
+        }
     }
     reason.is_none()
+}
+
+/// Whether requests are served, or may be once the library's constructor has decided.
+pub fn may_serve() -> bool {
+    match DECISION.load(Relaxed) {
+        // The environment is the one that the program began with.
+        OPEN => !is_switched_off(),
+        decision => decision == SERVE,
+    }
+}
+
+/// Whether the environment switches the library off, which needs no file to be read.
+pub fn is_switched_off() -> bool {
+    matches!(variable(b"PAGEWISE_LAZY_SWITCH"), Some(b"off" | b"0"))
 }
 
 /// From now on requests go to libc.
@@ -47,14 +78,6 @@ pub fn refuses_overcommit() -> bool {
     is_refused
 }
 
-/// `realloc` was called, perhaps by the probe.
-#[inline]
-pub fn answer_probe() {
-    if PROBE.load(Relaxed) == ASKED {
-        PROBE.store(ANSWERED, Relaxed);
-    }
-}
-
 fn tell(reason: &[u8]) {
     if knobs().is_verbose {
         say(&[b"stands aside: ", reason]);
@@ -63,16 +86,15 @@ fn tell(reason: &[u8]) {
 
 fn reason() -> Option<&'static [u8]> {
     if !knobs().is_on {
-        return Some(b"PAGEWISE_LAZY_SWITCH is off");
+        return Some(SWITCHED_OFF);
     }
     if variable(b"LD_PRELOAD").is_some_and(|list| contains(list, b"vgpreload")) {
         return Some(b"the program runs under valgrind");
     }
-    let sanitizers = [c"__asan_init", c"__tsan_init", c"__msan_init", c"__hwasan_init"];
-    if sanitizers.iter().any(|symbol| is_loaded(symbol)) {
+    if sanitizers::are_loaded() {
         return Some(b"the program was built with a sanitizer");
     }
-    if !is_malloc_ours() {
+    if !is_malloc_ours() || !next::is_family_of_libc() {
         return Some(b"the program brings its own malloc");
     }
     // SAFETY: asks for a number.
@@ -86,27 +108,11 @@ fn reason() -> Option<&'static [u8]> {
     None
 }
 
-/// Whether the program's `malloc` is this library's. libc's own `reallocarray` calls whichever
-/// `realloc` came first, so it is asked for memory to see whether the call arrives here.
+/// Whether this library's `malloc` is the first that the loader finds.
 fn is_malloc_ours() -> bool {
-    PROBE.store(ASKED, Relaxed);
-    // SAFETY: asks for memory, and gives it back. Unless the optimizer is kept from looking it finds
-    // both calls needless.
-    unsafe { libc::free(std::hint::black_box(reallocarray(std::ptr::null_mut(), 1, 1))) };
-    PROBE.swap(UNASKED, Relaxed) == ANSWERED
-}
-
-unsafe extern "C" {
-    fn reallocarray(
-        pointer: *mut libc::c_void,
-        count: libc::size_t,
-        size: libc::size_t,
-    ) -> *mut libc::c_void;
-}
-
-fn is_loaded(symbol: &std::ffi::CStr) -> bool {
     // SAFETY: the symbol is a C string.
-    !unsafe { libc::dlsym(libc::RTLD_DEFAULT, symbol.as_ptr()) }.is_null()
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
+    next::object_of(first as usize) == next::own_object()
 }
 
 fn is_limited(resource: libc::__rlimit_resource_t) -> bool {

@@ -1,6 +1,6 @@
 //! What happens when the program has been loaded, before its own first line.
 
-use crate::{fork, front_process, knobs, stand_aside};
+use crate::{fork, front_process, knobs, next, onward, sanitizers, stand_aside};
 
 /// Runs after the libraries that were loaded before this one; requests until then go to libc.
 #[cfg(not(test))]
@@ -16,6 +16,12 @@ const HEAP_PAD: libc::c_int = 512 << 10;
 
 #[cfg_attr(test, allow(dead_code, reason = "nothing is served in unit tests"))]
 extern "C" fn construct() {
+    next::find_family();
+    onward::find();
+    sanitizers::find();
+    if stand_aside::is_switched_off() {
+        return stand_aside::obey_switch();
+    }
     // SAFETY: this is the constructor.
     unsafe { knobs::load() };
     if stand_aside::decide() {

@@ -7,34 +7,32 @@
 //! holds it while it opens /etc/nsswitch.conf, once in a program's life: a thread that does so in the
 //! microsecond between the end of `fork`'s handlers and glibc's own locks makes both wait.
 
-use std::ffi::CStr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::real;
+use crate::next::Function;
 
-static LOCK: Function = Function::new(c"_IO_list_lock");
-static UNLOCK: Function = Function::new(c"_IO_list_unlock");
-static RESET: Function = Function::new(c"_IO_list_resetlock");
+static LOCK: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_lock");
+static UNLOCK: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_unlock");
+static RESET: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_resetlock");
 /// libc's word on whether the process has one thread; glibc has it since 2.32.
-static IS_SINGLE: AtomicUsize = AtomicUsize::new(0);
+static IS_SINGLE: Function<*const u8> = Function::new(c"__libc_single_threaded");
 
 /// Told and asked by who holds the lock.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Looks the functions up, where that is allowed: not in `fork`, which a handler may call.
 pub fn find() {
-    for function in [&LOCK, &UNLOCK, &RESET] {
-        function.address.store(real::next(function.name.as_ptr()), Relaxed);
-    }
-    IS_SINGLE.store(real::next(c"__libc_single_threaded".as_ptr()), Relaxed);
+    LOCK.find();
+    UNLOCK.find();
+    RESET.find();
+    IS_SINGLE.find();
 }
 
 /// Takes the lock, unless there is one thread: libc takes none then, and resets none in the child.
 pub fn lock() {
-    let word = IS_SINGLE.load(Relaxed) as *const u8;
-    // SAFETY: null or the address of libc's word, which is there as long as the program.
-    if word.is_null() || unsafe { word.read_volatile() } == 0 {
-        LOCK.call();
+    // SAFETY: the address of libc's word, which is there as long as the program.
+    if IS_SINGLE.get().is_none_or(|word| unsafe { word.read_volatile() } == 0) {
+        call(&LOCK);
         IS_TAKEN.store(true, Relaxed);
     }
 }
@@ -42,35 +40,20 @@ pub fn lock() {
 /// Gives it back, in the process that goes on.
 pub fn unlock() {
     if IS_TAKEN.swap(false, Relaxed) {
-        UNLOCK.call();
+        call(&UNLOCK);
     }
 }
 
 /// Gives it back in the child, where libc has reset it already if it thought of threads.
 pub fn reset() {
     if IS_TAKEN.swap(false, Relaxed) {
-        RESET.call();
+        call(&RESET);
     }
 }
 
-/// A function of libc's without arguments, or none.
-struct Function {
-    name: &'static CStr,
-    address: AtomicUsize,
-}
-
-impl Function {
-    const fn new(name: &'static CStr) -> Function {
-        Function { name, address: AtomicUsize::new(0) }
-    }
-
-    fn call(&self) {
-        let address = self.address.load(Relaxed);
-        if address != 0 {
-            // SAFETY: the address is that of libc's function of this name and type.
-            let function: unsafe extern "C" fn() = unsafe { std::mem::transmute(address) };
-            // SAFETY: locks and unlocks come in pairs, in one thread.
-            unsafe { function() };
-        }
+fn call(function: &Function<unsafe extern "C" fn()>) {
+    if let Some(function) = function.get() {
+        // SAFETY: locks and unlocks come in pairs, in one thread.
+        unsafe { function() };
     }
 }

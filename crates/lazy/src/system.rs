@@ -7,6 +7,8 @@
 use libc::{c_int, c_long, timespec};
 use types::Nanos;
 
+use crate::front_process::is_confined;
+
 /// The number that a refused call left behind.
 pub type Errno = c_int;
 
@@ -117,13 +119,41 @@ pub fn now() -> Nanos {
     Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
 }
 
+/// Keeps signals from this thread for as long as it lives.
+pub struct Signals(Option<u64>);
+
+impl Signals {
+    /// Keeps all of them away; none once the program has given up rights, whose filter of system calls
+    /// may not know this one.
+    pub fn block() -> Signals {
+        if is_confined() {
+            return Signals(None);
+        }
+        let (all, mut before) = (u64::MAX, 0_u64);
+        Signals((set_mask(&raw const all, &raw mut before) == 0).then_some(before))
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        if let Some(before) = self.0 {
+            set_mask(&raw const before, std::ptr::null_mut());
+        }
+    }
+}
+
+fn set_mask(mask: *const u64, before: *mut u64) -> c_long {
+    let (call, how) = (libc::SYS_rt_sigprocmask, libc::SIG_SETMASK);
+    // SAFETY: the kernel's sets of signals have 64 bits; the second place is null or takes one.
+    unsafe { libc::syscall(call, how, mask, before, size_of::<u64>()) }
+}
+
 /// Keeps `errno` as it is for as long as it lives.
 pub struct KeepErrno(c_int);
 
 impl KeepErrno {
     pub fn new() -> KeepErrno {
-        // SAFETY: libc keeps an errno for every thread.
-        KeepErrno(unsafe { *libc::__errno_location() })
+        KeepErrno(errno())
     }
 }
 
@@ -131,6 +161,11 @@ impl Drop for KeepErrno {
     fn drop(&mut self) {
         set_errno(self.0);
     }
+}
+
+pub fn errno() -> Errno {
+    // SAFETY: libc keeps an errno for every thread.
+    unsafe { *libc::__errno_location() }
 }
 
 pub fn set_errno(errno: Errno) {
@@ -147,8 +182,7 @@ pub fn say(text: &[u8]) {
 
 fn result(answer: c_long) -> Result<usize, Errno> {
     if answer == -1 {
-        // SAFETY: libc keeps an errno for every thread.
-        return Err(unsafe { *libc::__errno_location() });
+        return Err(errno());
     }
     Ok(answer as usize)
 }

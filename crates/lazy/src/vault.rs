@@ -102,6 +102,15 @@ pub fn places(first: u32, pages: u32, aside: Bits) -> impl Iterator<Item = (usiz
     })
 }
 
+/// Gives up what of these pages lies in the vault: their addresses are somebody's.
+pub fn drop_aside(first: u32, pages: u32, aside: Bits) {
+    for (from, to) in aside.runs(first, first + pages, true) {
+        let (address, length) = (address_of(from) + CHUNK, (to - from) as usize * PAGE);
+        let _ = system::advise(address, length, MADV_DONTNEED);
+    }
+    aside.clear(first, pages);
+}
+
 /// Moves memory out of sight. False where the kernel refuses.
 fn put_aside(address: usize, vault: usize, length: usize) -> bool {
     let Err(errno) = system::remap(address, length, length, MOVE, vault) else { return true };

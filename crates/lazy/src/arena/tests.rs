@@ -50,20 +50,16 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..150)
 }
 
-fn bits() -> Bits {
+fn words() -> &'static [AtomicU64] {
     let words: Vec<AtomicU64> = (0..PAGES / 64).map(|_| AtomicU64::new(0)).collect();
-    Bits::new(words.leak())
+    words.leak()
 }
 
 fn tables() -> Tables {
     Tables {
         tags: vec![Tag::default(); PAGES as usize].leak(),
         entries: vec![Entry::default(); PAGES as usize].leak(),
-        dirty: bits(),
-        mapped: bits(),
-        tainted: bits(),
-        closed: bits(),
-        aside: bits(),
+        bits: PageBits::new([(); PageBits::COUNT].map(|()| words())),
     }
 }
 
@@ -120,12 +116,13 @@ impl Checked {
         assert_eq!(self.arena.hot_pages(), pages_of(Free::Hot));
         assert_eq!(self.arena.lazy_pages(), pages_of(Free::Lazy));
         for span in &free {
-            let is_dirty = self.arena.dirty.next(span.first, span.end(), span.state == Free::Clean);
+            let is_dirty =
+                self.arena.bits.dirty.next(span.first, span.end(), span.state == Free::Clean);
             assert_eq!(is_dirty, span.end(), "{span:?}");
-            assert!(!self.arena.mapped.any(span.first, span.pages), "{span:?} is mapped");
+            assert!(!self.arena.bits.mapped.any(span.first, span.pages), "{span:?} is mapped");
         }
         for &(first, pages, owner) in &self.owned {
-            let unmapped = self.arena.mapped.next(first, first + pages, owner == Owner::Block);
+            let unmapped = self.arena.bits.mapped.next(first, first + pages, owner == Owner::Block);
             assert_eq!(unmapped, first + pages);
             assert_eq!(self.arena.block(first), (owner == Owner::Block).then_some(pages));
         }
@@ -249,7 +246,7 @@ impl Checked {
         self.allocate(3, 0, Owner::Block);
         self.free(self.owned.len() - 1, false);
         self.owned.retain(|owned| owned.0 != span.first);
-        self.arena.mapped.clear(span.first, span.pages);
+        self.arena.bits.mapped.clear(span.first, span.pages);
     }
 
     fn step(&mut self, step: Step) {
@@ -488,8 +485,8 @@ fn pages_are_taken_where_most_are_hot() {
 fn accessible_pages_are_found_behind_closed_ones() {
     let mut arena = Arena::new(Rules::paper());
     arena.grow(0, tables());
-    arena.closed.set(0, 10);
-    arena.closed.set(30, 20);
+    arena.bits.closed.set(0, 10);
+    arena.bits.closed.set(30, 20);
     let first = |grant: Option<Grant>| grant.map(|grant| (grant.first, grant.pages, grant.held));
     let mut take = |pages, alignment| first(arena.allocate_open(pages, alignment, Owner::Block));
     assert_eq!(take(21, 1), Some((50, 21, Free::Clean)));
@@ -504,7 +501,7 @@ fn mapped_pages_come_back_stretch_by_stretch() {
     let mut arena = Arena::new(Rules::paper());
     arena.grow(0, tables());
     arena.allocate(10, 1, Owner::Map);
-    arena.tainted.set(4, 2);
+    arena.bits.tainted.set(4, 2);
     assert_eq!(arena.disown_mapped(2, 20), Some((2, 2)));
     assert_eq!(arena.disown_mapped(2, 20), Some((4, 2)));
     assert_eq!(arena.disown_mapped(2, 20), Some((6, 4)));

@@ -1,0 +1,144 @@
+//! What is done to the arena while its lock is not to be had: a collector stops threads by signals, also
+//! in the middle of `malloc`, and maps and unmaps memory before it lets them go on. The memory goes at
+//! once; what has to change in the arena is noted in the bits of the pages, and whoever takes the lock
+//! next makes it so, before anything else.
+
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
+
+use libc::{MAP_FIXED, PROT_NONE};
+
+use crate::arena::{Arena, Owner};
+use crate::bits::PageBits;
+use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
+use crate::knobs::{Mode, knobs};
+use crate::reserve::{OPEN, page_bits};
+use crate::{pool, retire, system, vault};
+
+/// Whether there is something to make so.
+static IS_PENDING: AtomicBool = AtomicBool::new(false);
+/// Whether the system call on the detached span was made.
+static IS_FINISHED: AtomicBool = AtomicBool::new(false);
+
+/// The detached span may become free again.
+pub fn finish() {
+    IS_FINISHED.store(true, Release);
+    IS_PENDING.store(true, Release);
+}
+
+/// Pages of nobody, absent from memory, are to become free.
+pub fn return_clean(first: u32, pages: u32) {
+    page_bits().returned.set(first, pages);
+    IS_PENDING.store(true, Release);
+}
+
+/// The program maps over these pages: those that are free must not be handed out.
+pub fn claim(first: u32, pages: u32) {
+    let bits = page_bits();
+    for (from, to) in bits.returned.runs(first, first + pages, true) {
+        let to = bits.returned.take(from, to);
+        bits.mapped.set(from, to - from);
+    }
+    bits.claimed.set(first, pages);
+    IS_PENDING.store(true, Release);
+}
+
+/// The program unmaps these pages: what it had of them loses its memory, and is to become free.
+pub fn unmap(first: u32, pages: u32) {
+    let (bits, end) = (page_bits(), first + pages);
+    for (from, to) in bits.claimed.runs(first, end, true) {
+        // Free pages, as far as the arena knows: they have the arena's mapping again.
+        if bits.claimed.take(from, to) == to {
+            map_anew(from, to - from);
+            bits.tainted.clear(from, to - from);
+        }
+    }
+    let mut page = first;
+    loop {
+        let from = bits.mapped.next(page, end, true);
+        if from == end {
+            return;
+        }
+        let to = bits.mapped.take(from, bits.mapped.next(from, end, false));
+        if to > from && map_anew(from, to - from) {
+            bits.tainted.clear(from, to - from);
+            return_clean(from, to - from);
+        }
+        page = to.max(from + 1);
+    }
+}
+
+/// Gives pages of nobody the arena's own mapping, empty; closed where freed memory is inaccessible.
+/// False where the kernel refuses: they stay nobody's.
+pub fn map_anew(first: u32, pages: u32) -> bool {
+    let (address, length) = (address_of(first), pages as usize * PAGE);
+    let is_closed = knobs().closes(length);
+    let protection = if is_closed { PROT_NONE } else { OPEN };
+    if system::map_anonymous(address, length, protection, MAP_FIXED).is_err() {
+        return false;
+    }
+    if knobs().mode == Mode::Thp {
+        let _ = system::advise(address, length, libc::MADV_HUGEPAGE);
+    }
+    if is_closed {
+        page_bits().closed.set(first, pages);
+    }
+    true
+}
+
+/// Makes what is pending so. Called first by whoever has taken the lock.
+#[inline]
+pub fn settle(arena: &mut Arena) {
+    if IS_PENDING.load(Relaxed) {
+        settle_now(arena);
+    }
+}
+
+#[cold]
+fn settle_now(arena: &mut Arena) {
+    if !IS_PENDING.swap(false, AcqRel) {
+        return;
+    }
+    if IS_FINISHED.swap(false, AcqRel) {
+        arena.finish();
+    }
+    let used = arena.used();
+    for first in (0..used).step_by(CHUNK_PAGES as usize) {
+        settle_chunk(arena, first, used.min(first + CHUNK_PAGES));
+    }
+}
+
+fn settle_chunk(arena: &mut Arena, first: u32, end: u32) {
+    let PageBits { claimed, returned, .. } = arena.bits;
+    for (from, to) in claimed.runs(first, end, true) {
+        if claimed.take(from, to) == to {
+            own_free(arena, from, to - from);
+        }
+    }
+    for (from, to) in returned.runs(first, end, true) {
+        let to = returned.take(from, to);
+        if retire::is_retired() {
+            let _ = system::unmap(address_of(from), (to - from) as usize * PAGE);
+        } else if to > from {
+            pool::deposit_clean_locked(arena, from, to - from);
+        }
+    }
+}
+
+/// The program has mapped something over these pages: those that were free are the program's.
+pub fn own_free(arena: &mut Arena, first: u32, pages: u32) {
+    let mut owned = 0;
+    while let Some(free) = arena.carve(first, pages) {
+        arena.own(free.first, free.pages, Owner::Map);
+        owned += free.pages;
+    }
+    pool::count_owned(owned);
+    arena.bits.taint(first, pages);
+    arena.bits.closed.clear(first, pages);
+    arena.bits.undumped.clear(first, pages);
+    vault::drop_aside(first, pages, arena.bits.aside);
+}
+
+/// The child of a fork: whoever was to finish is not in this process.
+pub fn forget() {
+    IS_FINISHED.store(false, Relaxed);
+}

@@ -1,0 +1,94 @@
+//! Addresses that the program has unmapped, where it counts on nothing lying there. The arena keeps them
+//! mapped; a mapping that takes them only if they are free is let in, and a stack that grows downwards
+//! finds room and guard gap below it, as after the kernel's own `munmap`.
+
+use crate::arena::{Arena, Owner};
+use crate::bits::PageBits;
+use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of, page_of};
+use crate::pool::{self, give_back_clean};
+use crate::reserve::{OPEN, page_bits};
+use crate::system::{self, Errno, Mapping};
+use crate::{onward, retire, vault};
+
+/// Maps where the program asks for it if nothing of the program's lies there. The arena's free pages there
+/// make room, and are free again if the kernel chooses another place.
+pub fn map(mapping: Mapping) -> Result<usize, Errno> {
+    let whole = mapping.length.checked_next_multiple_of(PAGE).unwrap_or(0);
+    let is_place = mapping.address.is_multiple_of(PAGE) && !retire::is_retired();
+    if !is_place || !make_room(mapping.address, whole) {
+        return onward::map(mapping);
+    }
+    let answer = onward::map(mapping);
+    if answer != Ok(mapping.address) {
+        close_room(mapping.address, whole);
+    }
+    answer
+}
+
+/// Unmaps what is free of these addresses; false where something of the program's lies there.
+fn make_room(address: usize, length: usize) -> bool {
+    if chunks::overlaps(address, length).next().is_none() {
+        return false;
+    }
+    let Some(mut arena) = pool::lock_at_rest() else { return false };
+    let is_free = |(first, pages)| arena.is_free_or_released(first, first + pages);
+    if !chunks::overlaps(address, length).all(is_free) {
+        return false;
+    }
+    for (first, pages) in chunks::overlaps(address, length) {
+        while let Some(free) = arena.carve(first, pages) {
+            arena.own(free.first, free.pages, Owner::Map);
+            pool::count_owned(free.pages);
+            arena.bits.tainted.set(free.first, free.pages);
+            unmap(arena.bits, free.first, free.pages);
+        }
+    }
+    true
+}
+
+/// Takes back what `make_room` unmapped, unless something lies there already.
+fn close_room(address: usize, length: usize) {
+    let bits = page_bits();
+    for (first, pages) in chunks::overlaps(address, length) {
+        for (from, to) in bits.mapped.runs(first, first + pages, true) {
+            let is_filled = vault::fill(address_of(from), (to - from) as usize * PAGE, OPEN);
+            if is_filled && bits.mapped.take(from, to) == to {
+                give_back_clean(from, to - from);
+            }
+        }
+    }
+}
+
+/// Gives the kernel all free addresses below `address` in its chunk, up to the first page in use.
+pub fn open_below(address: usize) {
+    let Some(last) = address.checked_sub(PAGE).and_then(page_of) else { return };
+    let Some(mut arena) = pool::lock_at_rest() else { return };
+    let (mut page, start) = (last + 1, last / CHUNK_PAGES * CHUNK_PAGES);
+    while page > start {
+        page = match arena.bits.released.any(page - 1, 1) {
+            true => page - 1,
+            false => match release_before(&mut arena, page) {
+                Some(first) => first,
+                None => return,
+            },
+        };
+    }
+}
+
+/// Gives the kernel the free span that ends before `page`. Says where it began.
+fn release_before(arena: &mut Arena, page: u32) -> Option<u32> {
+    let span = arena.free_before(page)?;
+    let free = arena.carve(span.first, span.pages)?;
+    retire::share();
+    arena.bits.released.set(free.first, free.pages);
+    unmap(arena.bits, free.first, free.pages);
+    Some(free.first)
+}
+
+/// Unmaps pages that are free no more, with what the arena keeps of them.
+fn unmap(bits: PageBits, first: u32, pages: u32) {
+    bits.closed.clear(first, pages);
+    bits.undumped.clear(first, pages);
+    vault::drop_aside(first, pages, bits.aside);
+    let _ = system::unmap(address_of(first), pages as usize * PAGE);
+}
