@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use libc::{MADV_HUGEPAGE, MADV_NOHUGEPAGE, PROT_NONE, PROT_READ, PROT_WRITE};
+use libc::{MADV_DONTDUMP, MADV_HUGEPAGE, MADV_NOHUGEPAGE, PROT_NONE, PROT_READ, PROT_WRITE};
 use policy::retention::Entry;
 
 use crate::arena::Tables;
@@ -55,7 +55,7 @@ fn chunk() -> Option<usize> {
         system::protect(address + CHUNK, CHUNK, PROT_NONE).ok()?;
     }
     // What is never used stays out of core files.
-    let _ = system::advise(address, CHUNK, libc::MADV_DONTDUMP);
+    let _ = system::advise(address, CHUNK, MADV_DONTDUMP);
     if knobs().mode == Mode::Thp {
         // Refused where the kernel has no huge pages: base pages then.
         let _ = system::advise(address, CHUNK, MADV_HUGEPAGE);
@@ -68,7 +68,9 @@ fn chunk() -> Option<usize> {
 fn tables(number: usize) -> Result<Tables, Errno> {
     if TABLES.load(Relaxed) == 0 {
         let address = system::map_anonymous(0, CHUNKS_MAX * TABLES_OF_CHUNK, PROT_NONE, 0)?;
-        let _ = system::advise(address, CHUNKS_MAX * TABLES_OF_CHUNK, MADV_NOHUGEPAGE);
+        for advice in [MADV_NOHUGEPAGE, MADV_DONTDUMP] {
+            let _ = system::advise(address, CHUNKS_MAX * TABLES_OF_CHUNK, advice);
+        }
         TABLES.store(address, Relaxed);
         let pages = CHUNKS_MAX * PAGES * (size_of::<Tag>() + size_of::<Entry>());
         BITS.store(address + pages, Relaxed);

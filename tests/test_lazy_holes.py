@@ -1,0 +1,96 @@
+"""Ranges that a program has unmapped are free for what counts on that: guard gaps and fixed places."""
+
+import signal
+import subprocess
+
+import pytest
+from lazy_programs import NEEDED, compiled, loaded, status
+
+pytestmark = NEEDED
+
+# After mmap18 of the Linux Test Project: a stack that grows downwards in a range that was unmapped.
+STACK = r"""
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+enum { PAGE = 4096, GAP = 256 * PAGE, MAPPED = 4 * PAGE, ROOM = 64 * PAGE };
+int main(int count, char **words)
+{
+    int kind = MAP_PRIVATE | MAP_ANONYMOUS, open = PROT_READ | PROT_WRITE;
+    size_t whole = GAP + ROOM + MAPPED + PAGE;
+    char *start = mmap(NULL, whole, open, kind, -1, 0);
+    memset(start, 1, whole);
+    munmap(start, whole);
+    char *stack = start + whole - MAPPED;
+    if (mmap(stack, MAPPED, open, kind | MAP_FIXED | MAP_GROWSDOWN, -1, 0) != stack)
+        return 2;
+    /* Something of the program's below, so that growing ends a guard gap above it. */
+    if (mmap(start, PAGE, open, kind | MAP_FIXED_NOREPLACE, -1, 0) != start)
+        return 3;
+    size_t depth = words[1][0] == 'g' ? ROOM - 2 * PAGE : GAP + ROOM;
+    for (size_t at = 0; at < depth; at += PAGE)
+        *(volatile char *)(stack - 1 - at) = 1;
+    /* Where the stack has grown the kernel unmaps, too. */
+    return munmap(start, whole) != 0 || munmap(start, whole) != 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
+@pytest.mark.parametrize(("how", "expected"), [("grow", 0), ("overflow", -signal.SIGSEGV)])
+def test_a_stack_grows_into_what_was_unmapped_and_stops_at_its_guard_gap(
+    tmp_path_factory: pytest.TempPathFactory, mode: str, how: str, expected: int
+) -> None:
+    program = compiled(STACK, tmp_path_factory.getbasetemp() / "stack")
+    assert status(program, how, MODE=mode) == (expected, "")
+    assert subprocess.run([program, how], timeout=300).returncode == expected
+
+
+PLACES = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+enum { PAGE = 4096, PAGES = 512, PART = 64 * PAGE };
+static int kind = MAP_PRIVATE | MAP_ANONYMOUS, open = PROT_READ | PROT_WRITE;
+#define CHECK(condition) if (!(condition)) return __LINE__ % 200 + 1
+int main(void)
+{
+    char *start = mmap(NULL, PAGES * PAGE, open, kind, -1, 0), *end = start + PAGES * PAGE;
+    memset(start, 1, end - start);
+    /* In use: refused, and nothing of it is lost. */
+    CHECK(mmap(start + PART, PART, open, kind | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED);
+    CHECK(errno == EEXIST && start[PART] == 1);
+    CHECK(mmap(start + PART, PART, open, kind, -1, 0) != start + PART && start[PART] == 1);
+    munmap(start + PART, 2 * PART);
+    CHECK(mmap(start + PART, 4 * PART, open, kind | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED);
+    CHECK(errno == EEXIST && start[0] == 1 && start[3 * PART] == 1);
+    /* Free: granted, as a fixed place and as a wish. */
+    char *fixed = mmap(start + PART, PART, PROT_READ, kind | MAP_FIXED_NOREPLACE, -1, 0);
+    CHECK(fixed == start + PART && fixed[0] == 0 && fixed[PART - 1] == 0);
+    char *wish = mmap(start + 2 * PART, PART, open, kind, -1, 0);
+    CHECK(wish == start + 2 * PART && wish[0] == 0);
+    memset(wish, 2, PART);
+    CHECK(start[0] == 1 && start[3 * PART] == 1);
+    /* A refusal leaves what is free as it was. */
+    munmap(wish, PART);
+    CHECK(mmap(wish, PART, open, MAP_SHARED | MAP_FIXED_NOREPLACE, 9999, 0) == MAP_FAILED);
+    CHECK(errno == EBADF);
+    munmap(start, end - start);
+    char *again = mmap(NULL, PAGES * PAGE, open, kind, -1, 0);
+    for (char *at = again; at < again + PAGES * PAGE; at += PAGE)
+        CHECK(*at == 0);
+    return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
+def test_places_that_were_unmapped_are_granted_and_those_in_use_are_not(
+    tmp_path_factory: pytest.TempPathFactory, mode: str
+) -> None:
+    program = compiled(PLACES, tmp_path_factory.getbasetemp() / "places")
+    assert status(program, MODE=mode) == (0, "")
+    assert subprocess.run([program], timeout=300).returncode == 0
