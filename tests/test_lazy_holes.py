@@ -1,10 +1,10 @@
-"""Ranges that a program has unmapped are free for what counts on that: guard gaps and fixed places."""
+"""Ranges that a program has unmapped are free for guard gaps and for fixed places."""
 
 import signal
 import subprocess
 
 import pytest
-from lazy_programs import NEEDED, compiled, loaded, status
+from lazy_programs import NEEDED, compiled, status
 
 pytestmark = NEEDED
 

@@ -5,8 +5,8 @@ from lazy_programs import NEEDED, compiled, status
 
 pytestmark = NEEDED
 
-# Threads allocate and map without end. The collector suspends them wherever they are, uses every call
-# about memory, and lets them go on. Ends with 14 (SIGALRM) where one of its calls waits for a thread.
+# Threads allocate and map without end. The collector suspends them wherever they are, uses every
+# call about memory, and lets them go on. SIGALRM ends it where a call waits for a thread.
 COLLECTOR = r"""
 #define _GNU_SOURCE
 #include <pthread.h>

@@ -28,6 +28,13 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v cpio >/dev/null 2>&1 || need cpio
     command -v mkfs.ext4 >/dev/null 2>&1 || need e2fsprogs
     command -v stress-ng >/dev/null 2>&1 || need stress-ng
+    # What the preload library is tried with: other allocators, a server of that kind, a tracer.
+    [ -e "/usr/lib/$(uname -m)-linux-gnu/libjemalloc.so.2" ] || need libjemalloc2
+    [ -e "/usr/lib/$(uname -m)-linux-gnu/libmimalloc.so.2" ] || need libmimalloc2.0
+    [ -e "/usr/lib/$(uname -m)-linux-gnu/libtcmalloc_minimal.so.4" ] || need libtcmalloc-minimal4
+    command -v redis-server >/dev/null 2>&1 || need redis-server
+    command -v strace >/dev/null 2>&1 || need strace
+    command -v g++ >/dev/null 2>&1 || need g++
 fi
 
 # The package list is meant to be split into words.

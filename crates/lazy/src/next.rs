@@ -145,7 +145,8 @@ pub fn find_family() {
 /// Whether every function of the family that comes next is libc's.
 pub fn is_family_of_libc() -> bool {
     find_family();
-    let libc = object_of(__libc_malloc as *const () as usize);
+    // Other allocators define `__libc_malloc`, too.
+    let libc = object_of(libc::gnu_get_libc_version as *const () as usize);
     FAMILY.iter().all(|member| object_of(member.function.load(Relaxed).addr()) == libc)
 }
 

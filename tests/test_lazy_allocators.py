@@ -1,0 +1,333 @@
+"""Programs with an allocator or a sanitizer of their own, under the preload library."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from lazy_programs import AGENT, LIBRARY, NEEDED, compiled
+
+pytestmark = NEEDED
+
+LIBRARIES = Path(f"/usr/lib/{os.uname().machine}-linux-gnu")
+ALLOCATORS = {
+    "jemalloc": "libjemalloc.so.2",
+    "mimalloc": "libmimalloc.so.2",
+    "tcmalloc": "libtcmalloc_minimal.so.4",
+}
+MODES = [("MODE", "fast"), ("MODE", "guarded"), ("MODE", "thp"), ("SWITCH", "off")]
+
+# Every function of the family, blocks of all sizes, some given back by another function. Writes what
+# only the allocator in force can know: how much room it gives.
+FAMILY = r"""
+#include <dlfcn.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *taken(int how, size_t size)
+{
+    void *block = NULL;
+    switch (how) {
+    case 0: return malloc(size);
+    case 1: return calloc(3, size / 3 + 1);
+    case 2: return memalign(256, size);
+    case 3: return aligned_alloc(4096, (size + 4095) / 4096 * 4096);
+    case 4: return posix_memalign(&block, 64, size) == 0 ? block : NULL;
+    case 5: return valloc(size);
+    case 6: return reallocarray(NULL, size, 2);
+    /* Of pvalloc jemalloc has none: its blocks are libc's. */
+    default: return realloc(malloc(100), size);
+    }
+}
+static void use(void)
+{
+    /* Functions of jemalloc's own. */
+    void *(*mallocx)(size_t, int) = (void *(*)(size_t, int))dlsym(RTLD_DEFAULT, "mallocx");
+    void (*dallocx)(void *, int) = (void (*)(void *, int))dlsym(RTLD_DEFAULT, "dallocx");
+    for (int how = 0; how < 8; how++)
+        for (size_t size = 1; size < 10 << 20; size = size * 3 + 5) {
+            char *block = taken(how, size);
+            block[0] = block[size - 1] = how;
+            /* The room of mimalloc's aligned blocks depends on the blocks before them. */
+            size_t room = malloc_usable_size(block);
+            printf("%d %zu %zu\n", how, size, how >= 2 && how <= 5 ? room >= size : room);
+            block = how % 2 ? realloc(block, size * 2) : block;
+            if (block[size - 1] != how)
+                abort();
+            if (mallocx && dallocx && how % 3 == 0) {
+                dallocx(block, 0);
+                free(mallocx(size, 0));
+            } else
+                free(block);
+        }
+}
+int main(int count, char **words)
+{
+    if (count > 1) {
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) {
+            use();
+            fflush(stdout);
+            execl(words[0], words[0], NULL);
+        }
+        int status;
+        return waitpid(child, &status, 0) != child || status != 0;
+    }
+    use();
+    return 0;
+}
+"""
+
+OWN = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+/* Never gives anything back, and stops the program that passes a block of somebody else's. */
+enum { HEAD = 64, MARK = 0x5eed };
+static char *heap;
+static size_t used;
+static void *take(size_t alignment, size_t size)
+{
+    if (!heap)
+        heap = mmap(NULL, 4UL << 30, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    used = (used + HEAD + alignment - 1) / alignment * alignment;
+    char *block = heap + used;
+    used += size;
+    ((size_t *)block)[-1] = size;
+    ((size_t *)block)[-2] = MARK;
+    return block;
+}
+void *malloc(size_t size) { return take(64, size); }
+void *calloc(size_t count, size_t size) { return take(64, count * size); }
+void *memalign(size_t alignment, size_t size)
+{
+    return take(alignment < 64 ? 64 : alignment, size);
+}
+void *aligned_alloc(size_t alignment, size_t size) { return memalign(alignment, size); }
+void *valloc(size_t size) { return memalign(4096, size); }
+void *pvalloc(size_t size) { return memalign(4096, (size + 4095) / 4096 * 4096); }
+int posix_memalign(void **place, size_t alignment, size_t size)
+{
+    *place = memalign(alignment, size);
+    return 0;
+}
+size_t malloc_usable_size(void *block) { return block ? ((size_t *)block)[-1] : 0; }
+void free(void *block)
+{
+    if (block && ((size_t *)block)[-2] != MARK)
+        __builtin_trap();
+}
+void *realloc(void *block, size_t size)
+{
+    free(block);
+    void *other = malloc(size);
+    size_t old = malloc_usable_size(block);
+    return block ? memcpy(other, block, old < size ? old : size) : other;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("allocators")
+
+
+def allocator(name: str, folder: Path) -> Path:
+    """Where the library of the allocator lies."""
+    if name == "own":
+        return compiled(OWN, folder / "libown.so", "-shared", "-fPIC", "-fno-builtin")
+    path = LIBRARIES / ALLOCATORS[name]
+    if not path.exists():
+        pytest.skip(f"needs {path.name}: tools/prerequisites.sh test")
+    return path
+
+
+def outcome(command: list[str | Path], **variables: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, timeout=300
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [[], ["child"]], ids=["itself", "child"])
+@pytest.mark.parametrize("how", ["linked", "preloaded", "preloaded first"])
+@pytest.mark.parametrize("name", [*ALLOCATORS, "own"])
+def test_another_allocator_keeps_its_whole_family(
+    folder: Path, name: str, how: str, arguments: list[str]
+) -> None:
+    library = allocator(name, folder)
+    if how == "linked":
+        program = compiled(
+            FAMILY, folder / f"family-{name}", "-xnone", str(library), f"-Wl,-rpath,{folder}"
+        )
+        plain = outcome([program, *arguments])
+    else:
+        program = compiled(FAMILY, folder / "family")
+        plain = outcome([program, *arguments], LD_PRELOAD=str(library))
+    assert plain[0] == 0 and plain[1].count("\n") > 100
+    chain = {
+        "linked": f"{LIBRARY}",
+        "preloaded": f"{LIBRARY}:{library}",
+        "preloaded first": f"{library}:{LIBRARY}",
+    }[how]
+    for knob, value in MODES:
+        variables = {f"PAGEWISE_LAZY_{knob}": value}
+        served = outcome([program, *arguments], LD_PRELOAD=chain, **variables)
+        assert served == plain, (knob, value)
+
+
+OPERATORS = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <malloc.h>
+#include <new>
+int main()
+{
+    for (size_t size = 1; size < 10 << 20; size = size * 3 + 5) {
+        char *block = static_cast<char *>(::operator new(size));
+        std::printf("%zu\n", malloc_usable_size(block));
+        ::operator delete(block, size);
+        block = static_cast<char *>(::operator new(size, std::align_val_t(256)));
+        std::printf("%zu\n", malloc_usable_size(block));
+        ::operator delete(block, size, std::align_val_t(256));
+        block = new char[size];
+        std::free(block);
+        ::operator delete(std::malloc(size));
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("name", ALLOCATORS)
+def test_another_allocator_keeps_the_operators_of_cpp(folder: Path, name: str) -> None:
+    library = allocator(name, folder)
+    program = folder / f"operators-{name}"
+    source = folder / "operators.cpp"
+    source.write_text(OPERATORS)
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    command = ["g++", "-O1", "-std=c++17", source, "-o", program, library]
+    subprocess.run(command, check=True, timeout=300)
+    plain = outcome([program])
+    assert plain[0] == 0
+    for knob, value in MODES:
+        variables = {f"PAGEWISE_LAZY_{knob}": value}
+        assert outcome([program], LD_PRELOAD=str(LIBRARY), **variables) == plain
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded", "thp", "off"])
+def test_a_server_that_is_linked_to_jemalloc_tells_its_version(mode: str) -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip("needs redis-server: tools/prerequisites.sh test")
+    knob = {"PAGEWISE_LAZY_SWITCH": "off"} if mode == "off" else {"PAGEWISE_LAZY_MODE": mode}
+    status, text, error = outcome([AGENT, "lazy", "--", "redis-server", "--version"], **knob)
+    assert (status, error) == (0, "") and "malloc=jemalloc" in text
+
+
+FAULTY = r"""
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+static int shared;
+static void *add(void *unused) { shared++; return unused; }
+int main(int count, char **words)
+{
+    char *block = malloc(200000), *map = mmap(0, 1 << 20, PROT_READ | PROT_WRITE,
+                                              MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    memset(block, 1, 200000);
+    memset(map, 1, 1 << 20);
+    munmap(map, 1 << 20);
+    if (count > 1 && words[1][0] == 'f') {
+        free(block);
+        return ((volatile char *)block)[5];
+    }
+    if (count > 1 && words[1][0] == 'r') {
+        pthread_t threads[2];
+        for (int at = 0; at < 2; at++)
+            pthread_create(&threads[at], NULL, add, NULL);
+        for (int at = 0; at < 2; at++)
+            pthread_join(threads[at], NULL);
+    }
+    free(block);
+    puts("done");
+    return 0;
+}
+"""
+
+
+def settled(text: str) -> str:
+    """A sanitizer's report without numbers of processes, addresses and threads."""
+    text = re.sub(r"==\d+==|pid=\d+|tid=\d+|\bT\d+\b", "", text)
+    return re.sub(r"0x[0-9a-f]+|\+0x\w+", "", text)
+
+
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize(("kind", "fault"), [("address", "freed"), ("thread", "race")])
+def test_programs_with_a_sanitizer_run_as_children(
+    folder: Path, compiler: str, kind: str, fault: str
+) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"needs {compiler}")
+    program, source = folder / f"{compiler}-{kind}", folder / "faulty.c"
+    source.write_text(FAULTY)
+    command = [compiler, "-g", "-O1", f"-fsanitize={kind}", source, "-o", program, "-pthread"]
+    if subprocess.run(command, capture_output=True, timeout=300).returncode != 0:
+        pytest.skip(f"{compiler} has no runtime of this sanitizer")
+    for argument in "nothing", fault:
+        shell = ["sh", "-c", f"{program} {argument}; echo status $?"]
+        status, text, error = outcome(shell)
+        if argument == "nothing" and "done" not in text:
+            pytest.skip(f"the sanitizer does not run here: {error[:200]}")
+        for knob, value in MODES:
+            variables = {f"PAGEWISE_LAZY_{knob}": value}
+            served = outcome([AGENT, "lazy", "--", *shell], **variables)
+            assert served[:2] == (status, text)
+            assert settled(served[2]) == settled(error)
+
+
+def test_valgrind_runs_as_a_child(folder: Path) -> None:
+    if shutil.which("valgrind") is None:
+        pytest.skip("needs valgrind")
+    program = compiled(FAULTY, folder / "faulty", "-g")
+    shell = ["sh", "-c", f"valgrind --error-exitcode=7 {program} freed; echo status $?"]
+    served = outcome([AGENT, "lazy", "--", *shell])
+    assert "status 7" in served[1] and "Invalid read of size 1" in served[2], served
+
+
+def system_calls(program: Path, folder: Path, environment: dict[str, str]) -> list[str]:
+    """The system calls of the program by name, and the files it opens."""
+    log = folder / "strace.log"
+    environment = {**os.environ, **environment}
+    variables = [
+        f"--env={name}={value}" for name, value in environment.items() if "\n" not in value
+    ]
+    subprocess.run(["strace", "-o", log, *variables, program], check=True, timeout=300)
+    return re.findall(r"^\w+(?:\(AT_FDCWD, \"[^\"]*\")?", log.read_text(), re.MULTILINE)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_switched_off_it_costs_the_loaders_work_and_no_more(folder: Path) -> None:
+    program = compiled(FAULTY, folder / "faulty", "-g")
+    plain = system_calls(program, folder, {})
+    off = {"LD_PRELOAD": str(LIBRARY), "PAGEWISE_LAZY_SWITCH": "off"}
+    more = system_calls(program, folder, off)
+    for call in plain:
+        if call in more:
+            more.remove(call)
+    # What maps a library: open, read, look, map its parts, close; and what it needs besides libc.
+    loading = {"read", "pread64", "newfstatat", "fstat", "mmap", "mprotect", "close"}
+    others = [call for call in more if call not in loading]
+    assert all(call.startswith("openat") and ".so" in call for call in others), others
+    assert sum(call.startswith("openat") for call in others) <= 2
