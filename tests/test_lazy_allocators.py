@@ -19,8 +19,7 @@ ALLOCATORS = {
 }
 MODES = [("MODE", "fast"), ("MODE", "guarded"), ("MODE", "thp"), ("SWITCH", "off")]
 
-# Every function of the family, blocks of all sizes, some given back by another function. Writes what
-# only the allocator in force can know: how much room it gives.
+
 FAMILY = r"""
 #include <dlfcn.h>
 #include <malloc.h>

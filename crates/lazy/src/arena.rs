@@ -10,6 +10,7 @@ use types::Nanos;
 
 use crate::bits::PageBits;
 use crate::chunks::CHUNK_PAGES;
+use crate::huge::HUGE_PAGES;
 use crate::spans::{Free, FreeSpan, Spans, Tag};
 
 /// Whom pages are handed out to.
@@ -81,8 +82,6 @@ pub struct Arena {
 /// Pages whose tables are wanted at once, at most: in base pages, 16 KiB of tags and 24 KiB of entries.
 const PREPARED_AHEAD: u32 = 1024;
 
-/// Pages of a huge page.
-const HUGE_PAGES: u32 = 512;
 /// Pages that core files hold ahead of use, at most: 64 MiB.
 const DUMPED_AHEAD: u32 = 16 << 10;
 

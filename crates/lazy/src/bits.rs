@@ -25,6 +25,8 @@ pub struct PageBits {
     pub undumped: Bits,
     /// The page's address is the kernel's again: nothing lies there, or what the program mapped since.
     pub released: Bits,
+    /// The arena asked for huge pages where the page lies.
+    pub huge: Bits,
     /// The program unmapped the page while the pool was locked: it is nobody's, absent from memory, and
     /// becomes free as soon as the pool is locked anew.
     pub returned: Bits,
@@ -35,11 +37,12 @@ pub struct PageBits {
 
 impl PageBits {
     /// Kinds of bits.
-    pub const COUNT: usize = 9;
+    pub const COUNT: usize = 10;
 
     /// Bits of each kind over a table of its own.
     pub const fn new(tables: [&'static [AtomicU64]; PageBits::COUNT]) -> PageBits {
-        let [dirty, mapped, tainted, closed, aside, undumped, released, returned, claimed] = tables;
+        let [dirty, mapped, tainted, closed, aside, undumped, released, huge, returned, claimed] =
+            tables;
         PageBits {
             dirty: Bits::new(dirty),
             mapped: Bits::new(mapped),
@@ -48,6 +51,7 @@ impl PageBits {
             aside: Bits::new(aside),
             undumped: Bits::new(undumped),
             released: Bits::new(released),
+            huge: Bits::new(huge),
             returned: Bits::new(returned),
             claimed: Bits::new(claimed),
         }

@@ -10,9 +10,9 @@ use libc::{MAP_FIXED, PROT_NONE};
 use crate::arena::{Arena, Owner};
 use crate::bits::PageBits;
 use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
-use crate::knobs::{Mode, knobs};
+use crate::knobs::knobs;
 use crate::reserve::{OPEN, page_bits};
-use crate::{pool, retire, system, vault};
+use crate::{huge, pool, retire, system, vault};
 
 /// Whether there is something to make so.
 static IS_PENDING: AtomicBool = AtomicBool::new(false);
@@ -76,8 +76,10 @@ pub fn map_anew(first: u32, pages: u32) -> bool {
     if system::map_anonymous(address, length, protection, MAP_FIXED).is_err() {
         return false;
     }
-    if knobs().mode == Mode::Thp {
-        let _ = system::advise(address, length, libc::MADV_HUGEPAGE);
+    if huge::are_used() {
+        // In base pages until it is handed out anew.
+        let _ = system::advise(address, length, libc::MADV_NOHUGEPAGE);
+        page_bits().huge.clear(first, pages);
     }
     if is_closed {
         page_bits().closed.set(first, pages);

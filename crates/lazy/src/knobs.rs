@@ -9,8 +9,8 @@ use policy::retention::{HOT_BYTES_MAX, Rules, hot_bytes_for, lazy_bytes_for};
 use types::{Bytes, Nanos};
 
 use crate::limits::Reach;
-use crate::system;
 use crate::text::{Text, lines, read};
+use crate::{huge, system};
 
 /// Names of the environment begin so; in a file they stand without it, in lower case.
 const PREFIX: &[u8] = b"PAGEWISE_LAZY_";
@@ -71,7 +71,7 @@ const GUARDED_MIN: usize = 256 << 10;
 
 impl Knobs {
     /// The rules of retention with so much memory in reach.
-    pub fn rules(&self, reach: Reach) -> Rules {
+    pub fn rules(&self, reach: Reach, has_huge_pages: bool) -> Rules {
         let lazy_bytes = reach.left.map(lazy_bytes_for);
         if self.profile == Profile::Faithful {
             return Rules { lazy_bytes, ..Rules::paper() };
@@ -80,7 +80,7 @@ impl Knobs {
         let rules = Rules::decay(hot_bytes);
         Rules {
             // A huge page that is freed in part is split first.
-            part_pages: rules.part_pages.filter(|_| self.mode != Mode::Thp),
+            part_pages: rules.part_pages.filter(|_| !has_huge_pages),
             lazy_bytes,
             lazy_after: Some(self.lazy_after),
             discard_after: Some(self.discard_after),
@@ -108,7 +108,7 @@ impl Knobs {
 
     /// Whether fresh pages are mapped ahead where that is foreseen. A huge page is one trap anyway.
     pub fn foresees(&self) -> bool {
-        self.has_foresight && self.mode != Mode::Thp && !self.populates()
+        self.has_foresight && !huge::are_used() && !self.populates()
     }
 
     /// Whether memory that is not there yet is always mapped before its first touch.

@@ -27,6 +27,7 @@ mod front_mmap;
 mod front_process;
 mod helper;
 mod holes;
+mod huge;
 mod knobs;
 mod limits;
 mod lock;

@@ -11,7 +11,8 @@ use types::{Bytes, LazyCounter};
 use crate::arena::{Arena, Grant, Owner, Work};
 use crate::bits::{Bits, PageBits};
 use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
-use crate::knobs::{Mode, knobs};
+use crate::huge::{self, HUGE_PAGE, HUGE_PAGES};
+use crate::knobs::knobs;
 use crate::limits::Reach;
 use crate::lock::{Guard, Lock};
 use crate::reserve::{OPEN, next_chunk, page_bits};
@@ -86,9 +87,6 @@ pub fn forget_work() {
     IS_WORKING.store(false, Relaxed);
     deferred::forget();
 }
-
-const HUGE_PAGE: usize = 2 << 20;
-const HUGE_PAGES: u32 = (HUGE_PAGE / PAGE) as u32;
 
 /// What memory that is handed out holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,14 +214,18 @@ pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32, owner: 
         drop(arena);
         return give_back_tainted(first, pages);
     }
-    let fresh = premap::last_fresh(first, pages, bits.dirty).filter(|_| knobs().foresees());
+    let is_seen = knobs().foresees() || huge::are_used();
+    let fresh = premap::last_fresh(first, pages, bits.dirty).filter(|_| is_seen);
     let is_closed = knobs().closes(pages as usize * PAGE);
     if fresh.is_none() && !is_closed {
         return deposit(arena, first, pages);
     }
     drop(arena);
     if let Some(fresh) = fresh {
-        premap::look_back_at(fresh);
+        match huge::are_used() {
+            true => huge::look_back_at(fresh),
+            false => premap::look_back_at(fresh),
+        }
     }
     let closing = if is_closed { vault::close(first, pages) } else { Closing::Refused };
     give_back_as(first, pages, closing, owner);
@@ -288,7 +290,7 @@ fn dump(first: u32, pages: u32) {
 
 /// Looks anew at how much memory is in reach.
 pub fn measure_memory() {
-    let rules = knobs().rules(Reach::now());
+    let rules = knobs().rules(Reach::now(), huge::are_used());
     if let Some(mut arena) = lock() {
         set_rules(&mut arena, rules);
     }
@@ -325,7 +327,7 @@ fn deposit(mut arena: Guard<'_, Arena>, first: u32, pages: u32) {
 fn grow(arena: &mut Arena) -> Option<()> {
     let (first, tables) = next_chunk()?;
     if first == 0 {
-        set_rules(arena, knobs().rules(Reach::at_start()));
+        set_rules(arena, knobs().rules(Reach::at_start(), huge::are_used()));
     }
     arena.grow(first, tables);
     statistics::add(LazyCounter::ReservedPages, u64::from(crate::chunks::CHUNK_PAGES));
@@ -359,6 +361,9 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
         bits.undumped.clear(grant.first, grant.pages);
     }
     let absent = grant.pages - grant.kept;
+    if absent > 0 && huge::are_used() {
+        huge::advise(grant, bits, known.foresight);
+    }
     if absent > 0 && knobs().populates() {
         premap::map_whole(grant);
     }
@@ -444,7 +449,7 @@ fn disown(arena: &mut Arena, grant: Grant, owner: Owner) {
 
 fn lazily_free(whole: usize, whole_length: usize) {
     let (mut address, mut length) = (whole, whole_length);
-    if knobs().mode == Mode::Thp {
+    if huge::are_used() {
         // A huge page that is freed in part is split first, which costs more than it gives back.
         let end = (address + length) / HUGE_PAGE * HUGE_PAGE;
         address = address.next_multiple_of(HUGE_PAGE);

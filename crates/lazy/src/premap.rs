@@ -74,7 +74,7 @@ fn look_back(left: Stretch, touched: u32) {
 }
 
 /// About how many of the pages are there, by those at their end; none where the kernel does not tell.
-fn count_present(left: Stretch) -> Option<u32> {
+pub fn count_present(left: Stretch) -> Option<u32> {
     if is_confined() {
         return None;
     }

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use libc::{MADV_DONTDUMP, MADV_HUGEPAGE, MADV_NOHUGEPAGE, PROT_NONE, PROT_READ, PROT_WRITE};
+use libc::{MADV_DONTDUMP, MADV_NOHUGEPAGE, PROT_NONE, PROT_READ, PROT_WRITE};
 use policy::retention::Entry;
 
 use crate::arena::Tables;
 use crate::bits::PageBits;
 use crate::chunks::{self, CHUNK, CHUNK_PAGES, CHUNKS_MAX};
-use crate::knobs::{Mode, knobs};
+use crate::huge;
+use crate::knobs::knobs;
 use crate::spans::Tag;
 use crate::stand_aside;
 use crate::system::{self, Errno};
@@ -31,6 +32,10 @@ pub fn next_chunk() -> Option<(u32, Tables)> {
     }
     let tables = match number {
         0 if stand_aside::refuses_overcommit() => None,
+        0 => {
+            huge::decide();
+            tables(number).ok().filter(|_| chunk().is_some_and(chunks::add))
+        }
         _ => tables(number).ok().filter(|_| chunk().is_some_and(chunks::add)),
     };
     if tables.is_none() {
@@ -56,10 +61,7 @@ fn chunk() -> Option<usize> {
     }
     // What is never used stays out of core files.
     let _ = system::advise(address, CHUNK, MADV_DONTDUMP);
-    if knobs().mode == Mode::Thp {
-        // Refused where the kernel has no huge pages: base pages then.
-        let _ = system::advise(address, CHUNK, MADV_HUGEPAGE);
-    }
+    huge::prepare_chunk(address);
     Some(address)
 }
 

@@ -221,13 +221,13 @@ proptest! {
 #[test]
 fn no_more_than_a_part_is_lazily_freed_for_a_little_too_much() {
     let mut entries = vec![Entry::default(); 3];
-    let mut retention = Retention::new(Rules::decay(Bytes(100 * PAGE_BYTES)));
-    retention.deposit(&mut entries, Span(0), 101, Nanos(0));
-    assert_eq!(retention.next_action(&mut entries, Nanos(0)), Some(Action::Split(Span(0), 16)));
-    retention.split(&mut entries, Span(0), 16, Span(1), 85);
+    let mut retention = Retention::new(Rules::decay(Bytes(1000 * PAGE_BYTES)));
+    retention.deposit(&mut entries, Span(0), 1001, Nanos(0));
+    assert_eq!(retention.next_action(&mut entries, Nanos(0)), Some(Action::Split(Span(0), 256)));
+    retention.split(&mut entries, Span(0), 256, Span(1), 745);
     assert_eq!(retention.next_action(&mut entries, Nanos(0)), Some(Action::LazilyFree(Span(0))));
     assert_eq!(retention.next_action(&mut entries, Nanos(0)), None);
-    assert_eq!((retention.hot_pages(), retention.lazy_pages()), (85, 16));
+    assert_eq!((retention.hot_pages(), retention.lazy_pages()), (745, 256));
 }
 
 #[test]

@@ -23,6 +23,10 @@ pub struct Stretch {
 
 /// Pages seen before anything is foreseen: 1 MiB.
 const SEEN_PAGES_MIN: u64 = 256;
+/// Pages seen before larger pieces are taken for worth it: 256 KiB.
+const SEEN_BEFORE_PIECES: u64 = 64;
+/// One page in so many of them may be left untouched.
+const UNTOUCHED_ONE_IN: u64 = 4;
 /// What was seen before this many pages hardly counts: 16 MiB.
 const REMEMBERED_PAGES: u64 = 4096;
 /// One page in so many may be left untouched, and as many are left to the program: they say whether
@@ -66,6 +70,18 @@ impl Foresight {
         (left.pages - touched.min(left.pages)) * LEFT_ONE_IN <= left.pages
     }
 
+    /// Whether the program is known to touch most of what it is given: where that is mapped in larger pieces
+    /// than it asks for, hardly more is there than it touches.
+    pub fn touches_most(&self) -> bool {
+        self.given >= SEEN_BEFORE_PIECES && !self.leaves_much()
+    }
+
+    /// Whether the program is known to leave much of what it is given untouched.
+    pub fn leaves_much(&self) -> bool {
+        let untouched = self.given - self.touched;
+        self.given >= SEEN_BEFORE_PIECES && untouched * UNTOUCHED_ONE_IN > self.given
+    }
+
     /// How many of the pages of `fresh` to map now, from its first on.
     pub fn mapped_ahead(&self, fresh: Stretch) -> u32 {
         let untouched = self.given - self.touched;
@@ -99,6 +115,18 @@ mod tests {
         foresight.observe(pages(1), 1);
         let ahead = |fresh| foresight.mapped_ahead(pages(fresh));
         assert_eq!([160, 161, 16, 1, 0].map(ahead), [150, 150, 15, 0, 0]);
+    }
+
+    #[test]
+    fn pieces_are_worth_it_where_a_quarter_is_untouched_at_most() {
+        let mut foresight = Foresight::new();
+        assert!(!foresight.touches_most() && !foresight.leaves_much(), "nothing was seen");
+        foresight.observe(pages(64), 48);
+        assert!(foresight.touches_most());
+        foresight.observe(pages(16), 0);
+        assert!(!foresight.touches_most());
+        foresight.observe(pages(64), 64);
+        assert!(foresight.touches_most());
     }
 
     #[test]

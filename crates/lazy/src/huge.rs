@@ -1,0 +1,154 @@
+//! Where huge pages are worth it. One makes 2 MiB resident at its first touch, so a program that touches
+//! little of what it asks for would pay for all of it: of blocks of 64 KiB with one page touched each,
+//! huge pages took 15 times the memory of base pages. So the arena asks for huge pages in regions of
+//! 2 MiB, as they are handed out, and only while the program touches most of what it is given.
+//!
+//! The kernel tells which base pages were touched. Of a huge page it tells nothing, so what its pages hold
+//! is looked at when they are freed and, of the region before, when another one is asked for: a program
+//! that changes its ways is seen after some regions.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+
+use libc::{MADV_HUGEPAGE, MADV_NOHUGEPAGE};
+use policy::retention::{Foresight, Stretch};
+
+use crate::arena::Grant;
+use crate::bits::PageBits;
+use crate::chunks::{CHUNK, CHUNK_PAGES, PAGE, address_of};
+use crate::front_process::is_confined;
+use crate::knobs::{Mode, knobs};
+use crate::pool::lock_briefly;
+use crate::premap::count_present;
+use crate::reserve::page_bits;
+use crate::system;
+use crate::text::{Text, read};
+
+/// Bytes and pages of a huge page.
+pub const HUGE_PAGE: usize = 2 << 20;
+pub const HUGE_PAGES: u32 = (HUGE_PAGE / PAGE) as u32;
+/// Pages of a stretch that are looked at.
+const SAMPLES: u32 = 16;
+
+static ARE_USED: AtomicBool = AtomicBool::new(false);
+/// The region that was asked for last, whose pages were not looked at since; `NONE` without one.
+static LAST: AtomicU32 = AtomicU32::new(NONE);
+const NONE: u32 = u32::MAX;
+
+/// Whether the arena asks for huge pages: in mode `thp`, and where the kernel would give them unasked.
+pub fn are_used() -> bool {
+    ARE_USED.load(Relaxed)
+}
+
+/// Decides it, before the first chunk.
+pub fn decide() {
+    let mut room = [0; 64];
+    let setting = read(&Text::of(&[b"/sys/kernel/mm/transparent_hugepage/enabled"]), &mut room);
+    let is_always = setting.is_some_and(|text| text.starts_with(b"[always]"));
+    ARE_USED.store(knobs().mode == Mode::Thp || is_always, Relaxed);
+}
+
+/// A new chunk begins in base pages.
+pub fn prepare_chunk(address: usize) {
+    if are_used() {
+        let _ = system::advise(address, CHUNK, MADV_NOHUGEPAGE);
+    }
+}
+
+/// Asks for huge pages where memory was handed out that is not there yet, or asks for none any more.
+pub fn advise(grant: Grant, bits: PageBits, mut foresight: Foresight) {
+    if let Some(left) = foresight.awaited() {
+        let touched = count_present(left).unwrap_or(0);
+        foresight.observe(left, touched);
+        observe(left, touched);
+    }
+    let chunk_end = (grant.first / CHUNK_PAGES + 1) * CHUNK_PAGES;
+    let end = (grant.first + grant.pages).next_multiple_of(HUGE_PAGES).min(chunk_end);
+    let regions = (grant.first / HUGE_PAGES * HUGE_PAGES..end).step_by(HUGE_PAGES as usize);
+    let is_new = |region| !bits.huge.any(region, 1);
+    let is_first = LAST.load(Relaxed) == NONE;
+    if !foresight.leaves_much() && regions.clone().any(is_new) {
+        // By the next request whoever got this one has touched what is in the middle, if anything.
+        let middle = (grant.first + grant.pages / 2) / HUGE_PAGES * HUGE_PAGES;
+        let next = if grant.pages >= 2 * HUGE_PAGES { middle } else { end - HUGE_PAGES };
+        look_back_at_last(next, grant.first, &mut foresight);
+    }
+    // The first regions, and those that one request fills, are taken to be touched until others were not.
+    let is_filled =
+        |region| region >= grant.first && region + HUGE_PAGES <= grant.first + grant.pages;
+    let is_wanted = |region| match is_first || is_filled(region) || !is_new(region) {
+        true => !foresight.leaves_much(),
+        false => foresight.touches_most(),
+    };
+    for region in regions {
+        if is_new(region) == is_wanted(region) {
+            change(region, is_wanted(region), bits);
+        }
+    }
+    // The first stretch in base pages says whether the program still touches what it is given.
+    let fresh = bits.dirty.runs(grant.first, grant.first + grant.pages, false).next();
+    if let Some((from, to)) = fresh.filter(|&(from, to)| !bits.huge.any(from, to - from))
+        && let Some(mut arena) = lock_briefly()
+    {
+        arena.foresight.mapped(Stretch { first: from, pages: to - from }, 0);
+    }
+}
+
+fn change(region: u32, is_huge: bool, bits: PageBits) {
+    let advice = if is_huge { MADV_HUGEPAGE } else { MADV_NOHUGEPAGE };
+    if system::advise(address_of(region), HUGE_PAGE, advice).is_ok() {
+        match is_huge {
+            true => bits.huge.set(region, HUGE_PAGES),
+            false => bits.huge.clear(region, HUGE_PAGES),
+        }
+    }
+}
+
+/// Another region, `next`, is to be asked for: learns how much of the one before was touched, up to the
+/// page `handed_out` if that lies in it.
+fn look_back_at_last(next: u32, handed_out: u32, foresight: &mut Foresight) {
+    let last = LAST.swap(next, Relaxed);
+    if last == NONE || last == next || is_confined() {
+        return;
+    }
+    let is_inside = handed_out > last && handed_out < last + HUGE_PAGES;
+    let pages = if is_inside { handed_out - last } else { HUGE_PAGES };
+    let left = Stretch { first: last, pages };
+    if let Some(touched) = count_filled(left) {
+        foresight.observe(left, touched);
+        observe(left, touched);
+    }
+}
+
+/// Learns how much of a stretch the program touched, which nobody has now.
+pub fn look_back_at(left: Stretch) {
+    let touched = match page_bits().huge.any(left.first, left.pages) {
+        true if is_confined() => None,
+        true => count_filled(left),
+        false => count_present(left),
+    };
+    if let Some(touched) = touched {
+        observe(left, touched);
+    }
+}
+
+fn observe(left: Stretch, touched: u32) {
+    if let Some(mut arena) = lock_briefly() {
+        arena.foresight.observe(left, touched);
+    }
+}
+
+/// About how many of the pages hold anything but zeros, by some of them. The kernel reads them, since they
+/// may be of somebody who unmaps them meanwhile; none where it does not.
+fn count_filled(left: Stretch) -> Option<u32> {
+    let samples = left.pages.min(SAMPLES);
+    let step = left.pages / samples.max(1);
+    let mut filled = 0;
+    for sample in 0..samples {
+        let mut page = [0; PAGE];
+        // Not at one distance from each other: first pages of blocks may be just so far apart.
+        let at = sample * step + sample * 11 % step.max(1);
+        system::peek(address_of(left.first + at), &mut page).ok()?;
+        filled += u32::from(page.iter().any(|&byte| byte != 0));
+    }
+    Some(filled * left.pages / samples.max(1))
+}
