@@ -84,16 +84,23 @@ impl Bins {
 
     /// First pages of spans of `state`, about the longest first, some at most.
     pub fn longest<'a>(&'a self, tags: &'a [Tag], state: Free) -> impl Iterator<Item = u32> + 'a {
-        let is_filled = move |bin: &usize| {
-            let word = self.filled.get(state as usize).and_then(|words| words.get(bin / 64));
-            word.is_some_and(|word| word >> (bin % 64) & 1 == 1)
-        };
         let head = move |bin: usize| self.heads.get(state as usize)?.get(bin).copied();
         let list = |head: u32| {
             std::iter::successors(Some(head), |&first| Some(tags.get(first as usize)?.next))
                 .take_while(|&first| first != NONE)
         };
-        (0..BINS).rev().filter(is_filled).filter_map(head).flat_map(list).take(LOOKS)
+        self.filled_from_last(state).filter_map(head).flat_map(list).take(LOOKS)
+    }
+
+    /// Bins of `state` that are not empty, the last first.
+    fn filled_from_last(&self, state: Free) -> impl Iterator<Item = usize> + use<> {
+        let mut words = self.filled.get(state as usize).copied().unwrap_or_default();
+        std::iter::from_fn(move || {
+            let (place, word) = words.iter_mut().enumerate().rfind(|(_, word)| **word != 0)?;
+            let bit = word.ilog2();
+            *word &= !(1 << bit);
+            Some(place * 64 + bit as usize)
+        })
     }
 
     fn best_of(
