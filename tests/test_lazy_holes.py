@@ -94,3 +94,52 @@ def test_places_that_were_unmapped_are_granted_and_those_in_use_are_not(
     program = compiled(PLACES, tmp_path_factory.getbasetemp() / "places")
     assert status(program, MODE=mode) == (0, "")
     assert subprocess.run([program], timeout=300).returncode == 0
+
+
+UNMAPPED = r"""
+#define _GNU_SOURCE
+#include <errno.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/shm.h>
+#include <unistd.h>
+enum { PAGE = 4096, PAGES = 512, PART = 64 * PAGE };
+static int kind = MAP_PRIVATE | MAP_ANONYMOUS, open = PROT_READ | PROT_WRITE;
+#define CHECK(condition) if (!(condition)) return __LINE__ % 200 + 1
+#define FAILS(call, number) CHECK((call) == -1 && errno == number)
+int main(void)
+{
+    unsigned char present[PAGES];
+    char *start = mmap(NULL, PAGES * PAGE, open, kind, -1, 0), *hole = start + PART;
+    memset(start, 1, PAGES * PAGE);
+    munmap(hole, PART);
+    FAILS(mincore(hole, PART, present), ENOMEM);
+    FAILS(msync(hole, PART, MS_ASYNC), ENOMEM);
+    FAILS(madvise(hole, PART, MADV_DONTNEED), ENOMEM);
+    FAILS(mlock(hole, PART), ENOMEM);
+    /* What lies before the hole is changed. */
+    FAILS(mprotect(start, 2 * PART, PROT_NONE), ENOMEM);
+    FAILS(write(1, start, 1), EFAULT);
+    CHECK(hole[PART] == 1);
+    CHECK(mremap(hole, PART, 2 * PART, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+    CHECK(mremap(start, 2 * PART, 3 * PART, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
+    int segment = shmget(IPC_PRIVATE, PART, 0600);
+    CHECK(segment >= 0);
+    char *shared = shmat(segment, hole, 0);
+    CHECK(shared == hole && shared[0] == 0);
+    shared[PART - 1] = 3;
+    CHECK(shmat(segment, hole + PART, 0) == (void *)-1 && errno == EINVAL && hole[PART] == 1);
+    CHECK(shmat(segment, hole + PART, SHM_REMAP) == hole + PART && hole[2 * PART - 1] == 3);
+    return shmctl(segment, IPC_RMID, NULL);
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
+def test_calls_on_what_was_unmapped_fail_and_a_segment_attaches_there(
+    tmp_path_factory: pytest.TempPathFactory, mode: str
+) -> None:
+    program = compiled(UNMAPPED, tmp_path_factory.getbasetemp() / "unmapped")
+    assert subprocess.run([program], timeout=300).returncode == 0
+    assert status(program, MODE=mode) == (0, "")

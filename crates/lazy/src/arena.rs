@@ -11,7 +11,7 @@ use types::Nanos;
 use crate::bits::PageBits;
 use crate::chunks::CHUNK_PAGES;
 use crate::huge::HUGE_PAGES;
-use crate::spans::{Free, FreeSpan, Spans, Tag};
+use crate::spans::{Free, FreeSpan, Place, Spans, Tag};
 
 /// Whom pages are handed out to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -348,6 +348,23 @@ impl Arena {
     /// The free span that ends before `page`, which is not free.
     pub fn free_before(&self, page: u32) -> Option<FreeSpan> {
         self.spans.before(page)
+    }
+
+    /// The first free page from `first` to `end`; none where there is none, or a page of nobody before it.
+    pub fn first_free(&self, first: u32, end: u32) -> Option<u32> {
+        let PageBits { mapped, released, .. } = self.bits;
+        let mut page = first;
+        while page < end {
+            let next = mapped.next(released.next(page, end, false), end, false);
+            page = match next > page {
+                true => next,
+                false => match self.spans.place_of(page)? {
+                    Place::Free => return Some(page),
+                    Place::Block { end } => end,
+                },
+            };
+        }
+        None
     }
 
     /// Whether every page from `first` to `end` is free, or the kernel's.

@@ -1,13 +1,15 @@
 //! Calls that change how memory is mapped. What they change stays with the addresses, so the pages
 //! are marked and mapped anew when they are freed.
 
-use libc::{c_int, c_long, c_uint, c_ulong, c_void, size_t};
+use libc::{ENOMEM, c_int, c_long, c_uchar, c_uint, c_ulong, c_void, size_t};
 
 use crate::chunks::{self, PAGE};
+use crate::front_mmap::claim;
 use crate::reserve::{OPEN, page_bits};
 use crate::retire::{is_retired, retire};
 use crate::stand_aside::{may_serve, served_from};
-use crate::{fork, onward};
+use crate::system::{self, Errno};
+use crate::{fork, holes, onward};
 
 /// Advice that concerns what pages hold, not how they are mapped; and that for huge pages, which may
 /// stay with the addresses: numpy gives it for every large array, and who comes next sees no change.
@@ -31,7 +33,7 @@ unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: 
         taint(address, length);
     }
     // SAFETY: as the caller vouches.
-    unsafe { onward::mprotect(address, length, protection) }
+    before_hole(address, length, |length| unsafe { onward::mprotect(address, length, protection) })
 }
 
 /// # Safety
@@ -59,7 +61,7 @@ unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int
         fork::leaves_holes();
     }
     // SAFETY: as the caller vouches.
-    unsafe { onward::madvise(address, length, advice) }
+    before_hole(address, length, |length| unsafe { onward::madvise(address, length, advice) })
 }
 
 /// # Safety
@@ -68,7 +70,7 @@ unsafe extern "C" fn madvise(address: *mut c_void, length: size_t, advice: c_int
 unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
     taint(address, length);
     // SAFETY: as the caller vouches.
-    unsafe { onward::mlock(address, length) }
+    before_hole(address, length, |length| unsafe { onward::mlock(address, length) })
 }
 
 /// # Safety
@@ -77,7 +79,57 @@ unsafe extern "C" fn mlock(address: *const c_void, length: size_t) -> c_int {
 unsafe extern "C" fn mlock2(address: *const c_void, length: size_t, flags: c_uint) -> c_int {
     taint(address, length);
     // SAFETY: as the caller vouches.
-    unsafe { onward::mlock2(address, length, flags) }
+    before_hole(address, length, |length| unsafe { onward::mlock2(address, length, flags) })
+}
+
+/// # Safety
+/// As of the kernel's `mincore`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn mincore(address: *mut c_void, length: size_t, pages: *mut c_uchar) -> c_int {
+    // SAFETY: as the caller vouches.
+    before_hole(address, length, |length| unsafe { onward::mincore(address, length, pages) })
+}
+
+/// # Safety
+/// As of the kernel's `msync`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn msync(address: *mut c_void, length: size_t, flags: c_int) -> c_int {
+    // SAFETY: as the caller vouches.
+    before_hole(address, length, |length| unsafe { onward::msync(address, length, flags) })
+}
+
+/// # Safety
+/// As of libc's `shmat`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn shmat(segment: c_int, address: *const c_void, flags: c_int) -> *mut c_void {
+    let call = || onward::attach(segment, address as usize, flags);
+    let answer = match address.is_null() || chunks::count() == 0 {
+        true => call(),
+        false => attach_at(segment, address as usize, flags, call),
+    };
+    answer.map_or(libc::MAP_FAILED, |address| address as *mut c_void)
+}
+
+fn attach_at(
+    segment: c_int,
+    address: usize,
+    flags: c_int,
+    call: impl FnOnce() -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    // SAFETY: the structure takes what the call writes.
+    let (status, known) = unsafe {
+        let mut known: libc::shmid_ds = std::mem::zeroed();
+        (libc::shmctl(segment, libc::IPC_STAT, &mut known), known)
+    };
+    let place = if flags & libc::SHM_RND == 0 { address } else { address / PAGE * PAGE };
+    match status {
+        0 if flags & libc::SHM_REMAP != 0 => {
+            claim(place, known.shm_segsz);
+            call()
+        }
+        0 => holes::map_by(place, known.shm_segsz, call),
+        _ => call(),
+    }
 }
 
 /// # Safety
@@ -182,6 +234,21 @@ unsafe extern "C" fn prlimit64(
 ) -> c_int {
     // SAFETY: as the caller vouches.
     unsafe { prlimit(process, resource, new, old) }
+}
+
+/// Makes a call on a range up to the first page that the program has unmapped; past that it fails, as by the
+/// kernel. `call` takes the length.
+fn before_hole<T>(address: *const T, length: usize, call: impl Fn(usize) -> c_int) -> c_int {
+    if served_from() == usize::MAX || chunks::count() == 0 {
+        return call(length);
+    }
+    let Some(hole) = holes::first_unmapped(address as usize, length) else { return call(length) };
+    let before = hole - address as usize;
+    let status = if before > 0 { call(before) } else { call(0) };
+    if status == 0 {
+        system::set_errno(ENOMEM);
+    }
+    -1
 }
 
 fn taint<T>(address: *const T, length: usize) {

@@ -4,9 +4,9 @@
 //! them while it has stopped the others, wherever they were.
 
 use libc::{
-    ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN, MAP_POPULATE,
-    MAP_PRIVATE, MAP_SHARED, MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_NONE, PROT_WRITE,
-    c_int, c_void, off64_t, size_t,
+    EFAULT, ENOMEM, MAP_ANONYMOUS, MAP_FAILED, MAP_FIXED, MAP_FIXED_NOREPLACE, MAP_GROWSDOWN,
+    MAP_POPULATE, MAP_PRIVATE, MAP_SHARED, MREMAP_DONTUNMAP, MREMAP_FIXED, MREMAP_MAYMOVE,
+    PROT_NONE, PROT_WRITE, c_int, c_void, off64_t, size_t,
 };
 use types::LazyCounter;
 
@@ -134,7 +134,7 @@ fn is_memory(file: c_int) -> bool {
 
 /// The program is about to map something else over these addresses: what of them is free in the
 /// arena becomes the program's, and all of it is mapped anew when it is freed.
-fn claim(address: usize, length: usize) {
+pub fn claim(address: usize, length: usize) {
     let Some(length) = length.checked_next_multiple_of(PAGE) else { return };
     if retire::is_retired() {
         return;
@@ -236,6 +236,10 @@ fn remap(request: Remap) -> Result<usize, Errno> {
     }
     let is_ours = |page: &u32| !retire::is_retired() && !page_bits().released.any(*page, 1);
     let Some(first) = page_of(request.address).filter(is_ours) else { return request.call() };
+    if holes::first_unmapped(request.address, request.length).is_some() {
+        system::set_errno(EFAULT);
+        return Err(EFAULT);
+    }
     let lengths = [request.length, request.new_length].map(|length| length.div_ceil(PAGE));
     let [Ok(old), Ok(new)] = lengths.map(u32::try_from) else { return request.call() };
     let is_simple = request.address.is_multiple_of(PAGE)

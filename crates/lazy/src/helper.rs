@@ -14,6 +14,7 @@ use types::Nanos;
 
 use crate::chunks::PAGE;
 use crate::knobs::knobs;
+use crate::next::Function;
 use crate::pool::{self, give_back_tables, measure_memory, work};
 use crate::pressure::Reports;
 use crate::{lock, next, system};
@@ -154,6 +155,8 @@ fn start() {
     THREAD.store(create().map_or(REFUSED, |thread| thread as usize), SeqCst);
 }
 
+/// Whoever starts the thread waits for locks of libc's, whose holder may be suspended by a collector that
+/// waits for this thread's signal: so signals are kept from the new thread and not from this one.
 fn create() -> Option<pthread_t> {
     // SAFETY: the structures are initialized by the calls before those that read them; the function
     // lives as long as the program.
@@ -166,14 +169,29 @@ fn create() -> Option<pthread_t> {
             return None;
         }
         libc::pthread_attr_setstacksize(&mut attributes, STACK);
-        // The thread takes no signal of the program's: it begins with the mask of who starts it.
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        let has_mask = SET_MASK.get().is_some_and(|set_mask| set_mask(&mut attributes, &all) == 0);
+        if !has_mask {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        }
         let refused =
             libc::pthread_create(&mut thread, &attributes, run, std::ptr::null_mut()) != 0;
-        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        if !has_mask {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        }
         libc::pthread_attr_destroy(&mut attributes);
         (!refused).then_some(thread)
     }
+}
+
+type SetMask =
+    unsafe extern "C" fn(*mut libc::pthread_attr_t, *const libc::sigset_t) -> libc::c_int;
+
+/// glibc has it since 2.32.
+static SET_MASK: Function<SetMask> = Function::new(c"pthread_attr_setsigmask_np");
+
+/// Looks up what starting the thread needs, where that is allowed.
+pub fn find() {
+    SET_MASK.find();
 }
 
 extern "C" fn run(_: *mut c_void) -> *mut c_void {

@@ -13,16 +13,40 @@ use crate::{onward, retire, vault};
 /// Maps where the program asks for it if nothing of the program's lies there. The arena's free pages there
 /// make room, and are free again if the kernel chooses another place.
 pub fn map(mapping: Mapping) -> Result<usize, Errno> {
-    let whole = mapping.length.checked_next_multiple_of(PAGE).unwrap_or(0);
-    let is_place = mapping.address.is_multiple_of(PAGE) && !retire::is_retired();
-    if !is_place || !make_room(mapping.address, whole) {
-        return onward::map(mapping);
-    }
-    let answer = onward::map(mapping);
-    if answer != Ok(mapping.address) {
-        close_room(mapping.address, whole);
+    map_by(mapping.address, mapping.length, || onward::map(mapping))
+}
+
+/// The same by whatever call the program makes, which maps `length` bytes.
+pub fn map_by(
+    address: usize,
+    length: usize,
+    call: impl FnOnce() -> Result<usize, Errno>,
+) -> Result<usize, Errno> {
+    let whole = length.checked_next_multiple_of(PAGE).unwrap_or(0);
+    let is_place = address.is_multiple_of(PAGE) && !retire::is_retired();
+    let has_room = is_place && make_room(address, whole);
+    let answer = call();
+    if has_room && answer != Ok(address) {
+        close_room(address, whole);
     }
     answer
+}
+
+/// Where the first page lies, of `length` bytes from `address` on, that the program has unmapped; none
+/// where it has not, or where that cannot be known now. A call on such a page is to fail, as by the kernel.
+pub fn first_unmapped(address: usize, length: usize) -> Option<usize> {
+    let whole = length.checked_next_multiple_of(PAGE)?;
+    if !address.is_multiple_of(PAGE) || retire::is_retired() {
+        return None;
+    }
+    chunks::overlaps(address, whole).find_map(|(first, pages)| {
+        let (mapped, end) = (page_bits().mapped, first + pages);
+        if mapped.next(first, end, false) == end {
+            return None;
+        }
+        let page = pool::lock_briefly()?.first_free(first, end)?;
+        Some(address_of(page))
+    })
 }
 
 /// Unmaps what is free of these addresses; false where something of the program's lies there.

@@ -1,7 +1,7 @@
 //! The program's own calls about memory, passed on to whatever was loaded after this library (a
 //! sanitizer's runtime follows mappings, too), or to the kernel where nothing else has the function.
 
-use libc::{c_int, c_long, c_uint, c_ulong, c_void, off64_t, pid_t, rlimit, size_t};
+use libc::{c_int, c_long, c_uchar, c_uint, c_ulong, c_void, off64_t, pid_t, rlimit, size_t};
 
 use crate::next::Function;
 use crate::system::{self, Errno, Mapping};
@@ -15,6 +15,8 @@ type Mlock2 = unsafe extern "C" fn(*const c_void, size_t, c_uint) -> c_int;
 type Mbind =
     unsafe extern "C" fn(*mut c_void, c_ulong, c_int, *const c_ulong, c_ulong, c_uint) -> c_long;
 type Mseal = unsafe extern "C" fn(*mut c_void, size_t, c_ulong) -> c_int;
+type Mincore = unsafe extern "C" fn(*mut c_void, size_t, *mut c_uchar) -> c_int;
+type Shmat = unsafe extern "C" fn(c_int, *const c_void, c_int) -> *mut c_void;
 type Number = unsafe extern "C" fn(c_int) -> c_int;
 type Numbers = unsafe extern "C" fn(c_int, c_int) -> c_int;
 type Setrlimit = unsafe extern "C" fn(c_uint, *const rlimit) -> c_int;
@@ -31,6 +33,9 @@ static MLOCK: Function<Range> = Function::new(c"mlock");
 static MLOCK2: Function<Mlock2> = Function::new(c"mlock2");
 static MBIND: Function<Mbind> = Function::new(c"mbind");
 static MSEAL: Function<Mseal> = Function::new(c"mseal");
+static MINCORE: Function<Mincore> = Function::new(c"mincore");
+static MSYNC: Function<RangeAndFlags> = Function::new(c"msync");
+static SHMAT: Function<Shmat> = Function::new(c"shmat");
 static MLOCKALL: Function<Number> = Function::new(c"mlockall");
 static SETRLIMIT: Function<Setrlimit> = Function::new(c"setrlimit");
 static PRLIMIT: Function<Prlimit> = Function::new(c"prlimit");
@@ -51,6 +56,9 @@ pub fn find() {
     MLOCK2.find();
     MBIND.find();
     MSEAL.find();
+    MINCORE.find();
+    MSYNC.find();
+    SHMAT.find();
     MLOCKALL.find();
     SETRLIMIT.find();
     PRLIMIT.find();
@@ -188,6 +196,36 @@ pub unsafe fn mseal(address: *mut c_void, length: size_t, flags: c_ulong) -> c_i
 
 /// The number is the same on all machines.
 const SYS_MSEAL: c_long = 462;
+
+/// # Safety
+/// As of the kernel's `mincore`.
+pub unsafe fn mincore(address: *mut c_void, length: size_t, pages: *mut c_uchar) -> c_int {
+    // SAFETY: as the caller vouches.
+    match MINCORE.get() {
+        Some(next) => unsafe { next(address, length, pages) },
+        None => unsafe { libc::syscall(libc::SYS_mincore, address, length, pages) as c_int },
+    }
+}
+
+/// # Safety
+/// As of the kernel's `msync`.
+pub unsafe fn msync(address: *mut c_void, length: size_t, flags: c_int) -> c_int {
+    // SAFETY: as the caller vouches.
+    match MSYNC.get() {
+        Some(next) => unsafe { next(address, length, flags) },
+        None => unsafe { libc::syscall(libc::SYS_msync, address, length, flags) as c_int },
+    }
+}
+
+/// `shmat`. Gives the address.
+pub fn attach(segment: c_int, address: usize, flags: c_int) -> Result<usize, Errno> {
+    let place = address as *const c_void;
+    // SAFETY: the program asked for the call.
+    address_or_errno(match SHMAT.get() {
+        Some(next) => unsafe { next(segment, place, flags) },
+        None => unsafe { libc::syscall(libc::SYS_shmat, segment, place, flags) as *mut c_void },
+    })
+}
 
 /// `mlockall`.
 pub fn mlockall(flags: c_int) -> c_int {

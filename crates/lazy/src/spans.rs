@@ -83,6 +83,15 @@ impl FreeSpan {
     }
 }
 
+/// What a page lies in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A free span.
+    Free,
+    /// A block, and the page behind it.
+    Block { end: u32 },
+}
+
 /// Tags in a page.
 const TAGS_OF_PAGE: usize = crate::chunks::PAGE / size_of::<Tag>();
 
@@ -141,13 +150,28 @@ impl Spans {
         self.around(page).or_else(|| (page..end).find_map(|page| self.at(page)))
     }
 
-    /// The free span that `page` lies in.
-    fn around(&self, page: u32) -> Option<FreeSpan> {
+    /// What `page` lies in; none where it is mapped, or nobody's.
+    pub fn place_of(&self, page: u32) -> Option<Place> {
+        let nearest = self.nearest_role(page)?;
+        match self.block(nearest) {
+            Some(pages) if nearest + pages > page => Some(Place::Block { end: nearest + pages }),
+            Some(_) => None,
+            None => self.around(page).map(|_| Place::Free),
+        }
+    }
+
+    /// The page with a role that is `page` or the nearest before it.
+    fn nearest_role(&self, page: u32) -> Option<u32> {
         let has_role = |&page: &u32| {
             let tag = self.tags.get(page as usize);
             tag.is_some_and(|tag| tag.role != Role::Inside)
         };
-        let nearest = (0..=page).rev().find(has_role)?;
+        (0..=page).rev().find(has_role)
+    }
+
+    /// The free span that `page` lies in.
+    fn around(&self, page: u32) -> Option<FreeSpan> {
+        let nearest = self.nearest_role(page)?;
         let span = if nearest == page { self.before(page + 1) } else { self.at(nearest) };
         span.filter(|span| span.end() > page)
     }

@@ -1,6 +1,6 @@
 //! What happens when the program has been loaded, before its own first line.
 
-use crate::{fork, front_process, knobs, next, onward, sanitizers, stand_aside};
+use crate::{fork, front_process, helper, knobs, next, onward, sanitizers, stand_aside};
 
 /// Runs after the libraries that were loaded before this one; requests until then go to libc.
 #[cfg(not(test))]
@@ -25,6 +25,7 @@ extern "C" fn construct() {
     // SAFETY: this is the constructor.
     unsafe { knobs::load() };
     if stand_aside::decide() {
+        helper::find();
         fork::watch();
         front_process::watch_main_thread();
         set_heap();
