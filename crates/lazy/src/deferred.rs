@@ -15,8 +15,10 @@ use crate::reserve::{OPEN, page_bits};
 use crate::{huge, pool, retire, system, vault};
 
 /// Whether there is something to make so.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_PENDING: AtomicBool = AtomicBool::new(false);
 /// Whether the system call on the detached span was made.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_FINISHED: AtomicBool = AtomicBool::new(false);
 
 /// The detached span may become free again.

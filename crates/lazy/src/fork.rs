@@ -21,7 +21,11 @@ use crate::{front_process, helper, streams, system, vault};
 /// Pages of the pool that a fork may carry across.
 const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
 
+// What is written around a fork lies on one page with the pool, of which either process then makes one copy:
+// the section says so, here and elsewhere.
+
 /// Whether `prepare` took the lock, which it does not in a handler that interrupted its holder.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 
 /// Whether memory was kept from children, so that the arena has holes there.
@@ -105,9 +109,11 @@ unsafe extern "C" fn child() {
         // SAFETY: the one thread of the child is the one that locked it in `prepare`.
         unsafe { pool::unlock_after_fork() };
         if let Some(mut arena) = pool::lock() {
-            let now = system::now();
-            arena.recover(now);
-            arena.pressure(now);
+            if arena.is_working() || arena.hot_pages() + arena.lazy_pages() > 0 {
+                let now = system::now();
+                arena.recover(now);
+                arena.pressure(now);
+            }
             if HAS_HOLES.load(Relaxed) && !is_retired() {
                 close_holes(&arena);
             }

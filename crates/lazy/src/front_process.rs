@@ -23,6 +23,7 @@ const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
 /// The process that the helper would be of. A child by `vfork` or by system calls of the program's own is
 /// another one: it has no helper, though it finds what the parent noted of it.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// libc's key of a value that the main thread has, 1 more than its number; 0 while there is none.
 static KEY: AtomicU32 = AtomicU32::new(0);

@@ -31,6 +31,7 @@ const REPORT_PAUSE_MS: i64 = 1000;
 const STACK: usize = 128 << 10;
 
 /// The thread as libc calls it, or one of the states below.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static THREAD: AtomicUsize = AtomicUsize::new(ABSENT);
 /// Somebody starts or ends it.
 const CHANGING: usize = 1;
@@ -39,12 +40,16 @@ const ABSENT: usize = 0;
 /// It will not come any more.
 const REFUSED: usize = 2;
 
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 /// 1 while the thread sleeps because nothing is held.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_IDLE: AtomicU32 = AtomicU32::new(0);
 /// 1 while the thread is to end.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_OVER: AtomicU32 = AtomicU32::new(0);
 /// The kernel's number of the thread.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
 /// Pages held now, told under the pool's lock.

@@ -31,6 +31,7 @@ const SAMPLES: u32 = 16;
 
 static ARE_USED: AtomicBool = AtomicBool::new(false);
 /// The region that was asked for last, whose pages were not looked at since; `NONE` without one.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static LAST: AtomicU32 = AtomicU32::new(NONE);
 const NONE: u32 = u32::MAX;
 

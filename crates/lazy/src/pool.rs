@@ -21,8 +21,10 @@ use crate::system::Signals;
 use crate::vault::{self, Closing, Opening};
 use crate::{deferred, helper, premap, retire, statistics, system};
 
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
 /// Whether a thread makes system calls on the detached span.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_WORKING: AtomicBool = AtomicBool::new(false);
 
 /// The arena, once the lock is free; none if this thread holds it. For `malloc` and its relatives, where a

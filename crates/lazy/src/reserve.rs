@@ -65,11 +65,11 @@ fn chunk() -> Option<usize> {
     Some(address)
 }
 
-/// The tables with room for chunk `number` too. They are reserved for all chunks at once, so that
-/// they never move, and opened chunk by chunk, so that locking all memory locks little.
+/// The tables with room for chunk `number` too. They are mapped for all chunks at once, so that they never
+/// move, and as one mapping, since a fork copies each.
 fn tables(number: usize) -> Result<Tables, Errno> {
     if TABLES.load(Relaxed) == 0 {
-        let address = system::map_anonymous(0, CHUNKS_MAX * TABLES_OF_CHUNK, PROT_NONE, 0)?;
+        let address = system::map_anonymous(0, CHUNKS_MAX * TABLES_OF_CHUNK, OPEN, 0)?;
         for advice in [MADV_NOHUGEPAGE, MADV_DONTDUMP] {
             let _ = system::advise(address, CHUNKS_MAX * TABLES_OF_CHUNK, advice);
         }
@@ -77,30 +77,27 @@ fn tables(number: usize) -> Result<Tables, Errno> {
         let pages = CHUNKS_MAX * PAGES * (size_of::<Tag>() + size_of::<Entry>());
         BITS.store(address + pages, Relaxed);
     }
-    let mut place = Place { address: TABLES.load(Relaxed), number };
+    let mut place = Place { address: TABLES.load(Relaxed), chunks: number + 1 };
     Ok(Tables {
-        tags: place.open::<Tag>(PAGES)?,
-        entries: place.open::<Entry>(PAGES)?,
-        bits: bits_from(&mut place)?,
+        tags: place.next::<Tag>(),
+        entries: place.next::<Entry>(),
+        bits: bits_of(number + 1),
     })
-}
-
-fn bits_from(place: &mut Place) -> Result<PageBits, Errno> {
-    let mut tables = [&[] as &'static [AtomicU64]; PageBits::COUNT];
-    for table in &mut tables {
-        *table = place.open::<AtomicU64>(WORDS)?;
-    }
-    Ok(PageBits::new(tables))
 }
 
 /// The bits of all pages, for who has not the pool's lock.
 pub fn page_bits() -> PageBits {
-    let (address, chunks) = (BITS.load(Relaxed), chunks::count());
+    bits_of(chunks::count())
+}
+
+/// The bits of the pages of so many chunks.
+fn bits_of(chunks: usize) -> PageBits {
+    let address = BITS.load(Relaxed);
     let mut tables = [&[] as &'static [AtomicU64]; PageBits::COUNT];
     if address != 0 && chunks != 0 {
         for (kind, table) in tables.iter_mut().enumerate() {
             let address = address + kind * CHUNKS_MAX * WORDS * size_of::<AtomicU64>();
-            // SAFETY: opened before the chunk was counted, and never unmapped: `open` says more.
+            // SAFETY: mapped before the chunk was counted, zeroed at first, and never unmapped.
             *table =
                 unsafe { std::slice::from_raw_parts(address as *const AtomicU64, chunks * WORDS) };
         }
@@ -129,23 +126,21 @@ const WORDS: usize = PAGES / u64::BITS as usize;
 const TABLES_OF_CHUNK: usize = PAGES * (size_of::<Tag>() + size_of::<Entry>())
     + PageBits::COUNT * WORDS * size_of::<AtomicU64>();
 
-/// Where the next table lies, and for which chunk it is opened.
+/// Where the next table lies, and for how many chunks it is used.
 struct Place {
     address: usize,
-    number: usize,
+    chunks: usize,
 }
 
 impl Place {
-    /// Opens the part of the next table that is chunk `number`'s. Gives the table up to its end.
+    /// The next table, an element a page, up to its last chunk.
     ///
-    /// Element types are those whose zero bytes are a value: tags, entries and words of bits.
-    fn open<T>(&mut self, elements: usize) -> Result<&'static mut [T], Errno> {
-        let length = elements * size_of::<T>();
+    /// Element types are those whose zero bytes are a value: tags and entries.
+    fn next<T>(&mut self) -> &'static mut [T] {
         let table = self.address;
-        system::protect(table + self.number * length, length, OPEN)?;
-        self.address += CHUNKS_MAX * length;
-        // SAFETY: the memory is open, zeroed at first and never unmapped; it is a multiple of a page
-        // from the start of a mapping, so it is aligned; the arena gives its former slice up.
-        Ok(unsafe { std::slice::from_raw_parts_mut(table as *mut T, (self.number + 1) * elements) })
+        self.address += CHUNKS_MAX * PAGES * size_of::<T>();
+        // SAFETY: the memory is mapped, zeroed at first and never unmapped; it is a multiple of a page from
+        // the start of a mapping, so it is aligned; the arena gives its former slice up.
+        unsafe { std::slice::from_raw_parts_mut(table as *mut T, self.chunks * PAGES) }
     }
 }

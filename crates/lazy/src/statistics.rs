@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use types::{LAZY_COUNTERS, LAZY_MAGIC, LazyCounter};
 
-#[repr(C, align(4096))]
+#[repr(C)]
 pub struct Statistics {
     magic: AtomicU64,
     counters: [AtomicU64; LAZY_COUNTERS.len()],
@@ -12,6 +12,7 @@ pub struct Statistics {
 
 /// Adds are made under the pool's lock or may be lost, which the reader of statistics can bear.
 #[cfg_attr(not(test), unsafe(export_name = "pagewise_lazy_statistics"))]
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 pub static STATISTICS: Statistics = Statistics {
     magic: AtomicU64::new(LAZY_MAGIC),
     counters: [const { AtomicU64::new(0) }; LAZY_COUNTERS.len()],

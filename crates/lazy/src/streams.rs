@@ -18,6 +18,7 @@ static RESET: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_resetl
 static IS_SINGLE: Function<*const u8> = Function::new(c"__libc_single_threaded");
 
 /// Told and asked by who holds the lock.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// Looks the functions up, where that is allowed: not in `fork`, which a handler may call.

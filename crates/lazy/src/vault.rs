@@ -28,6 +28,7 @@ static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 /// Whether the vault is no more.
 static IS_SHUT: AtomicBool = AtomicBool::new(false);
 /// Threads that are moving pages.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static MOVING: AtomicU32 = AtomicU32::new(0);
 
 /// What became of pages that were to be closed.
