@@ -310,6 +310,11 @@ impl Arena {
         self.retention.pressure(now);
     }
 
+    /// See [`Retention::is_pressed`].
+    pub fn is_pressed(&self) -> bool {
+        self.retention.is_pressed(self.entries)
+    }
+
     /// See [`Retention::due`].
     pub fn due(&self) -> Option<Nanos> {
         self.retention.due(self.entries)
@@ -343,6 +348,11 @@ impl Arena {
         let end = (self.used + ahead).next_multiple_of(HUGE_PAGES);
         let first = std::mem::replace(&mut self.dumped, end.min(self.entries.len() as u32));
         Some((first, self.dumped - first))
+    }
+
+    /// Free spans whose pages may be there, about the longest first, some at most.
+    pub fn kept_spans(&self) -> impl Iterator<Item = FreeSpan> {
+        Free::KEPT.into_iter().flat_map(|state| self.spans.longest(state))
     }
 
     /// The free span that ends before `page`, which is not free.

@@ -12,7 +12,7 @@ use crate::bits::PageBits;
 use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
 use crate::knobs::knobs;
 use crate::reserve::{OPEN, page_bits};
-use crate::{huge, pool, retire, system, vault};
+use crate::{fork, huge, pool, retire, system, vault};
 
 /// Whether there is something to make so.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
@@ -144,5 +144,5 @@ pub fn own_free(arena: &mut Arena, first: u32, pages: u32) {
 
 /// The child of a fork: whoever was to finish is not in this process.
 pub fn forget() {
-    IS_FINISHED.store(false, Relaxed);
+    fork::take(&IS_FINISHED);
 }

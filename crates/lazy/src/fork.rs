@@ -1,6 +1,7 @@
 //! Forks. After a fork every page that both processes have is copied at its next write, which costs
-//! more than a fresh page, and a page that both have cannot be lazily freed. So little of the pool
-//! is carried across, and the child gives back even that at its first use of the pool.
+//! more than a fresh page, and a page that both have cannot be lazily freed. So free memory stays with the
+//! parent (`MADV_WIPEONFORK`, Linux 4.14): its child finds it clean. Where the kernel refuses, little is
+//! carried across, and the child gives back even that at its first use of the pool.
 //!
 //! The handlers here are the first to be registered, so the pool is locked after everybody's handlers
 //! have run and free again before they run once more, as glibc's allocator is: they may allocate, and wait
@@ -8,18 +9,21 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use libc::{PROT_NONE, c_int, c_void};
+use libc::{MADV_KEEPONFORK, MADV_WIPEONFORK, PROT_NONE, c_int, c_void};
 
 use crate::arena::Arena;
 use crate::chunks::{self, CHUNK_PAGES, PAGE, address_of};
+use crate::huge::{self, HUGE_PAGES};
 use crate::next::Function;
 use crate::pool::{self, perform};
 use crate::retire::is_retired;
 use crate::stand_aside::{may_serve, served_from};
 use crate::{front_process, helper, streams, system, vault};
 
-/// Pages of the pool that a fork may carry across.
+/// Pages of the pool that the parent keeps, and spans of them: each costs a call before the fork and one in
+/// either process after it.
 const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
+const KEPT_SPANS: usize = 12;
 
 // What is written around a fork lies on one page with the pool, of which either process then makes one copy:
 // the section says so, here and elsewhere.
@@ -27,6 +31,10 @@ const KEPT_PAGES: u64 = (4 << 20) / PAGE as u64;
 /// Whether `prepare` took the lock, which it does not in a handler that interrupted its holder.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_LOCKED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the fork under way leaves free memory to the parent.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
+static IS_WIPED: AtomicBool = AtomicBool::new(false);
 
 /// Whether memory was kept from children, so that the arena has holes there.
 static HAS_HOLES: AtomicBool = AtomicBool::new(false);
@@ -72,29 +80,81 @@ unsafe extern "C" fn __register_atfork(
 }
 
 unsafe extern "C" fn prepare() {
-    if served_from() == usize::MAX && chunks::count() == 0 {
+    front_process::note_forking_thread();
+    // Without an arena only another thread could be about to make one.
+    if chunks::count() == 0 && (served_from() == usize::MAX || streams::is_single()) {
         return;
     }
     give_most_back();
     streams::lock();
     if pool::lock_for_fork() {
         IS_LOCKED.store(true, Relaxed);
+        // SAFETY: this thread has the lock.
+        IS_WIPED.store(wipe(unsafe { pool::locked() }), Relaxed);
     }
+}
+
+/// Keeps free memory from the child. False where the kernel refuses: the child has all of it.
+fn wipe(arena: &Arena) -> bool {
+    let parts = kept_parts(arena);
+    let is_wiped = parts.into_iter().flatten().all(|part| advise(arena, part, MADV_WIPEONFORK));
+    if !is_wiped {
+        keep(arena);
+    }
+    is_wiped
+}
+
+/// Lets children have again what lies at these addresses.
+fn keep(arena: &Arena) {
+    for part in kept_parts(arena).into_iter().flatten() {
+        advise(arena, part, MADV_KEEPONFORK);
+    }
+}
+
+fn advise(arena: &Arena, (first, pages): (u32, u32), advice: c_int) -> bool {
+    let mut places = vault::places(first, pages, arena.bits.aside);
+    places.all(|(address, length)| system::advise(address, length, advice).is_ok())
+}
+
+/// Free memory that the parent keeps: first page and number of pages of each part. Of huge pages those that
+/// lie in it whole: the others would be split.
+fn kept_parts(arena: &Arena) -> [Option<(u32, u32)>; KEPT_SPANS] {
+    let mut parts = arena.kept_spans().filter_map(|span| match huge::are_used() {
+        true => {
+            let first = span.first.next_multiple_of(HUGE_PAGES);
+            let end = span.end() / HUGE_PAGES * HUGE_PAGES;
+            (first < end).then(|| (first, end - first))
+        }
+        false => Some((span.first, span.pages)),
+    });
+    std::array::from_fn(|_| parts.next())
 }
 
 fn give_most_back() {
     let Some(mut arena) = pool::lock() else { return };
-    while arena.hot_pages() + arena.lazy_pages() > KEPT_PAGES {
+    while arena.hot_pages() + arena.lazy_pages() > KEPT_PAGES
+        || arena.kept_spans().nth(KEPT_SPANS).is_some()
+    {
         let Some(work) = arena.oldest() else { break };
         perform(work, arena.bits.aside);
         arena.finish();
     }
 }
 
+/// Clears a flag, and says whether it was set. One that is clear is not written: its page need not be copied.
+pub fn take(flag: &AtomicBool) -> bool {
+    flag.load(Relaxed) && flag.swap(false, Relaxed)
+}
+
 unsafe extern "C" fn parent() {
-    if IS_LOCKED.swap(false, Relaxed) {
+    if take(&IS_LOCKED) {
         // SAFETY: this thread locked it in `prepare`.
-        unsafe { pool::unlock_after_fork() };
+        unsafe {
+            if IS_WIPED.load(Relaxed) {
+                keep(pool::locked());
+            }
+            pool::unlock_after_fork();
+        }
     }
     streams::unlock();
 }
@@ -102,13 +162,16 @@ unsafe extern "C" fn parent() {
 unsafe extern "C" fn child() {
     streams::reset();
     helper::forget();
-    front_process::mark_main_thread();
+    front_process::mark_if_other();
     vault::forget();
     pool::forget_work();
-    if IS_LOCKED.swap(false, Relaxed) {
+    if take(&IS_LOCKED) {
         // SAFETY: the one thread of the child is the one that locked it in `prepare`.
         unsafe { pool::unlock_after_fork() };
         if let Some(mut arena) = pool::lock() {
+            if IS_WIPED.load(Relaxed) {
+                find_clean(&mut arena);
+            }
             if arena.is_working() || arena.hot_pages() + arena.lazy_pages() > 0 {
                 let now = system::now();
                 arena.recover(now);
@@ -117,6 +180,16 @@ unsafe extern "C" fn child() {
             if HAS_HOLES.load(Relaxed) && !is_retired() {
                 close_holes(&arena);
             }
+        }
+    }
+}
+
+/// What the parent kept is clean here.
+fn find_clean(arena: &mut Arena) {
+    keep(arena);
+    for (first, pages) in kept_parts(arena).into_iter().flatten() {
+        if let Some(part) = arena.carve(first, pages) {
+            arena.deposit_clean(part.first, part.pages);
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
 
 use libc::{c_int, c_ulong, c_void, pid_t};
 
+use crate::fork::take;
 use crate::helper::{self, End};
 use crate::onward;
 
@@ -21,7 +22,7 @@ const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
 /// Whether the program has begun to give up rights: a filter of system calls may follow at any time. A
 /// child by `vfork` says so for its parent, too, which costs that one some speed.
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
-/// The process that the helper would be of. A child by `vfork` or by system calls of the program's own is
+/// The process that the helper is of, if there is one. A child by `vfork` or by system calls of the program's own is
 /// another one: it has no helper, though it finds what the parent noted of it.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static PROCESS: AtomicI32 = AtomicI32::new(0);
@@ -45,12 +46,38 @@ pub fn watch_main_thread() {
 }
 
 /// This is the main thread: libc calls `ended` if it ends alone.
-pub fn mark_main_thread() {
-    PROCESS.store(process(), Relaxed);
+fn mark_main_thread() {
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key is libc's, and any value but null will do.
         unsafe { libc::pthread_setspecific(key, (&raw const KEY).cast()) };
     }
+}
+
+/// The calling thread is about to fork, and will be its child's main thread.
+pub fn note_forking_thread() {
+    let is_marked = KEY.load(Relaxed).checked_sub(1).is_none_or(|key| {
+        // SAFETY: the key is libc's.
+        !unsafe { libc::pthread_getspecific(key) }.is_null()
+    });
+    if !is_marked {
+        IS_OTHER.store(true, Relaxed);
+    }
+}
+
+/// In the child: this thread is the main one now.
+pub fn mark_if_other() {
+    if take(&IS_OTHER) {
+        mark_main_thread();
+    }
+}
+
+/// Whether another thread than the main one forks.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
+static IS_OTHER: AtomicBool = AtomicBool::new(false);
+
+/// The helper is about to be this process's.
+pub fn note_process() {
+    PROCESS.store(process(), Relaxed);
 }
 
 unsafe extern "C" fn ended(_: *mut c_void) {

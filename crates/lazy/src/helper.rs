@@ -13,11 +13,12 @@ use libc::{c_int, c_void, pthread_t};
 use types::Nanos;
 
 use crate::chunks::PAGE;
+use crate::fork::take;
 use crate::knobs::knobs;
 use crate::next::Function;
 use crate::pool::{self, give_back_tables, measure_memory, work};
 use crate::pressure::Reports;
-use crate::{lock, next, system};
+use crate::{front_process, lock, next, system};
 
 /// Free memory from which on a thread is worth it: a program that ends soon has none.
 const WANTED_PAGES: u64 = (1 << 20) / PAGE as u64;
@@ -75,12 +76,15 @@ pub fn start_if_wanted() {
 
 /// This process has no such thread: it was the parent's.
 pub fn forget() {
-    if THREAD.load(Relaxed) != REFUSED {
+    if ![ABSENT, REFUSED].contains(&THREAD.load(Relaxed)) {
         THREAD.store(ABSENT, Relaxed);
     }
-    IS_WANTED.store(false, Relaxed);
-    IS_IDLE.store(0, Relaxed);
-    IS_OVER.store(0, Relaxed);
+    take(&IS_WANTED);
+    for word in [&IS_IDLE, &IS_OVER] {
+        if word.load(Relaxed) != 0 {
+            word.store(0, Relaxed);
+        }
+    }
 }
 
 /// Whether the thread may come again.
@@ -156,6 +160,7 @@ fn start() {
     if THREAD.compare_exchange(ABSENT, CHANGING, SeqCst, SeqCst).is_err() {
         return;
     }
+    front_process::note_process();
     // A thread that is refused stays refused: nothing is asked again.
     THREAD.store(create().map_or(REFUSED, |thread| thread as usize), SeqCst);
 }

@@ -58,6 +58,15 @@ impl<T> Lock<T> {
         None
     }
 
+    /// The value, for the thread that took the lock before `fork`.
+    ///
+    /// # Safety
+    /// This thread holds the lock by a guard that was forgotten, and has no other reference to the value.
+    pub unsafe fn locked(&self) -> &T {
+        // SAFETY: as the caller vouches.
+        unsafe { &*self.value.get() }
+    }
+
     /// Gives back the lock that this thread took before `fork`, in either process.
     ///
     /// # Safety

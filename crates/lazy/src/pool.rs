@@ -2,7 +2,7 @@
 //! calls. No call is made under the lock, save where a chunk is reserved, before a fork, where the
 //! program maps over free memory, and on tables once nothing is held.
 
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
 use libc::{MADV_DONTNEED, MADV_FREE, MADV_POPULATE_WRITE};
 use policy::retention::{Foresight, Rules};
@@ -17,9 +17,9 @@ use crate::limits::Reach;
 use crate::lock::{Guard, Lock};
 use crate::reserve::{OPEN, next_chunk, page_bits};
 use crate::spans::{Free, FreeSpan};
-use crate::system::Signals;
+use crate::system::{KeepErrno, Signals};
 use crate::vault::{self, Closing, Opening};
-use crate::{deferred, helper, premap, retire, statistics, system};
+use crate::{deferred, fork, helper, premap, retire, statistics, system};
 
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
@@ -75,6 +75,15 @@ pub fn lock_for_fork() -> bool {
     lock().map(std::mem::forget).is_some()
 }
 
+/// The arena, for a fork.
+///
+/// # Safety
+/// This thread took the lock by `lock_for_fork`, and has no other reference to the arena.
+pub unsafe fn locked() -> &'static Arena {
+    // SAFETY: as the caller vouches.
+    unsafe { POOL.locked() }
+}
+
 /// Gives the lock back after a fork, in either process.
 ///
 /// # Safety
@@ -86,7 +95,7 @@ pub unsafe fn unlock_after_fork() {
 
 /// The child of a fork: whoever worked is not in this process.
 pub fn forget_work() {
-    IS_WORKING.store(false, Relaxed);
+    fork::take(&IS_WORKING);
     deferred::forget();
 }
 
@@ -102,9 +111,15 @@ pub enum Content {
 /// Memory of `length` bytes at a multiple of `alignment` bytes, a power of two. None where the pool
 /// has none: the caller then asks libc or the kernel.
 pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -> Option<Grant> {
+    let _errno = KeepErrno::new();
     let pages = u32::try_from(length.div_ceil(PAGE)).ok()?;
     let alignment = u32::try_from(alignment.div_ceil(PAGE)).ok()?.max(1);
     let mut arena = lock_for(owner)?;
+    if arena.is_pressed() {
+        // In the child of a fork, every page of it is to be copied at its next write.
+        work(arena);
+        arena = lock_for(owner)?;
+    }
     let grant = match arena.allocate(pages, alignment, owner) {
         Some(grant) => grant,
         None => {
@@ -140,6 +155,7 @@ fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
 
 /// Lets the memory at `first` grow by `pages` pages behind it, where they are free.
 pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool {
+    let _errno = KeepErrno::new();
     let end = owned.first + owned.pages;
     let Some(mut arena) = lock_for(owner) else { return false };
     let Some(held) = arena.extend(end, pages) else { return false };

@@ -9,6 +9,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::fork::take;
 use crate::next::Function;
 
 static LOCK: Function<unsafe extern "C" fn()> = Function::new(c"_IO_list_lock");
@@ -29,10 +30,15 @@ pub fn find() {
     IS_SINGLE.find();
 }
 
+/// Whether libc knows of one thread in this process.
+pub fn is_single() -> bool {
+    // SAFETY: the address of libc's word, which is there as long as the program.
+    IS_SINGLE.get().is_some_and(|word| unsafe { word.read_volatile() } != 0)
+}
+
 /// Takes the lock, unless there is one thread: libc takes none then, and resets none in the child.
 pub fn lock() {
-    // SAFETY: the address of libc's word, which is there as long as the program.
-    if IS_SINGLE.get().is_none_or(|word| unsafe { word.read_volatile() } == 0) {
+    if !is_single() {
         call(&LOCK);
         IS_TAKEN.store(true, Relaxed);
     }
@@ -40,14 +46,14 @@ pub fn lock() {
 
 /// Gives it back, in the process that goes on.
 pub fn unlock() {
-    if IS_TAKEN.swap(false, Relaxed) {
+    if take(&IS_TAKEN) {
         call(&UNLOCK);
     }
 }
 
 /// Gives it back in the child, where libc has reset it already if it thought of threads.
 pub fn reset() {
-    if IS_TAKEN.swap(false, Relaxed) {
+    if take(&IS_TAKEN) {
         call(&RESET);
     }
 }

@@ -173,7 +173,9 @@ const LOOKS_MAX: u32 = 100_000;
 
 /// Those that were moving pages in the parent are not in this process.
 pub fn forget() {
-    MOVING.store(0, SeqCst);
+    if MOVING.load(SeqCst) != 0 {
+        MOVING.store(0, SeqCst);
+    }
 }
 
 /// While one lives, `shut` waits.

@@ -159,6 +159,14 @@ impl Retention {
         self.pressure_at = Some(now);
     }
 
+    /// Whether memory was reported short and spans deposited before that are still retained.
+    pub fn is_pressed(&self, entries: &[Entry]) -> bool {
+        self.pressure_at.is_some_and(|time| {
+            let oldest = self.lazy.oldest(entries).or_else(|| self.hot.oldest(entries));
+            oldest.is_some_and(|(_, since)| since <= time)
+        })
+    }
+
     /// What is to be done next, already taken for done; none when nothing is left to do at `now`.
     pub fn next_action(&mut self, entries: &mut [Entry], now: Nanos) -> Option<Action> {
         self.discard_oldest_lazy(entries, now).or_else(|| self.age_oldest_hot(entries, now))
