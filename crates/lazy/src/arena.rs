@@ -91,7 +91,7 @@ impl Arena {
         Arena {
             spans: Spans::new(),
             entries: &mut [],
-            bits: PageBits::new([&[]; PageBits::COUNT]),
+            bits: PageBits::new(&[]),
             foresight: Foresight::new(),
             retention: Retention::new(rules),
             detached: None,

@@ -5,7 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 /// Bits over memory that lives as long as the program. Every change is atomic, so whom a page belongs to
 /// may read and change its bits without the pool's lock, while others change those of other pages.
 #[derive(Clone, Copy, Debug)]
-pub struct Bits(&'static [AtomicU64]);
+pub struct Bits {
+    words: &'static [AtomicU64],
+    /// Which of `stride` words of the same 64 pages is this one's.
+    kind: usize,
+    stride: usize,
+}
 
 /// What is kept of pages, a bit of each kind a page.
 #[derive(Clone, Copy, Debug)]
@@ -39,21 +44,23 @@ impl PageBits {
     /// Kinds of bits.
     pub const COUNT: usize = 10;
 
-    /// Bits of each kind over a table of its own.
-    pub const fn new(tables: [&'static [AtomicU64]; PageBits::COUNT]) -> PageBits {
-        let [dirty, mapped, tainted, closed, aside, undumped, released, huge, returned, claimed] =
-            tables;
+    /// Bits of all kinds over one table: the words of the same pages lie beside each other, so that a small
+    /// arena touches few pages of it.
+    pub const fn new(words: &'static [AtomicU64]) -> PageBits {
+        const fn bits(words: &'static [AtomicU64], kind: usize) -> Bits {
+            Bits { words, kind, stride: PageBits::COUNT }
+        }
         PageBits {
-            dirty: Bits::new(dirty),
-            mapped: Bits::new(mapped),
-            tainted: Bits::new(tainted),
-            closed: Bits::new(closed),
-            aside: Bits::new(aside),
-            undumped: Bits::new(undumped),
-            released: Bits::new(released),
-            huge: Bits::new(huge),
-            returned: Bits::new(returned),
-            claimed: Bits::new(claimed),
+            dirty: bits(words, 0),
+            mapped: bits(words, 1),
+            tainted: bits(words, 2),
+            closed: bits(words, 3),
+            aside: bits(words, 4),
+            undumped: bits(words, 5),
+            released: bits(words, 6),
+            huge: bits(words, 7),
+            returned: bits(words, 8),
+            claimed: bits(words, 9),
         }
     }
 
@@ -68,8 +75,14 @@ impl PageBits {
 const WORD: u32 = u64::BITS;
 
 impl Bits {
+    #[cfg(test)]
     pub const fn new(words: &'static [AtomicU64]) -> Bits {
-        Bits(words)
+        Bits { words, kind: 0, stride: 1 }
+    }
+
+    /// The word of the 64 pages that `page` is one of.
+    fn word(self, page: u32) -> Option<&'static AtomicU64> {
+        self.words.get((page / WORD) as usize * self.stride + self.kind)
     }
 
     /// Sets the bits of `count` pages from `first` on.
@@ -99,7 +112,7 @@ impl Bits {
         let mut page = first;
         while page < end {
             let next = end.min((page / WORD + 1) * WORD);
-            let Some(word) = self.0.get((page / WORD) as usize) else { return page };
+            let Some(word) = self.word(page) else { return page };
             let wanted = mask(page, next);
             let taken = word.fetch_and(!wanted, AcqRel) & wanted;
             if taken != wanted {
@@ -122,7 +135,7 @@ impl Bits {
     pub fn next(self, from: u32, end: u32, is_set: bool) -> u32 {
         let mut page = from;
         while page < end {
-            let Some(word) = self.0.get((page / WORD) as usize) else { return end };
+            let Some(word) = self.word(page) else { return end };
             let word = if is_set { word.load(Relaxed) } else { !word.load(Relaxed) };
             let rest = word >> (page % WORD);
             if rest != 0 {
@@ -148,7 +161,7 @@ impl Bits {
         let mut page = first;
         while page < end {
             let next = end.min((page / WORD + 1) * WORD);
-            if let Some(word) = self.0.get((page / WORD) as usize) {
+            if let Some(word) = self.word(page) {
                 change(word, mask(page, next));
             }
             page = next;

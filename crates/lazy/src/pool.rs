@@ -199,7 +199,7 @@ fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
         let _ = system::unmap(address_of(first), pages as usize * PAGE);
         return;
     }
-    deposit(arena, first, pages);
+    deposit(arena, first, pages, owner);
 }
 
 /// Pages of nobody, whose attributes are unlike the arena's, are mapped anew and become free. Where
@@ -226,7 +226,7 @@ pub fn deposit_clean_locked(arena: &mut Arena, first: u32, pages: u32) {
 }
 
 /// A block or a part of a mapping that the caller holds under the lock becomes free.
-pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32, owner: Owner) {
+pub fn give_back_locked(arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owner) {
     let bits = arena.bits;
     if bits.tainted.any(first, pages) {
         drop(arena);
@@ -236,7 +236,7 @@ pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32, owner: 
     let fresh = premap::last_fresh(first, pages, bits.dirty).filter(|_| is_seen);
     let is_closed = knobs().closes(pages as usize * PAGE);
     if fresh.is_none() && !is_closed {
-        return deposit(arena, first, pages);
+        return deposit(arena, first, pages, owner);
     }
     drop(arena);
     if let Some(fresh) = fresh {
@@ -250,7 +250,7 @@ pub fn give_back_locked(arena: Guard<'_, Arena>, first: u32, pages: u32, owner: 
 }
 
 /// Does what retention asks for now.
-pub fn work(mut arena: Guard<'_, Arena>) {
+pub fn work(mut arena: Guard<'static, Arena>) {
     let mut signals = None;
     while let Some(work) = arena.next_work(system::now()) {
         // Whoever maps over free memory waits for these calls, so no handler may suspend this thread.
@@ -309,6 +309,7 @@ fn dump(first: u32, pages: u32) {
 /// Looks anew at how much memory is in reach.
 pub fn measure_memory() {
     let rules = knobs().rules(Reach::now(), huge::are_used());
+    IS_MEASURED.store(true, Release);
     if let Some(mut arena) = lock() {
         set_rules(&mut arena, rules);
     }
@@ -335,17 +336,37 @@ fn populate_table((address, length): (usize, usize)) {
     let _ = system::advise(first, end - first, MADV_POPULATE_WRITE);
 }
 
-fn deposit(mut arena: Guard<'_, Arena>, first: u32, pages: u32) {
+fn deposit(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owner) {
     arena.deposit(first, pages, system::now());
     count_free(pages);
-    work(arena);
+    if let Some(arena) = measure_if_much(arena, owner) {
+        work(arena);
+    }
 }
 
-/// The first chunk brings the rules along, which depend on the memory in reach.
+/// Hot memory up to which nobody looks how much memory is in reach: reading that takes longer than the
+/// whole life of some children.
+const UNMEASURED: Bytes = Bytes(2 << 20);
+static IS_MEASURED: AtomicBool = AtomicBool::new(false);
+
+/// Looks how much memory is in reach once enough is held for that to matter.
+fn measure_if_much(arena: Guard<'static, Arena>, owner: Owner) -> Option<Guard<'static, Arena>> {
+    if arena.hot_pages() <= UNMEASURED.pages() || IS_MEASURED.swap(true, Acquire) {
+        return Some(arena);
+    }
+    drop(arena);
+    let rules = knobs().rules(Reach::at_start(), huge::are_used());
+    let mut arena = lock_for(owner)?;
+    set_rules(&mut arena, rules);
+    Some(arena)
+}
+
 fn grow(arena: &mut Arena) -> Option<()> {
     let (first, tables) = next_chunk()?;
     if first == 0 {
-        set_rules(arena, knobs().rules(Reach::at_start(), huge::are_used()));
+        let reach = Reach { whole: None, left: None };
+        let rules = knobs().rules(reach, huge::are_used());
+        set_rules(arena, Rules { hot_bytes: rules.hot_bytes.min(UNMEASURED), ..rules });
     }
     arena.grow(first, tables);
     statistics::add(LazyCounter::ReservedPages, u64::from(crate::chunks::CHUNK_PAGES));

@@ -93,16 +93,13 @@ pub fn page_bits() -> PageBits {
 /// The bits of the pages of so many chunks.
 fn bits_of(chunks: usize) -> PageBits {
     let address = BITS.load(Relaxed);
-    let mut tables = [&[] as &'static [AtomicU64]; PageBits::COUNT];
-    if address != 0 && chunks != 0 {
-        for (kind, table) in tables.iter_mut().enumerate() {
-            let address = address + kind * CHUNKS_MAX * WORDS * size_of::<AtomicU64>();
-            // SAFETY: mapped before the chunk was counted, zeroed at first, and never unmapped.
-            *table =
-                unsafe { std::slice::from_raw_parts(address as *const AtomicU64, chunks * WORDS) };
-        }
+    if address == 0 || chunks == 0 {
+        return PageBits::new(&[]);
     }
-    PageBits::new(tables)
+    // SAFETY: mapped before the chunk was counted, zeroed at first, and never unmapped.
+    PageBits::new(unsafe {
+        std::slice::from_raw_parts(address as *const AtomicU64, chunks * WORDS)
+    })
 }
 
 /// Gives back what is reserved for tables of chunks that will not come.
@@ -113,7 +110,7 @@ pub fn release_unused_tables() {
         return;
     }
     let pages = [PAGES * size_of::<Tag>(), PAGES * size_of::<Entry>()];
-    for length in pages.into_iter().chain([WORDS * size_of::<AtomicU64>(); PageBits::COUNT]) {
+    for length in pages.into_iter().chain([WORDS * size_of::<AtomicU64>()]) {
         let used = chunks::count() * length;
         let _ = system::unmap(table + used, CHUNKS_MAX * length - used);
         table += CHUNKS_MAX * length;
@@ -122,7 +119,7 @@ pub fn release_unused_tables() {
 
 /// Elements of a table for one chunk: one for each page, or one for each word of bits.
 const PAGES: usize = CHUNK_PAGES as usize;
-const WORDS: usize = PAGES / u64::BITS as usize;
+const WORDS: usize = PAGES / u64::BITS as usize * PageBits::COUNT;
 const TABLES_OF_CHUNK: usize = PAGES * (size_of::<Tag>() + size_of::<Entry>())
     + PageBits::COUNT * WORDS * size_of::<AtomicU64>();
 

@@ -51,7 +51,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn words() -> &'static [AtomicU64] {
-    let words: Vec<AtomicU64> = (0..PAGES / 64).map(|_| AtomicU64::new(0)).collect();
+    let words: Vec<AtomicU64> =
+        (0..PAGES as usize / 64 * PageBits::COUNT).map(|_| AtomicU64::new(0)).collect();
     words.leak()
 }
 
@@ -59,7 +60,7 @@ fn tables() -> Tables {
     Tables {
         tags: vec![Tag::default(); PAGES as usize].leak(),
         entries: vec![Entry::default(); PAGES as usize].leak(),
-        bits: PageBits::new([(); PageBits::COUNT].map(|()| words())),
+        bits: PageBits::new(words()),
     }
 }
 
