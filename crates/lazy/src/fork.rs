@@ -162,6 +162,7 @@ unsafe extern "C" fn parent() {
 unsafe extern "C" fn child() {
     streams::reset();
     helper::forget();
+    front_process::forget_process();
     front_process::mark_if_other();
     vault::forget();
     pool::forget_work();

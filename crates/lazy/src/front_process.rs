@@ -22,7 +22,7 @@ const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
 /// Whether the program has begun to give up rights: a filter of system calls may follow at any time. A
 /// child by `vfork` says so for its parent, too, which costs that one some speed.
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
-/// The process that the helper is of, if there is one. A child by `vfork` or by system calls of the program's own is
+/// The process that the helper is of; 0 while it has not come. A child by `vfork` or by system calls of the program's own is
 /// another one: it has no helper, though it finds what the parent noted of it.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static PROCESS: AtomicI32 = AtomicI32::new(0);
@@ -80,12 +80,20 @@ pub fn note_process() {
     PROCESS.store(process(), Relaxed);
 }
 
+/// The child of a fork: the helper was its parent's.
+pub fn forget_process() {
+    if PROCESS.load(Relaxed) != 0 {
+        PROCESS.store(0, Relaxed);
+    }
+}
+
 unsafe extern "C" fn ended(_: *mut c_void) {
     end_helper(End::ForGood);
 }
 
 fn end_helper(end: End) {
-    if PROCESS.load(Relaxed) == process() {
+    let of = PROCESS.load(Relaxed);
+    if of == 0 || of == process() {
         helper::end(end);
     }
 }

@@ -44,7 +44,7 @@ pub fn first_unmapped(address: usize, length: usize) -> Option<usize> {
         if mapped.next(first, end, false) == end {
             return None;
         }
-        let page = pool::lock_briefly()?.first_free(first, end)?;
+        let page = pool::lock_patiently()?.first_free(first, end)?;
         Some(address_of(page))
     })
 }

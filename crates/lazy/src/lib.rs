@@ -32,6 +32,7 @@ mod knobs;
 mod limits;
 mod lock;
 mod next;
+mod objects;
 mod onward;
 mod placement;
 mod pool;

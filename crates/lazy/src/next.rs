@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use libc::{c_char, c_int, c_void, size_t};
 
+use crate::objects::{Object, object_at};
+
 unsafe extern "C" {
     fn __libc_malloc(size: size_t) -> *mut c_void;
     fn __libc_calloc(count: size_t, size: size_t) -> *mut c_void;
@@ -51,24 +53,9 @@ fn find(symbol: *const c_char) -> usize {
     unsafe { libc::dlsym(libc::RTLD_NEXT, symbol) as usize }
 }
 
-/// Where the library or program lies that has this address; 0 where none has.
-pub fn object_of(address: usize) -> usize {
-    let mut place = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    // SAFETY: writes the place to where it is told, or nothing.
-    match unsafe { libc::dladdr(address as *const c_void, &mut place) } {
-        0 => 0,
-        _ => place.dli_fbase as usize,
-    }
-}
-
-/// Where this library lies.
-pub fn own_object() -> usize {
-    object_of((&raw const IS_FOUND).addr())
+/// What this library occupies.
+pub fn own_object() -> Option<Object> {
+    object_at((&raw const IS_FOUND).addr())
 }
 
 /// A function of the `malloc` family: at first one that looks the whole family up.
@@ -146,8 +133,10 @@ pub fn find_family() {
 pub fn is_family_of_libc() -> bool {
     find_family();
     // Other allocators define `__libc_malloc`, too.
-    let libc = object_of(libc::gnu_get_libc_version as *const () as usize);
-    FAMILY.iter().all(|member| object_of(member.function.load(Relaxed).addr()) == libc)
+    let libc = object_at(libc::gnu_get_libc_version as *const () as usize);
+    let is_libcs =
+        |libc: Object| FAMILY.iter().all(|member| libc.has(member.function.load(Relaxed).addr()));
+    libc.is_some_and(is_libcs)
 }
 
 extern "C" fn first_malloc(size: size_t) -> *mut c_void {

@@ -43,6 +43,15 @@ pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
     Some(arena)
 }
 
+/// The arena, if the lock is free within milliseconds: for answers that must not depend on the helper.
+pub fn lock_patiently() -> Option<Guard<'static, Arena>> {
+    let wait = || {
+        std::thread::yield_now();
+        lock_briefly()
+    };
+    lock_briefly().or_else(|| (0..REFUSALS_MAX).find_map(|_| wait()))
+}
+
 /// The arena while no system call is under way on free memory, if the lock is free within milliseconds.
 /// If it is not, none is under way either: the thread that makes them cannot be suspended.
 pub fn lock_at_rest() -> Option<Guard<'static, Arena>> {

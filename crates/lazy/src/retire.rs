@@ -2,7 +2,7 @@
 //! locks all its memory, or limits its address space. Blocks and mappings that are in use stay where
 //! they are; requests from then on go to libc.
 
-use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 
 use crate::arena::Arena;
 use crate::chunks::{self, CHUNK, CHUNK_PAGES, PAGE, address_of};
@@ -20,6 +20,9 @@ pub fn is_retired() -> bool {
     IS_RETIRED.load(Acquire)
 }
 
+/// Whether the address space is being given back, or was.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
 /// Whether something else may lie at addresses of the arena.
 #[inline]
 pub fn is_shared() -> bool {
@@ -33,6 +36,10 @@ pub fn share() {
 
 pub fn retire() {
     stand_aside::stop_serving();
+    // Once is enough: what lay beside the arena may be somebody's by now.
+    if HAS_BEGUN.swap(true, AcqRel) {
+        return;
+    }
     let has_vault = knobs().has_vault() && vault::shut();
     while let Some(mut arena) = pool::lock() {
         // Another thread's system call is under way: its span comes back in a moment.

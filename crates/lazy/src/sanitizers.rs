@@ -6,6 +6,7 @@
 use libc::{c_int, c_void, dl_phdr_info, size_t};
 
 use crate::next::{Function, own_object};
+use crate::objects::Object;
 
 // The loader fills these in before anything of the program runs: 0 where the symbol does not exist.
 #[cfg(not(test))]
@@ -43,7 +44,7 @@ pub fn are_loaded() -> bool {
     unsafe { (&raw const RUNTIMES).read_volatile() }.iter().any(|&address| address != 0)
 }
 
-type Callback = unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int;
+pub type Callback = unsafe extern "C" fn(*mut dl_phdr_info, size_t, *mut c_void) -> c_int;
 type Iterate = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;
 
 static ITERATE: Function<Iterate> = Function::new(c"dl_iterate_phdr");
@@ -57,21 +58,30 @@ pub fn find() {
 struct Others {
     callback: Callback,
     data: *mut c_void,
-    own: usize,
+    own: Option<Object>,
 }
 
 /// # Safety
 /// As of libc's `dl_iterate_phdr`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn dl_iterate_phdr(callback: Callback, data: *mut c_void) -> c_int {
-    let Some(next) = ITERATE.get().or_else(|| ITERATE.find()) else { return 0 };
     if !are_loaded() {
         // SAFETY: as the caller vouches.
-        return unsafe { next(callback, data) };
+        return unsafe { iterate(callback, data) };
     }
     let mut others = Others { callback, data, own: own_object() };
     // SAFETY: `unless_own` takes what `others` is.
-    unsafe { next(unless_own, (&raw mut others).cast()) }
+    unsafe { iterate(unless_own, (&raw mut others).cast()) }
+}
+
+/// libc's own `dl_iterate_phdr`, or whatever comes before it.
+///
+/// # Safety
+/// As of libc's `dl_iterate_phdr`.
+pub unsafe fn iterate(callback: Callback, data: *mut c_void) -> c_int {
+    let Some(next) = ITERATE.get().or_else(|| ITERATE.find()) else { return 0 };
+    // SAFETY: as the caller vouches.
+    unsafe { next(callback, data) }
 }
 
 unsafe extern "C" fn unless_own(
@@ -81,7 +91,7 @@ unsafe extern "C" fn unless_own(
 ) -> c_int {
     // SAFETY: libc passes a library, and `dl_iterate_phdr` above its own structure.
     let (address, others) = unsafe { ((*library).dlpi_addr, &*others.cast::<Others>()) };
-    if address as usize == others.own {
+    if others.own.is_some_and(|own| own.has(address as usize)) {
         return 0;
     }
     // SAFETY: the program's own function with the program's own data.

@@ -112,7 +112,7 @@ fn reason() -> Option<&'static [u8]> {
 fn is_malloc_ours() -> bool {
     // SAFETY: the symbol is a C string.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr()) };
-    next::object_of(first as usize) == next::own_object()
+    next::own_object().is_some_and(|own| own.has(first as usize))
 }
 
 fn is_limited(resource: libc::__rlimit_resource_t) -> bool {
