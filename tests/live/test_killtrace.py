@@ -212,6 +212,69 @@ def test_a_killed_recorder_leaves_no_instance() -> None:
             time.sleep(0.1)
 
 
+@contextlib.contextmanager
+def disk_of(folder: Path, kibibytes: int) -> Iterator[Path]:
+    """A file system of this size."""
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", f"size={kibibytes}k", "tmpfs"]
+    subprocess.run(["mount", *options, folder], check=True, timeout=DEADLINE_S)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True, timeout=DEADLINE_S)
+
+
+@pytest.mark.parametrize("kibibytes", [4, 8, 12, 16, 24])
+def test_a_full_disk_leaves_a_readable_file_or_none(
+    victim: Path, tmp_path: Path, kibibytes: int
+) -> None:
+    with disk_of(tmp_path / "small", kibibytes) as disk:
+        recording = disk / "kills.pgk"
+        with contextlib.ExitStack() as stack:
+            victims = [stack.enter_context(living(victim, 9, 20)) for _ in range(6)]
+            tracer = stack.enter_context(tracing("--all", "-o", recording))
+            for one in victims:
+                one.kill()
+                one.wait(timeout=DEADLINE_S)
+            os.killpg(tracer.pid, signal.SIGINT)
+            answer = told(tracer)
+            assert tracer.returncode == 3
+        # What was measured is printed all the same.
+        assert {one.pid for one in victims} <= {kill["pid"] for kill in answer["kills"]}
+        # The description of the events takes more than a page.
+        assert recording.exists() or kibibytes < 24
+        assert not recording.exists() or kibibytes > 4
+        if recording.exists():
+            command = [AGENT, "killtrace", "--read", recording, "--json"]
+            read = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+            assert read.returncode == 0, read.stderr
+            assert json.loads(read.stdout)["is_cut"]
+
+
+def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path: Path) -> None:
+    with disk_of(tmp_path / "small", 4) as disk:
+        filler = disk / "filler"
+        filler.write_bytes(bytes(4096))
+        command = in_namespace(AGENT, "killtrace", "--all", "--for", "1s", "-o", disk / "kills.pgk")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert done.returncode == 3 and "a disk with more room" in done.stderr
+        assert list(disk.iterdir()) == [filler]
+
+
+def test_a_trace_for_a_viewer_is_whole_or_not_there(victim: Path, tmp_path: Path) -> None:
+    recording = tmp_path / "kills.pgk"
+    with living(victim, 9, 20) as one, tracing("--pid", one.pid, "-o", recording) as tracer:
+        one.kill()
+        answer = told(tracer)
+    with disk_of(tmp_path / "small", 4) as disk:
+        trace = disk / "trace.json"
+        command = [AGENT, "killtrace", "--read", recording, "--json", "--chrome", trace]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert done.returncode == 3 and "trace.json: cannot be written" in done.stderr
+        assert json.loads(done.stdout)["kills"] == answer["kills"]
+        assert not trace.exists()
+
+
 def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
     hostile = tmp_path / "hostile.pgk"
     hostile.write_bytes(b"pgwkil\x00\x01" + b"\xff" * 400)

@@ -1,6 +1,8 @@
 //! `pagewise-agent killtrace`: what killing a process costs, phase by phase.
 
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -92,17 +94,16 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
             recorder::kills::record(&root, &options(&root, arguments)?, &mut waiting)?
         }
     };
-    if let Some(path) = &arguments.chrome {
-        let refused =
-            |error| Exit::Refused(format!("{}: cannot be written: {error}", path.display()));
-        let file = std::fs::File::create_new(path).map_err(refused)?;
-        serde_json::to_writer(file, &chrome(&outcome.kills))
-            .map_err(|error| refused(error.into()))?;
-    }
+    // What was measured is printed even if a file cannot be written.
+    let written = match &arguments.chrome {
+        Some(path) => write_chrome(path, &outcome.kills),
+        None => Ok(()),
+    };
     match arguments.json {
         true => print(report(&outcome))?,
         false => tell(&outcome)?,
     }
+    written?;
     match failure {
         Some(failure) => Err(Exit::Refused(failure)),
         // Ctrl-C is how a recording of others ends; it is early where a process was named.
@@ -111,6 +112,19 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
         }
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Writes the trace for a viewer. A file that cannot be written to its end is removed, since no viewer
+/// reads a part of it.
+fn write_chrome(path: &Path, kills: &[Kill]) -> Result<(), Exit> {
+    let refused =
+        |error: io::Error| Exit::Refused(format!("{}: cannot be written: {error}", path.display()));
+    let mut file = BufWriter::new(File::create_new(path).map_err(refused)?);
+    let written = serde_json::to_writer(&mut file, &chrome(kills));
+    written.map_err(io::Error::from).and_then(|()| file.flush()).map_err(|error| {
+        let _ = fs::remove_file(path);
+        refused(error)
+    })
 }
 
 fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {

@@ -4,21 +4,21 @@
 mod backend;
 #[cfg_attr(not(feature = "bpf"), path = "no_btf.rs")]
 mod btf;
+mod kept;
 mod tasks;
 mod tracepoints;
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use linux::cgroup::MemoryGroup;
 use linux::system::{self, Machine};
 use linux::{Root, process};
-use trace::kills::{About, Analysis, Block, Ending, Outcome, Writer};
+use trace::kills::{About, Analysis, Block, Ending, Outcome};
 
-use crate::session::create;
 use crate::{Error, bpf};
 use backend::Backend;
+use kept::Kept;
 use tasks::Tasks;
 
 /// How often the buffer is emptied.
@@ -98,15 +98,16 @@ pub fn record(
     let mut object = bpf::object();
     let mut backend = Backend::attach(root, options.backend, &mut object, options.buffer_bytes)?;
     let about = about(root, options, &backend)?;
-    let file = options.output.as_deref().map(create).transpose()?;
-    let mut session = Session::begin(about.clone(), file)?;
+    let analysis = Analysis::new(about.clone()).map_err(Error::Tracefs)?;
+    let kept = Kept::begin(options.output.as_deref(), &about)?;
+    let mut session = Session { analysis, kept };
     session.feed(Block::Tasks(tasks.present(root)))?;
     let named = Named::new(root, &options.scope);
     watch.ready(&about);
     let ended = run(root, named, &mut tasks, &mut backend, &mut session, watch);
     let ending = Ending { time_ns: system::monotonic_ns(), lost: backend.lost() };
     session.feed(Block::Ending(ending))?;
-    let failure = session.failure.or(ended.err().map(|error| error.to_string()));
+    let failure = session.kept.failure().or(ended.err().map(|error| error.to_string()));
     Ok((session.analysis.finish(), failure))
 }
 
@@ -133,31 +134,13 @@ fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Err
 /// Takes blocks apart, and keeps them in the file as long as that can be written.
 struct Session {
     analysis: Analysis,
-    writer: Option<Writer<File>>,
-    failure: Option<String>,
+    kept: Kept,
 }
 
 impl Session {
-    fn begin(about: About, file: Option<File>) -> Result<Session, Error> {
-        let analysis = Analysis::new(about.clone()).map_err(Error::Tracefs)?;
-        let writer = file.map(Writer::new).transpose().map_err(Error::Write)?;
-        let mut session = Session { analysis, writer, failure: None };
-        session.keep(&Block::About(Box::new(about)));
-        Ok(session)
-    }
-
     fn feed(&mut self, block: Block) -> Result<(), Error> {
-        self.keep(&block);
+        self.kept.keep(&block);
         self.analysis.take(&block).map_err(Error::Tracefs)
-    }
-
-    fn keep(&mut self, block: &Block) {
-        if let Some(writer) = &mut self.writer
-            && let Err(error) = writer.write(block)
-        {
-            self.failure = Some(Error::Write(error).to_string());
-            self.writer = None;
-        }
     }
 }
 

@@ -137,6 +137,11 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// Bytes of whole blocks written so far; what a failed write left lies behind them.
+    pub fn bytes(&self) -> u64 {
+        self.frames.bytes()
+    }
+
     /// Hands back where the recording went, all of it written.
     ///
     /// # Errors
