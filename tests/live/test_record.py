@@ -168,7 +168,8 @@ def test_a_full_disk_behind_standard_output_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (["--", "/no/such/program"], 2, "cannot run /no/such/program"),
+        (["--", "/no/such/program"], 127, "cannot run /no/such/program"),
+        (["--", "/etc/passwd"], 126, "cannot run /etc/passwd"),
         (["--pid", "4294967290", "--for", "1s"], 2, "there is no such process"),
         (["--cgroup", "no-such-group", "--for", "1s"], 3, "cannot find the memory cgroup"),
         (["--buffer", "3MiB", "--for", "1s"], 2, "a power of two"),

@@ -10,6 +10,10 @@ pub enum Exit {
     Usage(String),
     /// An input cannot be read, or the operating system refused.
     Refused(String),
+    /// The command to run does not exist.
+    CommandNotFound(String),
+    /// The command to run exists, but the operating system does not run it.
+    CommandNotRun(String),
 }
 
 /// More data was lost than allowed.
@@ -18,18 +22,33 @@ pub const DATA_LOST: u8 = 4;
 pub const INTERRUPTED: u8 = 130;
 
 impl Exit {
-    /// Its exit status.
+    /// Why `command` could not be run.
+    pub fn of_command(command: &str, error: &std::io::Error) -> Exit {
+        let message = format!("cannot run {command}: {error}");
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Exit::CommandNotFound(message),
+            _ => Exit::CommandNotRun(message),
+        }
+    }
+
+    /// The exit status that goes with it. A command that could not be run has the status that `env`
+    /// and shells give it.
     pub fn status(&self) -> ExitCode {
         ExitCode::from(match self {
             Exit::Usage(_) => 2,
             Exit::Refused(_) => 3,
+            Exit::CommandNotRun(_) => 126,
+            Exit::CommandNotFound(_) => 127,
         })
     }
 }
 
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Exit::Usage(message) | Exit::Refused(message)) = self;
+        let (Exit::Usage(message)
+        | Exit::Refused(message)
+        | Exit::CommandNotRun(message)
+        | Exit::CommandNotFound(message)) = self;
         f.write_str(message)
     }
 }
@@ -38,6 +57,7 @@ impl From<recorder::Error> for Exit {
     fn from(error: recorder::Error) -> Exit {
         match error {
             recorder::Error::Usage(message) => Exit::Usage(message),
+            recorder::Error::Command(command, error) => Exit::of_command(&command, &error),
             error => Exit::Refused(error.to_string()),
         }
     }

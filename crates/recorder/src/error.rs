@@ -17,6 +17,8 @@ pub enum Error {
     Unmerged(std::path::PathBuf, std::io::Error),
     /// The recording cannot be begun at this path.
     Create(std::path::PathBuf, std::io::Error),
+    /// The command, or the program that it names, cannot be run.
+    Command(String, std::io::Error),
     /// What was asked for makes no sense here.
     Usage(String),
 }
@@ -53,6 +55,7 @@ impl fmt::Display for Error {
                  -o FILE",
                 folder.display()
             ),
+            Error::Command(command, error) => write!(f, "cannot run {command}: {error}"),
             Error::Usage(what) => f.write_str(what),
         }
     }

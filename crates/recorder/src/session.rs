@@ -111,7 +111,7 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
     })?;
     let meter = Meter::start();
     let ended = run(root, options, &mut backend, &mut writer, stop);
-    if let Err(error @ Error::Usage(_)) = ended {
+    if let Err(error @ Error::Command(..)) = ended {
         // Its command never ran: there is nothing to keep.
         let _ = std::fs::remove_file(&options.output);
         return Err(error);
@@ -170,8 +170,7 @@ pub fn create(path: &Path) -> Result<File, Error> {
 /// # Errors
 /// A command that cannot be run.
 pub fn start(stop: &mut dyn Stop, command: &[String]) -> Result<(), Error> {
-    let started = stop.start();
-    started.map_err(|error| Error::Usage(format!("cannot run {}: {error}", command.join(" "))))
+    stop.start().map_err(|error| Error::Command(command.join(" "), error))
 }
 
 /// The time that a recording takes, and the CPU time of this process in it.

@@ -81,19 +81,20 @@ fn execute(arguments: &Arguments) -> Outcome {
     let Some((name, rest)) = arguments.command.split_first() else {
         return Err(Exit::Usage("no command to run".to_owned()));
     };
-    let program = program::find(name)
-        .ok_or_else(|| Exit::Usage(format!("{name}: there is no such program")))?;
     let mut command = Command::new(name);
     command.args(rest);
-    match program::unreached(&program) {
-        Ok(None) => load(&mut command, arguments)?,
-        Ok(Some(unreached)) if arguments.verbose => {
-            say(format_args!("pagewise-agent: {name} runs as it is: {}", unreached.reason()));
+    // If there is no such program, exec says why.
+    if let Some(program) = program::find(name) {
+        match program::unreached(&program) {
+            Ok(None) => load(&mut command, arguments)?,
+            Ok(Some(unreached)) if arguments.verbose => {
+                say(format_args!("pagewise-agent: {name} runs as it is: {}", unreached.reason()));
+            }
+            // A file that may be run but not read runs as it is, too.
+            Ok(Some(_)) | Err(_) => {}
         }
-        // A file that may be run but not read runs as it is, too.
-        Ok(Some(_)) | Err(_) => {}
     }
-    Err(Exit::Refused(format!("cannot run {name}: {}", command.exec())))
+    Err(Exit::of_command(name, &command.exec()))
 }
 
 fn load(command: &mut Command, arguments: &Arguments) -> Result<(), Exit> {
