@@ -1,4 +1,4 @@
-"""The status of commands that cannot be run: as `env` has it, for every agent command that runs one."""
+"""Agent commands that cannot run what they were given end as `env` does."""
 
 import os
 import subprocess

@@ -48,9 +48,16 @@ pub struct ProcessState {
     pub resident: u64,
     /// Bytes in swap.
     pub swapped: u64,
+    /// Bytes in memory that are no file's and no shared memory's; absent where the kernel does not say.
+    pub anonymous: Option<u64>,
     /// Clock ticks of processors used so far, by all its threads.
     pub ticks: u64,
+    /// Pages read from storage so far.
+    pub major_faults: u64,
 }
+
+/// Field of `/proc/PID/stat` (proc_pid_stat(5)).
+const MAJOR_FAULTS: usize = 12;
 
 /// What a process has; none for one that ended meanwhile, or has no memory of its own, such as the
 /// kernel's.
@@ -64,8 +71,24 @@ pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
         adj: file("oom_score_adj")?.trim().parse().ok()?,
         resident: bytes(status.as_bytes(), b"VmRSS")?,
         swapped: bytes(status.as_bytes(), b"VmSwap").unwrap_or(0),
+        anonymous: bytes(status.as_bytes(), b"RssAnon"),
         ticks: stat.cpu_ticks()?,
+        major_faults: stat.number(MAJOR_FAULTS)?,
     })
+}
+
+/// The path of the memory cgroup of a process; none once it has ended.
+pub fn memory_group(root: &Root, process: u32) -> Option<String> {
+    let text = root.read(format!("/proc/{process}/cgroup")).ok()??;
+    let path = |wanted: &str| {
+        text.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (names, path) = (parts.next()?, parts.next()?);
+            names.split(',').any(|name| name == wanted).then(|| path.to_owned())
+        })
+    };
+    // Version 2 is the hierarchy without a name.
+    path("memory").or_else(|| path(""))
 }
 
 /// Numbers of the threads of a process, in order; none once it has ended.

@@ -58,6 +58,16 @@ pub fn processor_time() -> Duration {
     Duration::from_nanos(clock_ns(rustix::time::ClockId::ProcessCPUTime) as u64)
 }
 
+/// How many nodes of memory the machine has; one where the kernel does not say, or where their numbers
+/// have gaps.
+pub fn memory_nodes(root: &Root) -> u32 {
+    let text = root.read("/sys/devices/system/node/online").ok().flatten().unwrap_or_default();
+    text.trim()
+        .strip_prefix("0-")
+        .and_then(|last| last.parse::<u32>().ok())
+        .map_or(1, |last| last + 1)
+}
+
 /// The length of the ticks in which the kernel tells times in `/proc/PID/stat` (USER_HZ).
 pub fn tick() -> Duration {
     Duration::from_secs(1) / rustix::param::clock_ticks_per_second().clamp(1, 1_000_000) as u32
@@ -126,6 +136,19 @@ fn clock_ns(clock: rustix::time::ClockId) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_of_memory_are_counted_if_their_numbers_have_no_gaps() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let path = folder.path().join("sys/devices/system/node");
+        std::fs::create_dir_all(&path).unwrap();
+        assert_eq!(memory_nodes(&root), 1);
+        for (text, count) in [("0\n", 1), ("0-3\n", 4), ("0,2\n", 1), ("0-1,3\n", 1)] {
+            std::fs::write(path.join("online"), text).unwrap();
+            assert_eq!(memory_nodes(&root), count, "{text}");
+        }
+    }
 
     #[test]
     fn who_counts_pages_is_told_by_the_kernels_functions() {

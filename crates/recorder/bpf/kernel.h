@@ -32,7 +32,7 @@ enum { false = 0, true = 1 };
 enum { BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_RINGBUF = 27 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_MMAPABLE = 1 << 10 };
-enum { BPF_RB_NO_WAKEUP = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 
 #define __kernel_type __attribute__((preserve_access_index))
 
@@ -65,9 +65,18 @@ struct kernfs_node {
 	u64 id;
 } __kernel_type;
 
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+} __kernel_type;
+
 struct cgroup {
+	struct cgroup_subsys_state self;
 	int level;
 	struct kernfs_node *kn;
+	struct cgroup_subsys_state *subsys[16];
 	struct cgroup *ancestors[];
 } __kernel_type;
 
@@ -76,12 +85,35 @@ struct cgroup___ids {
 	u64 ancestor_ids[1];
 } __kernel_type;
 
-struct cgroup_subsys_state {
-	struct cgroup *cgroup;
+typedef struct {
+	long counter;
+} atomic_long_t;
+
+struct page_counter {
+	atomic_long_t usage;
+} __kernel_type;
+
+struct zone {
+	atomic_long_t vm_stat[1]; /* the first counts free pages */
+} __kernel_type;
+
+struct pglist_data {
+	struct zone node_zones[1];
+	int nr_zones;
+} __kernel_type;
+
+struct lruvec {
+	struct pglist_data *pgdat;
+} __kernel_type;
+
+struct mem_cgroup_per_node {
+	struct lruvec lruvec;
 } __kernel_type;
 
 struct mem_cgroup {
 	struct cgroup_subsys_state css;
+	struct page_counter memory;
+	struct mem_cgroup_per_node *nodeinfo[];
 } __kernel_type;
 
 struct css_set {
@@ -108,6 +140,10 @@ struct mm_rss_stat {
 	long count[4];
 } __kernel_type;
 
+struct mm_struct___by_counts {
+	struct mm_rss_stat rss_stat;
+} __kernel_type;
+
 struct kernel_siginfo {
 	int si_code;
 } __kernel_type;
@@ -123,6 +159,11 @@ struct user_pt_regs {
 	u64 pc;
 } __kernel_type;
 
+struct signal_struct {
+	unsigned long maj_flt; /* of threads that ended */
+	short oom_score_adj;
+} __kernel_type;
+
 struct task_struct {
 	unsigned flags;
 	int pid;
@@ -130,6 +171,10 @@ struct task_struct {
 	char comm[16];
 	struct mm_struct *mm;
 	struct css_set *cgroups;
+	struct task_struct *group_leader;
+	struct signal_struct *signal;
+	u64 start_boottime;
+	unsigned long maj_flt;
 } __kernel_type;
 
 /* Before Linux 6.2 a task counted its pages itself and told its memory 64 faults later. */

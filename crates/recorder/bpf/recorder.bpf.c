@@ -43,6 +43,7 @@ const volatile u32 only_process = 0; // a thread group; 0 = every process
 #define REQ_OP_MASK 0xff
 #define REQ_OP_WRITE 1
 #define SIGNAL_KILL 9
+#define SIGNAL_DELIVERED 0
 #define PF_MEMALLOC 0x800 // a task that makes room
 #define DEPTH_MAX 48 // of an interval tree: more than log2 of all mappings that fit in memory
 #define THREADS_MAX 65536
@@ -206,16 +207,22 @@ static __always_inline bool is_wanted_group(struct cgroup *group)
 	return id == only_cgroup;
 }
 
-static __always_inline bool is_in_cgroup(struct task_struct *task)
+// The memory cgroup of a task.
+static __always_inline struct cgroup *group_of(struct task_struct *task)
 {
 	if (!uses_memory_controller)
-		return is_wanted_group(READ(READ(task, cgroups), dfl_cgrp));
+		return READ(READ(task, cgroups), dfl_cgrp);
 	u32 memory = bpf_core_enum_value(enum cgroup_subsys_id, memory_cgrp_id);
 	struct cgroup_subsys_state *state = 0;
 	struct css_set *set = READ(task, cgroups);
 
 	bpf_core_read(&state, sizeof(state), &set->subsys[memory & 15]);
-	return is_wanted_group(READ(state, cgroup));
+	return READ(state, cgroup);
+}
+
+static __always_inline bool is_in_cgroup(struct task_struct *task)
+{
+	return is_wanted_group(group_of(task));
 }
 
 static __always_inline bool is_wanted(struct task_struct *task)
@@ -673,16 +680,23 @@ int BPF_PROG(block_request, struct request *request)
 	return 0;
 }
 
+#include "notice.h"
+
 SEC("tp_btf/signal_generate")
-int BPF_PROG(kill, int signal, void *information, struct task_struct *task)
+int BPF_PROG(kill, int signal, void *information, struct task_struct *task, int group, int result)
 {
 	if (signal != SIGNAL_KILL || !is_wanted(task))
 		return 0;
-	hand_over((struct record){
+	u64 now = bpf_ktime_get_ns();
+
+	hand_over_at(now, (struct record){
 		.kind = KILL,
 		.process = READ(task, tgid),
 		.auxiliary = current_process(),
 	});
+	// A process that is told again dies already.
+	if (result == SIGNAL_DELIVERED)
+		give_notice(now, task, group_of(task));
 	return 0;
 }
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use linux::cgroup::MemoryGroup;
 use trace::recording::Missing;
 
 use crate::batch::Batch;
 use crate::bpf::{Object, Programs};
+use crate::notices::Notice;
 use crate::sources::Source;
 use crate::tracefs::Text;
 use crate::{Error, Filter};
@@ -34,8 +36,8 @@ pub enum Backend<'object> {
 }
 
 impl<'object> Backend<'object> {
-    /// Switches on what `sources` are made of; from now on nothing is missed. `object` is where BPF
-    /// programs live.
+    /// Switches on what `sources` are made of; from now on nothing is missed. `noted` is the group whose
+    /// memory notices of kills tell of, `object` is where BPF programs live.
     ///
     /// # Errors
     /// What the kernel refuses.
@@ -44,6 +46,7 @@ impl<'object> Backend<'object> {
         object: &'object mut Object,
         sources: &[&Source],
         filter: &Filter,
+        noted: Option<&MemoryGroup>,
         buffer_bytes: u32,
     ) -> Result<Backend<'object>, Error> {
         let text = || {
@@ -53,7 +56,7 @@ impl<'object> Backend<'object> {
         if choice == BackendChoice::Tracefs {
             return text();
         }
-        match Programs::attach(object, sources, filter, buffer_bytes) {
+        match Programs::attach(object, sources, filter, noted, buffer_bytes) {
             Ok(programs) => Ok(Backend::Bpf(Box::new(programs))),
             Err(Error::Bpf(refusal)) if choice == BackendChoice::Any => {
                 let mut backend =
@@ -94,11 +97,29 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// How often to drain it.
-    pub fn drain_every(&self) -> Duration {
+    /// Waits until it is time to drain it, or until a kill is noticed, where that is noticed at once.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn wait(&mut self) -> Result<(), Error> {
         match self {
-            Backend::Bpf(programs) => programs.drain_every(),
-            Backend::Text(_) => TEXT_EVERY,
+            Backend::Bpf(programs) => programs.wait(),
+            Backend::Text(_) => {
+                std::thread::sleep(TEXT_EVERY);
+                Ok(())
+            }
+        }
+    }
+
+    /// The notices of kills that came since the last time, oldest first. Those of text events come with
+    /// their records.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn notices(&mut self) -> Result<Vec<Notice>, Error> {
+        match self {
+            Backend::Bpf(programs) => programs.notices(),
+            Backend::Text(text) => Ok(text.notices()),
         }
     }
 

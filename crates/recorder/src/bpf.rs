@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{PrintLevel, RingBuffer, RingBufferBuilder};
-use linux::cgroup::Version;
+use linux::cgroup::{Hierarchy, MemoryGroup, Version};
 use linux::system::Machine;
 use linux::{Root, SharedWords};
 use trace::recording::FileName;
 
 use crate::batch::Batch;
+use crate::notices::Notice;
 use crate::rings::{Rings, Shape};
 use crate::sources::Source;
 use crate::{Error, Filter, file_names};
@@ -39,6 +40,9 @@ pub struct Programs<'object> {
     /// Where the programs leave names of files, and those that were there when it was last looked at.
     names: RingBuffer<'static>,
     named: Rc<RefCell<Vec<FileName>>>,
+    /// Where the programs leave notices of kills, and those that were not taken yet.
+    notices: RingBuffer<'static>,
+    noticed: Rc<RefCell<Vec<Notice>>>,
     batch: Batch,
 }
 
@@ -54,8 +58,9 @@ pub fn object() -> Object {
 }
 
 impl<'object> Programs<'object> {
-    /// Loads the programs of `sources` and attaches them. `buffer_bytes` is the room for records
-    /// that wait to be read; `object` is where the programs live.
+    /// Loads the programs of `sources` and attaches them. `noted` is the group whose memory notices of
+    /// kills tell of, `buffer_bytes` the room for records that wait to be read; `object` is where the
+    /// programs live.
     ///
     /// # Errors
     /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
@@ -63,6 +68,7 @@ impl<'object> Programs<'object> {
         object: &'object mut Object,
         sources: &[&Source],
         filter: &Filter,
+        noted: Option<&MemoryGroup>,
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
         quiet();
@@ -71,7 +77,7 @@ impl<'object> Programs<'object> {
         load_only(&mut open, &programs_of(sources, &root)?);
         let processors = Machine::this(&root)?.processors as usize;
         let shape = Shape::of(buffer_bytes as usize, processors);
-        set_constants(&mut open, filter, shape)?;
+        set_constants(&mut open, filter, noted, shape)?;
         open.maps.rings.set_max_entries(shape.rings as u32).map_err(refused)?;
         let records = (shape.rings * shape.records) as u32;
         open.maps.records.set_max_entries(records).map_err(refused)?;
@@ -84,8 +90,31 @@ impl<'object> Programs<'object> {
         let named = Rc::default();
         let mounts = linux::mounts::by_device(&root)?;
         let names = names(&skeleton, mounts, Rc::clone(&named)).map_err(refused)?;
+        let noticed = Rc::default();
+        let notices = notices(&skeleton, Rc::clone(&noticed)).map_err(refused)?;
         skeleton.attach().map_err(refused)?;
-        Ok(Programs { _skeleton: skeleton, rings, names, named, batch: Batch::default() })
+        let batch = Batch::default();
+        Ok(Programs { _skeleton: skeleton, rings, names, named, notices, noticed, batch })
+    }
+
+    /// Waits until it is time to drain, or until a kill is noticed.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        match self.notices.poll(self.drain_every()) {
+            Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => Ok(()),
+            polled => polled.map_err(refused),
+        }
+    }
+
+    /// The notices of kills that came since the last time, oldest first.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub fn notices(&mut self) -> Result<Vec<Notice>, Error> {
+        self.notices.consume().map_err(refused)?;
+        Ok(std::mem::take(&mut self.noticed.borrow_mut()))
     }
 
     /// Hands what the rings hold to `take`, a batch at a time, and empties them; what comes meanwhile
@@ -112,7 +141,7 @@ impl<'object> Programs<'object> {
     }
 
     /// How often to drain them.
-    pub fn drain_every(&self) -> Duration {
+    fn drain_every(&self) -> Duration {
         self.rings.read_every()
     }
 
@@ -151,7 +180,12 @@ fn programs_of(sources: &[&Source], root: &Root) -> Result<Vec<&'static str>, Er
 }
 
 /// Sets what the programs may take for constant.
-fn set_constants(open: &mut OpenRecorderSkel, filter: &Filter, shape: Shape) -> Result<(), Error> {
+fn set_constants(
+    open: &mut OpenRecorderSkel,
+    filter: &Filter,
+    noted: Option<&MemoryGroup>,
+    shape: Shape,
+) -> Result<(), Error> {
     let constants = open
         .maps
         .rodata_data
@@ -160,8 +194,14 @@ fn set_constants(open: &mut OpenRecorderSkel, filter: &Filter, shape: Shape) -> 
     if let Some(group) = &filter.group {
         constants.only_cgroup = group.id;
         constants.cgroup_level = group.level;
-        constants.uses_memory_controller = group.version == Version::V1;
     }
+    if let Some(group) = noted {
+        constants.noted_cgroup = group.id;
+        constants.noted_level = group.level;
+    }
+    constants.nodes = linux::system::memory_nodes(&Root::system());
+    let memory = Hierarchy::of(&Root::system(), "memory")?;
+    constants.uses_memory_controller = memory.is_some_and(|found| found.version == Version::V1);
     constants.only_process = filter.process.unwrap_or(0);
     constants.ring_mask = shape.rings as u32 - 1;
     constants.record_mask = shape.records as u32 - 1;
@@ -201,6 +241,19 @@ fn names(
     let mut builder = RingBufferBuilder::new();
     builder.add(&skeleton.maps.names, move |bytes| {
         named.borrow_mut().extend(file_names::from_kernel(bytes, &mounts));
+        0
+    })?;
+    builder.build()
+}
+
+/// The buffer of notices, which puts what it holds into `noticed` when it is read.
+fn notices(
+    skeleton: &RecorderSkel,
+    noticed: Rc<RefCell<Vec<Notice>>>,
+) -> Result<RingBuffer<'static>, libbpf_rs::Error> {
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&skeleton.maps.notices, move |bytes| {
+        noticed.borrow_mut().extend(Notice::from_kernel(bytes));
         0
     })?;
     builder.build()

@@ -10,10 +10,13 @@ mod error;
 #[cfg(feature = "bpf")]
 mod file_names;
 pub mod kills;
-mod memory;
+mod moments;
+#[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "text events tell only who and when"))]
+mod notices;
 #[cfg(feature = "bpf")]
 mod rings;
 mod sampler;
+mod scene;
 mod session;
 pub mod sources;
 mod tracefs;

@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 use std::marker::PhantomData;
-use std::time::Duration;
+
+use linux::cgroup::MemoryGroup;
 
 use crate::batch::Batch;
+use crate::notices::Notice;
 use crate::sources::Source;
 use crate::{Error, Filter};
 
@@ -43,6 +45,7 @@ impl<'object> Programs<'object> {
         _object: &'object mut Object,
         _sources: &[&Source],
         _filter: &Filter,
+        _noted: Option<&MemoryGroup>,
         _buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
         Err(Error::Bpf(BUILT_WITHOUT.to_owned()))
@@ -57,7 +60,18 @@ impl<'object> Programs<'object> {
     }
 
     /// Is never called, since nothing is attached.
-    pub fn drain_every(&self) -> Duration {
+    ///
+    /// # Errors
+    /// None.
+    pub fn wait(&mut self) -> Result<(), Error> {
+        match self.never {}
+    }
+
+    /// Is never called, since nothing is attached.
+    ///
+    /// # Errors
+    /// None.
+    pub fn notices(&mut self) -> Result<Vec<Notice>, Error> {
         match self.never {}
     }
 

@@ -7,19 +7,22 @@ use std::time::{Duration, Instant};
 
 use linux::system::{self, Machine};
 use linux::{Root, process};
-use trace::recording::{About, Ending, Missing, Record, Writer, moments};
+use trace::recording::moments::SOURCE;
+use trace::recording::{About, Ending, Missing, Record, Writer};
 
 use crate::backend::{Backend, BackendChoice};
 use crate::bpf::{self, Programs};
-use crate::memory::Scene;
+use crate::moments::{Moments, Remains};
+use crate::notices::Notice;
+use crate::scene::{Look, Scene};
 use crate::sources::{CATALOG, Source};
 use crate::{Error, Filter, sampler, tracefs};
 
 /// How often the kernel's counters are noted, and what is pending is written.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
-/// How often memory and processes are noted where kills are recorded: each costs a millisecond or
-/// two for a hundred processes.
+/// How often memory and processes are noted where kills are recorded, beside the moments of kills: each
+/// costs a millisecond or two for a hundred processes.
 const MOMENT_EVERY: Duration = Duration::from_millis(200);
 
 /// What to record.
@@ -99,6 +102,7 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
         &mut object,
         &options.sources,
         &options.filter,
+        options.noted.as_ref().or(options.filter.group.as_ref()),
         options.buffer_bytes,
     )?;
     let file = create(&options.output)?;
@@ -245,30 +249,93 @@ fn run(
         writer.push(record).map_err(Error::Write)?;
     }
     start(stop, &options.command)?;
-    let has_moments = options.sources.iter().any(|source| source.name == moments::SOURCE);
+    let has_moments = options.sources.iter().any(|source| source.name == SOURCE);
     let group = options.filter.group.as_ref();
     let noted = options.noted.as_ref().or(group);
-    let mut scene = has_moments.then(|| Scene::open(root, noted)).flatten();
-    let (mut next_sample, mut next_moment) = (Instant::now() + SAMPLE_EVERY, Instant::now());
+    let mut scene = has_moments.then(|| Scene::open(root, noted)).flatten().map(Watched::new);
+    let mut next_sample = Instant::now() + SAMPLE_EVERY;
     loop {
         let over = stop.is_over();
-        drain(backend, writer)?;
-        let now = Instant::now();
-        if (over.is_some() || now >= next_moment)
-            && let Some(moment) = scene.as_mut().and_then(Scene::moment)
-        {
-            writer.moment(&moment).map_err(Error::Write)?;
-            next_moment = now + MOMENT_EVERY;
+        // Ahead of the records, which may take long: the look belongs to the notices.
+        if let Some(scene) = &mut scene {
+            scene.look(root, backend.notices()?, over.is_some());
         }
+        drain(backend, writer)?;
+        if let Some(scene) = &mut scene {
+            scene.write(root, backend.notices()?, writer)?;
+        }
+        let now = Instant::now();
         if over.is_some() || now >= next_sample {
             writer.sample(&sampler::sample(root, group)).map_err(Error::Write)?;
             next_sample = now + SAMPLE_EVERY;
         }
         match over {
             Some(exit_status) => return Ok(exit_status),
-            None => std::thread::sleep(backend.drain_every()),
+            None => backend.wait()?,
         }
     }
+}
+
+/// Memory and processes, looked at now and then and at each kill.
+struct Watched<'a> {
+    scene: Scene<'a>,
+    moments: Moments,
+    next: Instant,
+    /// Kills without a moment, and a look that is not written yet.
+    notices: Vec<Notice>,
+    look: Option<Look>,
+}
+
+impl<'a> Watched<'a> {
+    fn new(scene: Scene<'a>) -> Watched<'a> {
+        let (moments, next) = (Moments::default(), Instant::now());
+        Watched { scene, moments, next, notices: Vec::new(), look: None }
+    }
+
+    /// Takes a look if there are notices, if it is time, or at the end.
+    fn look(&mut self, root: &Root, notices: Vec<Notice>, is_over: bool) {
+        self.notices.extend(notices);
+        let now = Instant::now();
+        if self.notices.is_empty() && now < self.next && !is_over {
+            if self.moments.is_watching() {
+                self.moments.watch(system::monotonic_ns(), |process| remains(root, process));
+            }
+            return;
+        }
+        self.moments.watch(system::monotonic_ns(), |process| remains(root, process));
+        self.look = self.scene.look();
+        self.next = now + MOMENT_EVERY;
+    }
+
+    /// Writes the moments of the kills up to the look, and the look.
+    fn write(
+        &mut self,
+        root: &Root,
+        notices: Vec<Notice>,
+        writer: &mut Writer<File>,
+    ) -> Result<(), Error> {
+        self.notices.extend(notices);
+        if self.look.is_none() && !self.notices.is_empty() {
+            self.look(root, Vec::new(), true);
+        }
+        let Some(look) = self.look.take() else {
+            // The group is gone, and nobody in it is killed any more.
+            self.notices.clear();
+            return Ok(());
+        };
+        let (due, later): (Vec<Notice>, Vec<Notice>) =
+            self.notices.drain(..).partition(|notice| notice.time_ns <= look.moment.time_ns);
+        self.notices = later;
+        let moments = self.moments.take(&due, look);
+        moments.iter().try_for_each(|moment| writer.moment(moment)).map_err(Error::Write)
+    }
+}
+
+/// What a process still has that was told to die; none once it has ended.
+fn remains(root: &Root, process: u32) -> Option<Remains> {
+    let start = process::beginning(root, process)?;
+    let resident = process::state(root, process).map_or(0, |state| state.resident);
+    Some(Remains { start, resident })
 }
 
 /// The processes that are there before the recording, each as if it had just begun its program.
@@ -311,7 +378,8 @@ pub fn probe() -> Vec<(&'static Source, Result<(), Error>)> {
     let ask = |source: &'static Source| {
         let mut object = bpf::object();
         let attached =
-            Programs::attach(&mut object, &[source], &Filter::default(), BUFFER_BYTES).map(drop);
+            Programs::attach(&mut object, &[source], &Filter::default(), None, BUFFER_BYTES)
+                .map(drop);
         (source, attached)
     };
     CATALOG.iter().map(ask).collect()

@@ -87,6 +87,12 @@ def run(
     if blind and not result["has_watermarks"]:
         wrong = " and ".join(OF_WATERMARKS[name] for name in blind)
         say(f"pagewise: {recording} has neither watermarks nor what the kernel keeps: {wrong}")
+    if without := [kill for kill in result["recorded"] if not kill["has_moment"]]:
+        say(
+            f"pagewise: {format_count(len(without))} of {format_count(len(result['recorded']))} "
+            "kills have no moment of their own: a killer was at work between two moments, so the "
+            "recording cannot tell whom a policy would have killed then"
+        )
     if json:
         show_json(result)
         return
@@ -121,10 +127,18 @@ def summary(result: Row) -> list[Any]:
             format_count(sum(len(one["victims"]) for one in replay["decisions"])),
             format_count(replay["false_alarms"]),
             format_count(replay["missed_freezes"]),
+            recorded_victims(replay),
         ]
         for replay in result["policies"]
     ]
-    columns = ["policy", "decisions", "victims", "false alarms", "missed freezes"]
+    columns = [
+        "policy",
+        "decisions",
+        "victims",
+        "false alarms",
+        "missed freezes",
+        "recorded victims named",
+    ]
     return [
         f"{format_seconds(result['duration_s'])} in {format_count(result['moments'])} moments; "
         f"least available {format_size(lowest)}, {share} of {format_size(result['total_bytes'])}",
@@ -133,6 +147,14 @@ def summary(result: Row) -> list[Any]:
         "",
         figures(columns, rows),
     ]
+
+
+def recorded_victims(replay: Row) -> str:
+    """How many of the recorded victims a policy would have killed as well."""
+    named, unknown = replay["victims_named"], replay["victims_unknown"]
+    known = named + replay["victims_not_named"]
+    words = f"{format_count(named)} of {format_count(known)}"
+    return f"{words}, {format_count(unknown)} unknown" if unknown else words
 
 
 def timeline(replay: Row) -> list[Any]:

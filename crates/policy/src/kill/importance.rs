@@ -1,4 +1,6 @@
-//! What the last use of an application says of its importance.
+//! What the use of an application says of its importance.
+
+use types::Nanos;
 
 /// The application before the visited one.
 const PREVIOUS: i16 = 700;
@@ -31,9 +33,29 @@ pub fn used_longest_ago<Name: PartialEq>(
     others.min_by_key(|&(_, used)| used).map(|(name, _)| name)
 }
 
+/// Longest CPU time that counts as that of a start.
+const START_MAX: Nanos = Nanos(10_000_000_000);
+/// What reading a page from storage is taken to cost.
+const MAJOR_FAULT: Nanos = Nanos(1_000_000);
+
+/// What the start of a program is taken to have cost: the CPU time that it used so far, up to ten seconds,
+/// and a millisecond for each page that it read from storage.
+pub fn start_cost(cpu: Nanos, major_faults: u64) -> Nanos {
+    let faults = i64::try_from(major_faults).unwrap_or(i64::MAX);
+    Nanos(cpu.0.clamp(0, START_MAX.0).saturating_add(faults.saturating_mul(MAJOR_FAULT.0)))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{adj_by_use, used_longest_ago};
+    use super::{adj_by_use, start_cost, used_longest_ago};
+    use types::Nanos;
+
+    #[test]
+    fn a_start_costs_its_first_seconds_and_what_it_reads() {
+        assert_eq!(start_cost(Nanos(30_000_000), 5), Nanos(35_000_000));
+        assert_eq!(start_cost(Nanos(3_600_000_000_000), 0), Nanos(10_000_000_000));
+        assert_eq!(start_cost(Nanos(0), u64::MAX), Nanos(i64::MAX));
+    }
 
     #[test]
     fn the_visited_application_is_spared() {

@@ -13,7 +13,7 @@ mod pressure;
 mod ranking;
 mod restart_cost;
 
-pub use importance::{adj_by_use, used_longest_ago};
+pub use importance::{adj_by_use, start_cost, used_longest_ago};
 pub use options::{OptionRow, Values};
 pub use ranking::{Ranked, Ranking, Score};
 

@@ -11,6 +11,7 @@ use linux::Root;
 use trace::recording::{Missing, Record, kind};
 
 use crate::batch::Batch;
+use crate::notices::Notice;
 use crate::sources::Source;
 use crate::{Error, Filter};
 use instance::Instance;
@@ -26,6 +27,8 @@ pub struct Text {
     /// Bytes of a line whose end has not come.
     pending: Vec<u8>,
     batch: Batch,
+    /// Kills that were read and not taken yet.
+    noticed: Vec<Notice>,
     /// What this recording does not have because it is made of text events.
     pub absent: Vec<Missing>,
 }
@@ -64,7 +67,8 @@ impl Text {
         let lines = Lines::new(slots);
         let (pending, batch) = (Vec::new(), Batch::default());
         let wanted = Wanted { filter: filter.clone(), processes: HashSet::new() };
-        Ok(Text { root, wanted, instance, lines, pending, batch, absent })
+        let noticed = Vec::new();
+        Ok(Text { root, wanted, instance, lines, pending, batch, noticed, absent })
     }
 
     /// Hands what the buffer holds to `take` and empties it.
@@ -84,9 +88,20 @@ impl Text {
             self.batch.records.extend(record.filter(|record| self.wanted.has(record)));
         }
         self.pending.drain(..end);
+        let kills = self.batch.records.iter().filter(|record| record.kind == kind::KILL);
+        self.noticed.extend(kills.map(|record| Notice {
+            time_ns: record.time_ns,
+            process: record.process,
+            ..Notice::default()
+        }));
         let taken = take(&self.batch);
         self.batch.clear();
         taken
+    }
+
+    /// The kills that were read since the last time, oldest first.
+    pub fn notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.noticed)
     }
 
     /// Records that found the buffer full so far.

@@ -57,6 +57,9 @@ pub struct RecordedKill {
     pub name: Option<String>,
     /// Whether the kernel's out-of-memory killer chose it.
     pub is_of_kernel: bool,
+    /// Whether the recording has the moment of this kill: memory and processes before any of the victim's
+    /// memory was given back. Without it the recording cannot tell what the killer saw.
+    pub has_moment: bool,
 }
 
 /// What one policy would have done.
@@ -74,6 +77,12 @@ pub struct Replay {
     pub false_alarms: u64,
     /// Freezes ahead of which, and in which, it decided nothing.
     pub missed_freezes: u64,
+    /// Recorded victims that it would have killed too, at that time or within the window before it.
+    pub victims_named: u64,
+    /// Recorded victims that it would not have killed by then.
+    pub victims_not_named: u64,
+    /// The rest of the recorded victims: their kills have no moment.
+    pub victims_unknown: u64,
 }
 
 /// One decision to kill.
@@ -118,6 +127,8 @@ pub struct Victim {
     pub resident_bytes: u64,
     /// What it has in swap.
     pub swapped_bytes: u64,
+    /// What of its memory is no file's and no shared memory's; absent where it was not recorded.
+    pub own_bytes: Option<u64>,
     /// What the policy gave it: the first number decides, the second between equals.
     pub score: (u64, u64),
 }

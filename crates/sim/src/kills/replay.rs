@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use policy::kill::{
     self, Candidate, Kill, Memory, Pressure, Ranked, Ranking, Snapshot, Stall, Watermarks,
 };
-use trace::recording::moments::{Found, MemoryState, Moment, ProcessState};
+use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState};
 use types::{Bytes, Nanos};
 
 use super::Settings;
@@ -23,6 +23,8 @@ const REASONS_KEPT: usize = 10_000;
 /// Points of memory that are kept at most; half as many at least once there were so many.
 const POINTS_KEPT: usize = 4096;
 const SECOND_NS: u64 = 1_000_000_000;
+/// A tick of processor times (USER_HZ): the same on every Linux.
+const TICK_NS: i64 = 10_000_000;
 
 /// A process: its number, and its start, which tells it from later ones of that number.
 type Who = (u32, u64);
@@ -44,6 +46,8 @@ pub struct Replayer {
     names: BTreeMap<u32, String>,
     /// When, in nanoseconds, who, whether by the kernel, and the name.
     recorded: Vec<(u64, u32, bool, Option<String>)>,
+    /// Moments of kills: when, in nanoseconds, and who.
+    at_kills: BTreeSet<(u64, u32)>,
     runs: Vec<Run>,
 }
 
@@ -69,6 +73,9 @@ impl Replayer {
                 reasons_left_out: 0,
                 false_alarms: 0,
                 missed_freezes: 0,
+                victims_named: 0,
+                victims_not_named: 0,
+                victims_unknown: 0,
             },
         };
         Replayer {
@@ -85,6 +92,7 @@ impl Replayer {
             used: BTreeMap::new(),
             names: BTreeMap::new(),
             recorded: Vec::new(),
+            at_kills: BTreeSet::new(),
             runs: policies.into_iter().map(run).collect(),
         }
     }
@@ -106,6 +114,7 @@ impl Replayer {
         let time_s = time_ns as f64 / 1e9;
         self.end_s = time_s;
         self.moments += 1;
+        self.at_kills.extend(moment.victim.map(|process| (moment.time_ns, process)));
         self.total_bytes = moment.memory.total;
         self.has_watermarks &= moment.memory.watermarks.is_some();
         self.points.take(Point {
@@ -170,17 +179,28 @@ impl Replayer {
             if self.names.get(&state.process) != Some(&state.name) {
                 self.names.insert(state.process, state.name.clone());
             }
+            let cpu = i64::try_from(state.ticks).unwrap_or(i64::MAX).saturating_mul(TICK_NS);
             candidates.push(Candidate {
                 process: state.process,
-                group: u64::from(state.process),
+                group: group_of(state),
                 adj: state.adj,
-                resident: Bytes(state.resident),
+                resident: Bytes(given_back(state)),
                 swapped: Bytes(state.swapped),
                 idle: Nanos(time_ns.saturating_sub(since) as i64),
+                restart_cost: kill::start_cost(Nanos(cpu), state.major_faults),
                 ..Candidate::default()
             });
         }
         candidates
+    }
+
+    /// Whether there is a moment of the kill of `process` at this time. The kernel's own killer sends the
+    /// signal before it tells whom it chose, and a process may be told again while it dies.
+    fn has_moment(&self, time_ns: u64, process: u32) -> bool {
+        let since_ns = time_ns.saturating_sub(SECOND_NS);
+        self.at_kills
+            .range((since_ns, 0)..=(time_ns, u32::MAX))
+            .any(|&(_, victim)| victim == process)
     }
 
     /// What became of it all.
@@ -193,6 +213,7 @@ impl Replayer {
                 process,
                 name,
                 is_of_kernel,
+                has_moment: self.has_moment(time_ns, process),
             })
             .collect();
         for kill in recorded.iter().filter(|kill| kill.is_of_kernel) {
@@ -228,11 +249,18 @@ impl Run {
         let mut alive = Vec::with_capacity(candidates.len());
         let mut places = Vec::with_capacity(candidates.len());
         for (place, (state, candidate)) in processes.iter().zip(candidates).enumerate() {
-            if self.dead.contains(&(state.process, state.start)) {
-                memory = memory.once_back(Bytes(state.resident), Bytes(state.swapped));
-            } else {
-                alive.push(*candidate);
-                places.push(place);
+            let is_dead = self.dead.contains(&(state.process, state.start));
+            match state.life {
+                // Whoever killed it waits for its memory, up to some time.
+                Life::Dying => memory = memory.once_back(candidate.resident, candidate.swapped),
+                Life::Stuck => {}
+                Life::Living if is_dead => {
+                    memory = memory.once_back(candidate.resident, candidate.swapped);
+                }
+                Life::Living => {
+                    alive.push(*candidate);
+                    places.push(place);
+                }
             }
         }
         let snapshot = Snapshot { time, memory, candidates: &alive };
@@ -274,6 +302,20 @@ impl Run {
     }
 }
 
+/// What the end of a process gives back, as a killer counts it.
+fn given_back(state: &ProcessState) -> u64 {
+    state.own.unwrap_or(state.resident)
+}
+
+/// The same number for all processes of a memory cgroup. Where groups were not recorded, each process is
+/// a group of its own, with a number that no group has.
+fn group_of(state: &ProcessState) -> u64 {
+    match state.group {
+        0 => u64::from(state.process) | 1 << 32,
+        group => u64::from(group),
+    }
+}
+
 fn victim(state: &ProcessState, ranked: &Ranked) -> Victim {
     Victim {
         process: state.process,
@@ -281,6 +323,7 @@ fn victim(state: &ProcessState, ranked: &Ranked) -> Victim {
         adj: state.adj,
         resident_bytes: state.resident,
         swapped_bytes: state.swapped,
+        own_bytes: state.own,
         score: (ranked.score.0, ranked.score.1),
     }
 }
@@ -305,7 +348,27 @@ impl Judge<'_> {
             replay.decisions.iter().any(|one| (from_s..=to_s).contains(&one.time_s))
         };
         replay.missed_freezes = self.freezes.iter().filter(|one| !is_met(one)).count() as u64;
+        // A process that was told to die more than once is one victim.
+        let mut first = BTreeMap::new();
+        self.recorded.iter().for_each(|kill| {
+            first.entry(kill.process).or_insert(kill);
+        });
+        for kill in first.into_values() {
+            let count = match (self.is_named(&replay, kill), kill.has_moment) {
+                (true, _) => &mut replay.victims_named,
+                (false, true) => &mut replay.victims_not_named,
+                (false, false) => &mut replay.victims_unknown,
+            };
+            *count += 1;
+        }
         replay
+    }
+
+    /// Whether a policy would have killed a recorded victim at its kill, or within the window before it.
+    fn is_named(&self, replay: &Replay, kill: &RecordedKill) -> bool {
+        let times = kill.time_s - self.window_s..=kill.time_s;
+        let decisions = replay.decisions.iter().filter(|one| times.contains(&one.time_s));
+        decisions.flat_map(|one| &one.victims).any(|victim| victim.process == kill.process)
     }
 
     fn judgement(&self, time_s: f64) -> Judgement {

@@ -1,7 +1,7 @@
 //! Recordings made by hand, with what must come of them.
 
 use policy::kill;
-use trace::recording::moments::{Found, MemoryState, Moment, ProcessState};
+use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState};
 
 use super::*;
 
@@ -27,7 +27,7 @@ fn moment(tenths: u64, available_mib: u64, full_us: u64) -> Found {
     };
     let processes = vec![process(10, 100, 900), process(11, 300, 0)];
     let time_ns = 5_000_000_000 + tenths * 100_000_000;
-    Found::Moment(Box::new(Moment { time_ns, memory, processes }))
+    Found::Moment(Box::new(Moment { time_ns, memory, processes, victim: None }))
 }
 
 fn replay(policy: &str, options: &[(&str, &str)], found: Vec<Found>) -> Outcome {
@@ -157,4 +157,81 @@ fn a_long_recording_keeps_its_lowest_memory() {
     let lowest = outcome.memory.iter().map(|point| point.available_bytes).min();
     assert_eq!(lowest, Some(401 * MIB));
     assert_eq!(outcome.moments, 20_000);
+}
+
+/// The moment of the kill of the second process, and what was recorded 0.1 s before and after it: memory
+/// has gone from 500 to 45 MiB in between and is back by then.
+fn killed(with_moment: bool) -> Vec<Found> {
+    let without_victim = |tenths| {
+        let Found::Moment(mut moment) = moment(tenths, 600, 0) else { panic!("a moment") };
+        moment.processes.pop();
+        Found::Moment(moment)
+    };
+    let Found::Moment(mut at_kill) = moment(1, 45, 0) else { panic!("a moment") };
+    at_kill.victim = Some(11);
+    at_kill.processes[0].adj = 0;
+    let time_ns = at_kill.time_ns;
+    let kill = Found::Kill { time_ns, process: 11, is_of_kernel: false };
+    let mut found = vec![moment(0, 500, 0), kill];
+    if with_moment {
+        found.push(Found::Moment(at_kill));
+    }
+    found.extend([without_victim(2), without_victim(3)]);
+    found
+}
+
+#[test]
+fn the_moment_of_a_kill_names_its_victim_and_without_it_nothing_can_be_told() {
+    for (has_moment, expected) in [(true, (1, 0, 0)), (false, (0, 0, 1))] {
+        let outcome = replay("largest", &[], killed(has_moment));
+        assert_eq!(outcome.recorded[0].has_moment, has_moment);
+        let [run] = &outcome.policies[..] else { panic!("one policy") };
+        let counts = (run.victims_named, run.victims_not_named, run.victims_unknown);
+        assert_eq!(counts, expected);
+        assert_eq!(run.decisions.len(), usize::from(has_moment));
+    }
+    let outcome = replay("largest", &[("memory_percent", "4")], killed(true));
+    assert_eq!(outcome.policies[0].victims_not_named, 1);
+}
+
+#[test]
+fn what_a_dying_process_gives_back_is_waited_for_unless_it_is_stuck() {
+    let decisions = |life| {
+        let Found::Moment(mut moment) = moment(0, 50, 0) else { panic!("a moment") };
+        moment.processes[0].adj = 0;
+        moment.processes[1].life = life;
+        let outcome = replay("largest", &[], vec![Found::Moment(moment)]);
+        let victims = |one: &Decision| one.victims[0].process;
+        outcome.policies[0].decisions.iter().map(victims).collect::<Vec<u32>>()
+    };
+    assert_eq!(decisions(Life::Living), [11]);
+    assert!(decisions(Life::Dying).is_empty());
+    assert_eq!(decisions(Life::Stuck), [10]);
+}
+
+#[test]
+fn a_killer_counts_what_comes_back_and_who_belongs_together() {
+    let with = |change: fn(&mut Vec<ProcessState>)| {
+        let Found::Moment(mut moment) = moment(0, 50, 0) else { panic!("a moment") };
+        change(&mut moment.processes);
+        Found::Moment(moment)
+    };
+    let first = |policy: &str, change| {
+        let outcome = replay(policy, &[], vec![with(change)]);
+        outcome.policies[0].decisions[0].victims[0].process
+    };
+    // The second has 300 MiB, of which its end gives back less than the first's 100 MiB and adj.
+    assert_eq!(first("largest", |_| {}), 10);
+    assert_eq!(first("largest", |all| all[0].adj = 0), 11);
+    let shared: fn(&mut Vec<ProcessState>) = |all| {
+        all[0].adj = 0;
+        all[1].own = Some(99 * MIB);
+    };
+    assert_eq!(first("largest", shared), 10);
+    // A restart of the larger costs more.
+    let dear: fn(&mut Vec<ProcessState>) = |all| {
+        all[0].adj = 0;
+        (all[1].ticks, all[1].major_faults) = (500, 200);
+    };
+    assert_eq!(first("restart-cost", dear), 10);
 }

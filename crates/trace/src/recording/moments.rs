@@ -22,6 +22,10 @@ pub struct Moment {
     pub memory: MemoryState,
     /// Every process of it that has memory of its own, by number.
     pub processes: Vec<ProcessState>,
+    /// The process that is told to die at this instant, if the moment was taken for it: it still has all
+    /// of its memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub victim: Option<u32>,
 }
 
 /// Memory of a cgroup or of a machine, in bytes. What the kernel does not tell is absent.
@@ -78,6 +82,40 @@ pub struct ProcessState {
     pub swapped: u64,
     /// Clock ticks of processors used so far.
     pub ticks: u64,
+    /// Bytes in memory that are no file's and no shared memory's; absent where it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<u64>,
+    /// Pages read from storage so far.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub major_faults: u64,
+    /// The number that all processes of its memory cgroup have in this recording, from 1; 0 where it was
+    /// not recorded.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub group: u32,
+    /// Whether it was told to die.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub life: Life,
+}
+
+/// Whether a process was told to die.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Life {
+    /// No.
+    #[default]
+    Living,
+    /// Yes, and it gives its memory back.
+    Dying,
+    /// Yes, and it has given nothing back for a while ([`STUCK_AFTER_NS`]).
+    Stuck,
+}
+
+/// A process that was told to die is stuck when it has given nothing back for so long: as long as
+/// `killd` waits by default before it chooses another victim (`kill_timeout_ms`).
+pub const STUCK_AFTER_NS: u64 = 100_000_000;
+
+fn is_default<Part: Default + PartialEq>(part: &Part) -> bool {
+    *part == Part::default()
 }
 
 /// What [`walk`] comes past.

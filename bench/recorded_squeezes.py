@@ -1,0 +1,299 @@
+"""Squeezes that killd ends while they are recorded, each made from its seed.
+
+A squeeze has a memory cgroup with a limit, processes that hold memory, processes that grow beyond
+the limit, and a killd with one of its policies. ``outcome`` runs it and replays the recording with
+the same policy and options.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from touches import swap_file
+
+BIN = Path(sys.executable).parent
+MEMORY = Path("/sys/fs/cgroup/memory")
+MIB = 1 << 20
+HANGS_AFTER_S = 60
+# A process that is not killed by then will not be.
+SQUEEZE_S = 20
+SWAP_MIB = 96
+
+# Grows to so many MiB by so many a second and holds them; touches a share of them each second.
+HOLDER = """
+import mmap, sys, time
+size, rate, touched = (float(word) for word in sys.argv[1:])
+pages = int(size * 256)
+memory = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+began = time.monotonic()
+filled = place = 0
+while True:
+    now = time.monotonic()
+    wanted = min(pages, int((now - began) * rate * 256) + 1)
+    for page in range(filled, wanted):
+        memory[page * 4096] = 1 + page % 255
+    filled = wanted
+    if filled == pages and not touched:
+        time.sleep(1000)
+    for _ in range(int(filled * touched / 200)):
+        place = (place + 7919) % filled
+        memory[place * 4096] = 7
+    time.sleep(0.005)
+"""
+
+
+@dataclass(frozen=True)
+class Member:
+    """A process of a squeeze."""
+
+    mebibytes: int
+    rate: int
+    touched: float
+    adj: int
+
+
+@dataclass(frozen=True)
+class Squeeze:
+    """All that a seed decides."""
+
+    seed: int
+    policy: str
+    options: dict[str, str]
+    kills: str
+    reclaim: str
+    limit_mib: int
+    has_swap: bool
+    holders: tuple[Member, ...]
+    growers: tuple[Member, ...]
+
+
+POLICIES = ("largest", "minfree", "restart-cost", "lmkd", "pressure")
+NEED_SWAP = ("lmkd", "pressure")
+"""In a group of version 1 these two have no rule that applies without swap."""
+
+
+def squeeze(seed: int, policy: str) -> Squeeze:
+    """The squeeze of this seed for a policy."""
+    draw = random.Random(f"{seed} {policy}")
+    limit = draw.randrange(200, 500, 10)
+    adjs = draw.sample(range(0, 1000, 50), 8)
+    count = draw.randint(2, 5)
+    share = draw.uniform(0.3, 0.6) / count
+    holders = tuple(
+        Member(
+            max(4, int(limit * share * draw.uniform(0.4, 1.3))),
+            1000,
+            draw.choice((0.0, 0.0, 0.3)),
+            adjs.pop(),
+        )
+        for _ in range(count)
+    )
+    growers = tuple(
+        Member(2 * limit, draw.randint(30, 400), 0.0, adjs.pop())
+        for _ in range(draw.choice((1, 1, 2)))
+    )
+    return Squeeze(
+        seed,
+        policy,
+        options(draw, policy, limit),
+        draw.choice(("serial", "serial", "batch")),
+        draw.choice(("late", "late", "first", "never")),
+        limit,
+        policy in NEED_SWAP,
+        holders,
+        growers,
+    )
+
+
+def options(draw: random.Random, policy: str, limit_mib: int) -> dict[str, str]:
+    """Thresholds that the policy meets before the kernel's own killer does."""
+    if policy == "largest":
+        return {"memory_percent": str(draw.randint(6, 25))}
+    if policy == "restart-cost":
+        low = draw.randint(6, 20)
+        return {"low_percent": str(low), "high_percent": str(low + draw.randint(2, 15))}
+    if policy == "minfree":
+        pages = limit_mib * 256
+        shares = sorted(draw.sample(range(6, 30), 3))
+        levels = zip(shares, (0, draw.randrange(100, 500), draw.randrange(500, 900)), strict=True)
+        text = ",".join(f"{pages * share // 100}:{adj}" for share, adj in levels)
+        return {"minfree_levels": text, "file_cache_counts": draw.choice(("true", "false"))}
+    if policy == "pressure":
+        return {"swap_used_limit": str(draw.randint(60, 85))}
+    return {
+        "swap_free_low_percentage": str(draw.randint(20, 60)),
+        "kill_heaviest_task": draw.choice(("true", "false")),
+    }
+
+
+def settings(squeeze: Squeeze, folder: Path) -> str:
+    """The file of settings that killd takes."""
+
+    def value(text: str) -> str:
+        return text if text.isdigit() or text in ("true", "false") else json.dumps(text)
+
+    lines = [
+        f'policy = "{squeeze.policy}"',
+        f'kills = "{squeeze.kills}"',
+        f'reclaim = "{squeeze.reclaim}"',
+        "[options]",
+        *(f"{name} = {value(text)}" for name, text in squeeze.options.items()),
+        "[sockets]",
+        f'statistics = "{folder}/statistics.sock"',
+        f'metrics = "{folder}/metrics.sock"',
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whom killd killed, and whom the replay of the recording names."""
+
+    squeeze: Squeeze
+    killed: list[int]
+    named: list[int]
+    oom_kills: int
+    result: dict[str, Any]
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both are the same processes in the same order."""
+        return self.named == self.killed
+
+
+def outcome(squeeze: Squeeze, folder: Path) -> Outcome:
+    """Runs the squeeze; ``folder`` keeps what its programs wrote."""
+    folder.mkdir(exist_ok=True)
+    recording, path = folder / "squeeze.pgr", folder / "killd.toml"
+    path.write_text(settings(squeeze, folder))
+    with contextlib.ExitStack() as stack:
+        if squeeze.has_swap:
+            stack.enter_context(swap_file(folder, SWAP_MIB))
+        group = stack.enter_context(limited(squeeze.limit_mib))
+        agent = BIN / "pagewise-agent"
+        killd = [agent, "killd", "--cgroup", group, "--config", path]
+        log = stack.enter_context(running(killd, folder / "killd.log"))
+        wait_for(lambda: "event=start" in log.read_text())
+        record = [agent, "record", "--kills", "--cgroup", group, "-o", recording]
+        with running(record, folder / "record.log"):
+            wait_for(lambda: recording.exists() and recording.stat().st_size > 0)
+            for member in squeeze.holders:
+                start(group, member)
+            wait_for(lambda: holds(group, squeeze))
+            growers = [start(group, member) for member in squeeze.growers]
+            wait_for(lambda: all(grower.poll() is not None for grower in growers), SQUEEZE_S)
+            wait_for(lambda: log.read_text().count("event=kill ") == settled(log.read_text()), 5)
+        oom = (group / "memory.oom_control").read_text().split()
+        lines = [line.split() for line in log.read_text().splitlines()]
+    killed = [
+        int(words[1].removeprefix("process=")) for words in lines if words[:1] == ["event=kill"]
+    ]
+    result = replay(recording, squeeze)
+    (policy,) = result["policies"]
+    named = [
+        victim["process"] for decision in policy["decisions"] for victim in decision["victims"]
+    ]
+    return Outcome(squeeze, killed, named, int(oom[oom.index("oom_kill") + 1]), result)
+
+
+def settled(log: str) -> int:
+    """Victims whose memory came back, or was waited for long enough."""
+    return log.count("event=back ") + log.count("event=late ")
+
+
+def replay(recording: Path, squeeze: Squeeze) -> dict[str, Any]:
+    """What ``pagewise replay-kills`` tells of a recording with killd's own policy."""
+    given = [f"--option={squeeze.policy}.{name}={text}" for name, text in squeeze.options.items()]
+    command = [BIN / "pagewise", "replay-kills", recording, "--policy", squeeze.policy, "--json"]
+    answer = subprocess.run(
+        [*command, *given], capture_output=True, text=True, check=True, timeout=HANGS_AFTER_S
+    )
+    result: dict[str, Any] = json.loads(answer.stdout)
+    return result
+
+
+def holds(group: Path, squeeze: Squeeze) -> bool:
+    """Whether the holders have what they will hold, or one of them was killed already."""
+    used = int((group / "memory.usage_in_bytes").read_text())
+    alive = len((group / "cgroup.procs").read_text().split())
+    wanted = sum(member.mebibytes for member in squeeze.holders) * MIB
+    return used >= wanted or alive < len(squeeze.holders)
+
+
+def start(group: Path, member: Member) -> subprocess.Popen[bytes]:
+    """A member that is in the group from its first instruction on."""
+    numbers = (member.mebibytes, member.rate, member.touched)
+    script = (
+        f'echo $$ > "{group}/cgroup.procs" && echo {member.adj} > /proc/self/oom_score_adj && '
+        'exec "$@"'
+    )
+    words = [sys.executable, "-ISc", HOLDER, *map(str, numbers)]
+    return subprocess.Popen(["sh", "-c", script, "sh", *words], stdin=subprocess.DEVNULL)
+
+
+@contextlib.contextmanager
+def limited(mebibytes: int) -> Iterator[Path]:
+    """A memory cgroup with this limit; afterwards it is gone with all processes in it."""
+    group = MEMORY / f"pagewise-squeeze-{os.getpid()}"
+    group.mkdir()
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(mebibytes * MIB))
+        yield group
+    finally:
+        wait_for(lambda: not kill_all(group))
+        wait_for(lambda: removed(group))
+
+
+def kill_all(group: Path) -> bool:
+    """Kills what is in the group; whether there was anything."""
+    members = (group / "cgroup.procs").read_text().split()
+    for member in members:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(member), 9)
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    return bool(members)
+
+
+def removed(group: Path) -> bool:
+    """Removes an empty group; the kernel lets go of it a little after its last process."""
+    with contextlib.suppress(OSError):
+        group.rmdir()
+    return not group.exists()
+
+
+@contextlib.contextmanager
+def running(command: list[Any], log: Path) -> Iterator[Path]:
+    """A program of ours with its output in a file; asked to end afterwards."""
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=file, stderr=file
+        )
+    try:
+        yield log
+        process.terminate()
+        process.wait(HANGS_AFTER_S)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(holds: Any, seconds: float = HANGS_AFTER_S) -> bool:
+    """Whether it holds before the time is over."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if holds():
+            return True
+        time.sleep(0.01)
+    return False

@@ -1,0 +1,262 @@
+//! Moments at kills. A look at `/proc` after a kill no longer finds what the killer saw: the victim
+//! gives its memory back within milliseconds. So a moment at a kill is made of two things: the notice
+//! that the kernel gave at the instant of the signal, with the victim and the level of memory, and a look
+//! taken at once after it, for all others. Where the kernel gave no such notice, a kill has no moment.
+//!
+//! Order of events, by CLOCK_MONOTONIC: last look <= notice <= this look. What a process gives back
+//! after the notice and before this look is put back into the moment.
+
+use std::collections::BTreeMap;
+
+use trace::recording::moments::{Life, MemoryState, Moment, ProcessState, STUCK_AFTER_NS};
+
+use crate::notices::Notice;
+use crate::scene::Look;
+
+/// Moments at kills in a row, and how many more there are in a second. Further kills have none: a moment
+/// of a hundred processes costs a millisecond or two.
+const BURST: u64 = 32;
+const PER_SECOND: u64 = 20;
+/// A process that was told to die and does not end is forgotten after this.
+const FORGET_AFTER_NS: u64 = 30_000_000_000;
+
+/// Makes moments of looks and notices.
+#[derive(Default)]
+pub struct Moments {
+    /// Every process at the last look.
+    last: BTreeMap<u32, ProcessState>,
+    /// Memory that was free at it.
+    last_free: Option<u64>,
+    dying: Vec<Dying>,
+    budget: Budget,
+}
+
+/// A process that was told to die.
+#[derive(Clone, Debug)]
+struct Dying {
+    /// As it was at that instant.
+    had: ProcessState,
+    killed_ns: u64,
+    /// Memory that was free then.
+    free: u64,
+    /// The least that it was seen to have since, and when that was.
+    least: u64,
+    progressed_ns: u64,
+}
+
+impl Moments {
+    /// Whether a process was told to die and is not known to have ended.
+    pub fn is_watching(&self) -> bool {
+        !self.dying.is_empty()
+    }
+
+    /// Watches how the processes that were told to die give their memory back. `now` tells what a process
+    /// has: none once it has ended, and a process without memory where it has let go of its map.
+    pub fn watch(&mut self, time_ns: u64, mut now: impl FnMut(u32) -> Option<Remains>) {
+        self.dying.retain_mut(|dying| {
+            let Some(remains) = now(dying.had.process) else { return false };
+            if remains.start != dying.had.start
+                || time_ns.saturating_sub(dying.killed_ns) > FORGET_AFTER_NS
+            {
+                return false;
+            }
+            if remains.resident < dying.least {
+                (dying.least, dying.progressed_ns) = (remains.resident, time_ns);
+            }
+            true
+        });
+    }
+
+    /// The moments of `notices`, oldest first, and the look itself. Everything in `notices` is not younger
+    /// than the look.
+    pub fn take(&mut self, notices: &[Notice], look: Look) -> Vec<Moment> {
+        let Look { moment: look, free_by_zones } = look;
+        let known = (self.last_free, free_by_zones);
+        let seen: BTreeMap<u32, ProcessState> =
+            look.processes.iter().map(|state| (state.process, state.clone())).collect();
+        let killed: Vec<Killed> =
+            notices.iter().filter_map(|notice| self.killed(notice, &seen)).collect();
+        let mut moments = Vec::new();
+        for (place, kill) in killed.iter().enumerate() {
+            let memory = kill.memory(&look.memory, known, &killed[place..], &seen);
+            let dying = self.dying_at(kill.time_ns, memory.free, &seen);
+            self.dying.push(kill.dying(memory.free));
+            if kill.is_told && self.budget.is_left(kill.time_ns) {
+                let alive = killed[place..].iter().map(|kill| kill.state.clone());
+                let processes = with(seen.clone(), dying.into_iter().chain(alive));
+                let victim = Some(kill.state.process);
+                moments.push(Moment { time_ns: kill.time_ns, memory, processes, victim });
+            }
+        }
+        let dying = self.dying_at(look.time_ns, look.memory.free, &seen);
+        (self.last, self.last_free) = (seen.clone(), Some(look.memory.free));
+        moments.push(Moment { processes: with(seen, dying.into_iter()), ..look });
+        moments
+    }
+
+    /// The victim of a notice; none where it was told to die before, or nothing is known of it.
+    fn killed(&self, notice: &Notice, seen: &BTreeMap<u32, ProcessState>) -> Option<Killed> {
+        let process = notice.process;
+        if self.dying.iter().any(|dying| dying.had.process == process) {
+            return None;
+        }
+        let known = seen.get(&process).into_iter().chain(self.last.get(&process));
+        let state = match &notice.victim {
+            Some(victim) => {
+                // What the kernel does not tell of it is as it was seen last.
+                let known = known.into_iter().find(|state| state.start == victim.start);
+                ProcessState {
+                    process,
+                    name: victim.name.clone(),
+                    start: victim.start,
+                    adj: victim.adj,
+                    resident: victim.resident,
+                    swapped: victim.swapped,
+                    own: Some(victim.anonymous),
+                    ticks: known.map_or(0, |state| state.ticks),
+                    major_faults: victim.major_faults,
+                    group: known.map_or(0, |state| state.group),
+                    life: Life::Living,
+                }
+            }
+            // Before it began to die it had more.
+            None => known.max_by_key(|state| state.resident)?.clone(),
+        };
+        let Notice { time_ns, used, free, .. } = *notice;
+        Some(Killed { time_ns, used, free, state, is_told: notice.victim.is_some() })
+    }
+
+    /// Those that were told to die before `time_ns`, at which so much was free, as far as they still
+    /// have memory.
+    fn dying_at(
+        &self,
+        time_ns: u64,
+        free: u64,
+        seen: &BTreeMap<u32, ProcessState>,
+    ) -> Vec<ProcessState> {
+        let state = |dying: &Dying| {
+            let had = &dying.had;
+            let counted =
+                seen.get(&had.process).filter(|state| state.start == had.start).map(|s| s.resident);
+            // A map counts less before its pages are free: what has not become free is still to come.
+            let risen = free.saturating_sub(dying.free);
+            let unseen = had.resident.saturating_sub(risen);
+            let is_giving = time_ns.saturating_sub(dying.progressed_ns) < STUCK_AFTER_NS;
+            let left = counted.unwrap_or(0).max(if is_giving { unseen } else { 0 });
+            let share = |bytes: u64| scaled(bytes, left, had.resident);
+            let life = if is_giving { Life::Dying } else { Life::Stuck };
+            (left > 0).then(|| ProcessState {
+                resident: left,
+                own: had.own.map(share),
+                swapped: share(had.swapped),
+                life,
+                ..had.clone()
+            })
+        };
+        self.dying.iter().filter_map(state).collect()
+    }
+}
+
+/// What a process has that was told to die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Remains {
+    /// When the process began, in clock ticks since boot.
+    pub start: u64,
+    /// Bytes in memory.
+    pub resident: u64,
+}
+
+/// A victim at the instant of its kill.
+struct Killed {
+    time_ns: u64,
+    used: Option<u64>,
+    free: Option<u64>,
+    state: ProcessState,
+    /// Whether the kernel told what the victim had. Where it was only seen some time before, the moment
+    /// of the kill is not known.
+    is_told: bool,
+}
+
+impl Killed {
+    fn dying(&self, free: u64) -> Dying {
+        Dying {
+            had: self.state.clone(),
+            killed_ns: self.time_ns,
+            free,
+            least: self.state.resident,
+            progressed_ns: self.time_ns,
+        }
+    }
+
+    /// The memory at this kill, by a look after it. `killed` are this one and those after it that were
+    /// killed before the look.
+    fn memory(
+        &self,
+        look: &MemoryState,
+        (last_free, free_by_zones): (Option<u64>, Option<u64>),
+        killed: &[Killed],
+        seen: &BTreeMap<u32, ProcessState>,
+    ) -> MemoryState {
+        let swapped_left = |kill: &Killed| {
+            let state = seen.get(&kill.state.process);
+            state.filter(|state| state.start == kill.state.start).map_or(0, |state| state.swapped)
+        };
+        let free = match (self.used, self.free.zip(free_by_zones)) {
+            (Some(used), _) => look.total.saturating_sub(used),
+            // What is free by the one count differs by some amount from what is free by the other.
+            (None, Some((at_kill, at_look))) => {
+                (look.free + at_kill).saturating_sub(at_look).min(look.total)
+            }
+            // As at the look before it, unless more was taken since.
+            (None, None) => last_free.map_or(look.free, |free| free.min(look.free)),
+        };
+        // What else is available does not change with a kill.
+        let available = (look.available + free).saturating_sub(look.free);
+        let given = killed.iter().map(|kill| kill.state.swapped.saturating_sub(swapped_left(kill)));
+        let swapped = given.sum();
+        MemoryState {
+            free,
+            available: available.clamp(free.min(look.total), look.total),
+            swap_free: look.swap_free.saturating_sub(swapped),
+            disk_swap_free: look.disk_swap_free.saturating_sub(swapped),
+            ..look.clone()
+        }
+    }
+}
+
+/// `bytes` in the proportion of `part` to `whole`.
+fn scaled(bytes: u64, part: u64, whole: u64) -> u64 {
+    (u128::from(bytes) * u128::from(part.min(whole)) / u128::from(whole.max(1))) as u64
+}
+
+/// All of `seen`, with `others` in place of those of the same numbers.
+fn with(
+    mut seen: BTreeMap<u32, ProcessState>,
+    others: impl Iterator<Item = ProcessState>,
+) -> Vec<ProcessState> {
+    seen.extend(others.map(|state| (state.process, state)));
+    seen.into_values().collect()
+}
+
+/// How many moments at kills may still be taken.
+#[derive(Default)]
+struct Budget {
+    taken: u64,
+    since_ns: u64,
+}
+
+impl Budget {
+    fn is_left(&mut self, time_ns: u64) -> bool {
+        let back = time_ns.saturating_sub(self.since_ns) / (1_000_000_000 / PER_SECOND);
+        if back > 0 {
+            self.taken = self.taken.saturating_sub(back);
+            self.since_ns = time_ns;
+        }
+        let is_left = self.taken < BURST;
+        self.taken += u64::from(is_left);
+        is_left
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Kills made by hand, with the moments that must come of them.
+
+use super::*;
+use crate::notices::Victim;
+
+const MIB: u64 = 1 << 20;
+const MS: u64 = 1_000_000;
+
+fn process(number: u32, mib: u64) -> ProcessState {
+    ProcessState {
+        process: number,
+        name: format!("p{number}"),
+        start: 7,
+        resident: (mib + 1) * MIB,
+        own: Some(mib * MIB),
+        swapped: 3 * MIB,
+        ticks: 50,
+        group: 2,
+        ..ProcessState::default()
+    }
+}
+
+/// A look at a group of 500 MiB.
+fn look(ms: u64, free_mib: u64, processes: &[ProcessState]) -> Look {
+    let memory = MemoryState {
+        total: 500 * MIB,
+        free: free_mib * MIB,
+        available: (free_mib + 10) * MIB,
+        swap_total: 100 * MIB,
+        swap_free: 60 * MIB,
+        ..MemoryState::default()
+    };
+    let processes = processes.to_vec();
+    let moment = Moment { time_ns: ms * MS, memory, processes, victim: None };
+    Look { moment, free_by_zones: Some((free_mib + 1000) * MIB) }
+}
+
+/// A notice of the kernel that the group used so much.
+fn notice(ms: u64, number: u32, mib: u64, used_mib: u64) -> Notice {
+    let victim = Victim {
+        name: format!("p{number}"),
+        start: 7,
+        adj: 5,
+        resident: (mib + 1) * MIB,
+        anonymous: mib * MIB,
+        swapped: 3 * MIB,
+        major_faults: 9,
+    };
+    Notice {
+        time_ns: ms * MS,
+        process: number,
+        victim: Some(victim),
+        used: Some(used_mib * MIB),
+        free: Some(9000 * MIB),
+    }
+}
+
+fn numbers(moment: &Moment) -> Vec<(u32, u64, Life)> {
+    let mib = |state: &ProcessState| state.own.unwrap_or(0) / MIB;
+    moment.processes.iter().map(|state| (state.process, mib(state), state.life)).collect()
+}
+
+#[test]
+fn a_victim_is_in_the_moment_of_its_kill_although_the_look_no_longer_finds_it() {
+    let mut moments = Moments::default();
+    moments.take(&[], look(0, 90, &[process(10, 100), process(11, 200)]));
+    let taken = moments.take(&[notice(150, 11, 290, 480)], look(151, 300, &[process(10, 101)]));
+    let [at_kill, after] = &taken[..] else { panic!("two moments") };
+    assert_eq!((at_kill.time_ns, at_kill.victim), (150 * MS, Some(11)));
+    assert_eq!(numbers(at_kill), [(10, 101, Life::Living), (11, 290, Life::Living)]);
+    assert_eq!(at_kill.memory.free, 20 * MIB);
+    assert_eq!(at_kill.memory.available, 30 * MIB);
+    assert_eq!(at_kill.memory.swap_free, 57 * MIB);
+    let victim = &at_kill.processes[1];
+    assert_eq!((victim.ticks, victim.group), (50, 2), "as it was seen last");
+    assert_eq!((victim.adj, victim.major_faults), (5, 9));
+    // 280 of 291 MiB became free, and it has not ended: the rest is still to come.
+    assert_eq!((after.victim, after.memory.free), (None, 300 * MIB));
+    assert_eq!(numbers(after), [(10, 101, Life::Living), (11, 10, Life::Dying)]);
+}
+
+#[test]
+fn a_machine_has_what_was_free_by_its_zones() {
+    let mut moments = Moments::default();
+    let machine = Notice { used: None, free: Some(1020 * MIB), ..notice(150, 11, 200, 0) };
+    let taken = moments.take(&[machine], look(151, 300, &[]));
+    assert_eq!(taken[0].memory.free, 20 * MIB);
+    // Where the zones are not known, as at the look before.
+    let mut moments = Moments::default();
+    moments.take(&[], look(0, 90, &[]));
+    let unknown = Notice { used: None, free: None, ..notice(150, 11, 200, 0) };
+    assert_eq!(moments.take(&[unknown], look(151, 300, &[]))[0].memory.free, 90 * MIB);
+}
+
+#[test]
+fn the_second_of_two_kills_at_once_finds_the_first_dying() {
+    let mut moments = Moments::default();
+    moments.take(&[], look(0, 90, &[process(10, 100), process(11, 200)]));
+    let notices = [notice(150, 11, 200, 480), notice(151, 10, 100, 430)];
+    let taken = moments.take(&notices, look(155, 400, &[]));
+    let [first, second, _] = &taken[..] else { panic!("three moments") };
+    assert_eq!(numbers(first), [(10, 100, Life::Living), (11, 200, Life::Living)]);
+    assert_eq!(first.memory.free, 20 * MIB);
+    // 50 of 201 MiB were back.
+    assert_eq!(numbers(second), [(10, 100, Life::Living), (11, 150, Life::Dying)]);
+    assert_eq!((second.victim, second.memory.free), (Some(10), 70 * MIB));
+}
+
+#[test]
+fn a_process_that_gives_nothing_back_is_stuck_and_one_that_ended_is_forgotten() {
+    let mut moments = Moments::default();
+    let both = [process(10, 100), process(11, 200)];
+    moments.take(&[notice(5, 10, 100, 480), notice(5, 11, 200, 480)], look(6, 20, &both));
+    assert!(moments.is_watching());
+    let remains = |mib: u64| Some(Remains { start: 7, resident: mib * MIB });
+    // The second gives some back after 90 ms.
+    moments.watch(95 * MS, |process| if process == 10 { remains(101) } else { remains(150) });
+    let mut half = both.clone();
+    half[1].resident = 150 * MIB;
+    let at = |moments: &mut Moments, ms| moments.take(&[], look(ms, 71, &half)).remove(0);
+    let after = at(&mut moments, 120);
+    assert_eq!(after.processes[0].life, Life::Stuck);
+    assert_eq!(after.processes[0].resident, 101 * MIB);
+    assert_eq!(after.processes[1].life, Life::Dying);
+    moments.watch(130 * MS, |process| if process == 10 { remains(101) } else { None });
+    let after = at(&mut moments, 130);
+    assert_eq!(after.processes[1].life, Life::Living, "another process of this number");
+    moments.watch(131 * MS, |_| Some(Remains { start: 8, resident: 0 }));
+    assert!(!moments.is_watching());
+}
+
+#[test]
+fn where_the_kernel_tells_only_who_a_kill_has_no_moment() {
+    let mut moments = Moments::default();
+    moments.take(&[], look(0, 90, &[process(10, 100), process(11, 200)]));
+    let text = |process| Notice { time_ns: 150 * MS, process, ..Notice::default() };
+    let half = ProcessState { resident: 101 * MIB, ..process(11, 100) };
+    let taken = moments.take(&[text(11), text(99)], look(170, 191, &[process(10, 100), half]));
+    let [after] = &taken[..] else { panic!("one moment") };
+    assert_eq!((after.victim, after.time_ns), (None, 170 * MS));
+    assert_eq!(numbers(after), [(10, 100, Life::Living), (11, 100, Life::Dying)]);
+}
+
+#[test]
+fn moments_at_kills_have_a_bound() {
+    let mut moments = Moments::default();
+    let storm = |first: u32, ms| -> Vec<Notice> {
+        (first..first + 1000).map(|number| notice(ms, number, 1, 400)).collect()
+    };
+    assert_eq!(moments.take(&storm(1000, 5), look(6, 90, &[])).len() as u64, BURST + 1);
+    assert_eq!(moments.take(&storm(2000, 1005), look(1006, 90, &[])).len() as u64, PER_SECOND + 1);
+}

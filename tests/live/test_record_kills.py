@@ -1,0 +1,103 @@
+"""Moments at kills: the replay of a recording names whom killd killed while it was recorded.
+
+Needs root, BPF and a memory cgroup of version 1.
+"""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent import AGENT, refusal
+from groups import MIB, Group
+from recorded_squeezes import MEMORY, outcome, squeeze
+from waiting import running, within
+
+import pagewise as pw
+
+REFUSAL = refusal("record --kills")
+if REFUSAL is None and not (MEMORY / "memory.limit_in_bytes").exists():
+    REFUSAL = "needs a memory cgroup of version 1"
+pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
+
+
+def replayed(recording: Path, **options: object) -> dict[str, Any]:
+    return pw.replay_kills(recording, policy="largest", options={"largest": options})
+
+
+@pytest.mark.parametrize("policy", ["largest", "minfree", "restart-cost"])
+def test_the_replay_names_the_victims_of_killd(tmp_path: Path, policy: str) -> None:
+    found = outcome(squeeze(7, policy), tmp_path / "squeeze")
+    assert found.killed, "the squeeze ends with a kill"
+    assert found.named == found.killed
+    (replay,) = found.result["policies"]
+    assert replay["victims_named"] == len(found.killed)
+    assert (replay["victims_not_named"], replay["victims_unknown"]) == (0, 0)
+    assert all(kill["has_moment"] for kill in found.result["recorded"])
+
+
+def test_a_victim_is_whole_in_the_moment_of_its_kill(tmp_path: Path) -> None:
+    recording = tmp_path / "kill.pgr"
+    with Group(200 * MIB) as group:
+        victim = group.hold(90 * MIB, 0)
+        # 100 MiB are available, so no policy kills before the second process takes them.
+        command = [AGENT, "record", "--kills", "--cgroup", group.folder, "-o", recording]
+        with running(command) as recorder:
+            assert within(60, lambda: recording.exists() and recording.stat().st_size > 0)
+            second = group.hold(80 * MIB, 0)
+            # Both at once: the second dies while the first gives its memory back.
+            os.kill(victim, signal.SIGKILL)
+            os.kill(second, signal.SIGKILL)
+            assert within(60, lambda: not {victim, second} & set(group.processes()))
+            recorder.send_signal(signal.SIGINT)
+            assert recorder.wait(60) == 130
+    result = replayed(recording, memory_percent=25)
+    kills = {kill["process"]: kill for kill in result["recorded"]}
+    assert all(kills[process]["has_moment"] for process in (victim, second))
+    (decision,) = result["policies"][0]["decisions"]
+    (named,) = decision["victims"]
+    assert named["process"] == victim and named["own_bytes"] >= 90 * MIB
+    assert decision["available_bytes"] < 50 * MIB
+    # Not named: the memory of the first, which comes back, is enough.
+    assert result["policies"][0]["victims_named"] == 1
+    assert result["policies"][0]["victims_not_named"] == 1
+
+
+def test_a_kill_without_a_moment_is_reported(tmp_path: Path) -> None:
+    if not Path("/sys/kernel/tracing/instances").exists():
+        with_tracefs = "mount -t tracefs tracefs /sys/kernel/tracing && "
+    else:
+        with_tracefs = ""
+    recording = tmp_path / "text.pgr"
+    script = (
+        f'{with_tracefs}exec "$0" record --kills --backend tracefs -o "$1" --for 60s --cgroup "$2"'
+    )
+    with Group(200 * MIB) as group:
+        victim = group.hold(90 * MIB, 0)
+        command = ["unshare", "-m", "sh", "-c", script, AGENT, recording, group.folder]
+        with running(command, stderr=subprocess.PIPE, text=True) as recorder:
+            begun = within(
+                60,
+                lambda: (
+                    recorder.poll() is not None
+                    or (recording.exists() and recording.stat().st_size > 0)
+                ),
+            )
+            assert begun
+            if recorder.poll() is not None:
+                pytest.skip(f"no text events: {recorder.stderr.read()}")
+            os.kill(victim, signal.SIGKILL)
+            assert within(60, lambda: victim not in group.processes())
+            recorder.send_signal(signal.SIGINT)
+            assert recorder.wait(60) == 130
+    result = replayed(recording, memory_percent=1)
+    assert [kill["has_moment"] for kill in result["recorded"] if kill["process"] == victim] == [
+        False
+    ]
+    assert result["policies"][0]["victims_unknown"] == 1
+    command = [AGENT.with_name("pagewise"), "replay-kills", recording, "--policy", "largest"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert "have no moment of their own" in answer.stderr
+    assert "1 unknown" in answer.stdout
