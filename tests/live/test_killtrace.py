@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 from agent import AGENT, refusal
-from waiting import line_of, running
+from waiting import line_of, running, within
 
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
@@ -54,8 +54,13 @@ pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 def no_instance_stays() -> Iterator[None]:
     before = instances()
     yield
-    # Others may trace as well, and end meanwhile.
-    assert instances() <= before
+    assert within(DEADLINE_S, lambda: not orphans(before)), orphans(before)
+
+
+def orphans(before: set[str]) -> set[str]:
+    """Instances that came since and whose recorder has ended."""
+    came = instances() - before
+    return {name for name in came if not Path("/proc", name.rpartition("-")[2]).exists()}
 
 
 def instances() -> set[str]:
