@@ -1,11 +1,12 @@
 # demo: answers about the recordings in examples/.   test: every test.   check: the fast ones, with lint and types.
 # build: leaves the commands in .venv/bin/.   bench: beside the peers.   fuzz: each parser, policy family and the preload library, SECONDS each.
 # bench-lazy: lazy unmapping beside other allocators on real programs; as root, a quarter of an hour.
+# bench-programs: whole programs with and without the preload library; as root, 40 minutes.
 # traces: captures what study page-size runs on; installs its programs, 20 minutes.
 # kills: kills processes and studies what that takes; as root, some minutes.
 # launches: launches five applications in ample and in short memory and studies it; as root.
 # lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
-.PHONY: demo test check build install uninstall bench bench-lazy fuzz kills lab-setup lab launches traces clean
+.PHONY: demo test check build install uninstall bench bench-lazy bench-programs fuzz kills lab-setup lab launches traces clean
 .DELETE_ON_ERROR:
 
 PYTHON  := .venv/bin/python
@@ -74,6 +75,10 @@ bench: build
 bench-lazy: build
 	tools/bench_lazy_setup.sh
 	PYTHONPATH=bench $(PYTHON) -m lazy.run
+
+bench-programs: build
+	tools/bench_programs_setup.sh
+	PYTHONPATH=bench $(PYTHON) -m programs.run
 
 fuzz:
 	SECONDS_EACH=$(SECONDS) fuzz/run.sh

@@ -1,0 +1,1 @@
+"""Whole programs with and without the preload library: `make bench-programs`."""

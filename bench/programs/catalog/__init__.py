@@ -1,0 +1,17 @@
+"""The catalog of programs, in the order of the page: one module a family."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+
+from programs.catalog import runtimes, tools
+from programs.program import Program
+
+FAMILIES: tuple[ModuleType, ...] = (runtimes, tools)
+
+PROGRAMS: dict[str, Program] = {
+    program.name: replace(program, family=family.__name__.rpartition(".")[2])
+    for family in FAMILIES
+    for program in family.PROGRAMS
+}

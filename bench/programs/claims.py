@@ -1,0 +1,82 @@
+"""What must be reached, and whether it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lazy.claims import Claim
+
+from programs.modes import FAST, MODES
+from programs.summary import CPU_LEAST_S, CPU_RATIO
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def claims(rows: Rows) -> list[Claim]:
+    """All of them, in the order of the table."""
+    return [
+        sound(rows),
+        *(same(rows, mode) for mode in list(MODES)[1:]),
+        *(peaks(rows, mode) for mode in list(MODES)[1:]),
+        *cpu(rows),
+    ]
+
+
+def sound(rows: Rows) -> Claim:
+    """Whether stock runs do what they are there for: two equal failures prove nothing."""
+    failing = [row["program"] for row in rows if row["stock_fails"]]
+    text = f"**{len(rows) - len(failing)}**{named(failing)}"
+    what = "stock runs end as they should and print what shows that they worked"
+    return Claim(what, f"{len(rows)} programs", text, not failing if rows else None)
+
+
+def same(rows: Rows, mode: str) -> Claim:
+    """Programs with any run that came out as no stock run did."""
+    own = list(of_mode(rows, mode))
+    differing = [row["program"] for row, figures in own if figures["differing_runs"]]
+    text = f"**{len(differing)}** of {len(own)}{named(differing)}"
+    return Claim(
+        f"{mode}: programs that differ from stock", "0", text, not differing if own else None
+    )
+
+
+def peaks(rows: Rows, mode: str) -> Claim:
+    """Programs that hold more memory than they may."""
+    own = list(of_mode(rows, mode))
+    above = [row["program"] for row, figures in own if not figures["is_peak_held"]]
+    what = f"{mode}: programs whose peak memory is above 1.25x stock and above 32 MiB more"
+    return Claim(
+        what, "0", f"**{len(above)}** of {len(own)}{named(above)}", not above if own else None
+    )
+
+
+def cpu(rows: Rows) -> Iterator[Claim]:
+    """CPU time in `fast` of each program that allocates no large blocks and is not over at once."""
+    for row, figures in of_mode(rows, FAST):
+        if not judges_cpu(row) or figures["cpu_ratio"] is None:
+            continue
+        spread = figures["cpu_ratio"]
+        text = f"**{spread['typical']:.3g}x** ({spread['low']:.3g} to {spread['high']:.3g})"
+        is_reached = spread["typical"] <= CPU_RATIO
+        yield Claim(
+            f"{row['program']}: CPU, fast over stock", f"at most {CPU_RATIO:g}x", text, is_reached
+        )
+
+
+def judges_cpu(row: Mapping[str, Any]) -> bool:
+    """Whether the CPU time of a program is judged."""
+    is_long = row["stock_cpu_s"] >= CPU_LEAST_S
+    return is_long and not row["allocates_large"] and not row["is_together"]
+
+
+def of_mode(rows: Rows, mode: str) -> Iterator[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """The programs that ran in a mode, and their figures in it."""
+    for row in rows:
+        for figures in row["modes"]:
+            if figures["mode"] == mode:
+                yield row, figures
+
+
+def named(programs: Sequence[str]) -> str:
+    return f" ({', '.join(programs)})" if programs else ""

@@ -1,0 +1,120 @@
+"""Runs a program in every mode in turn, keeps each run, and repeats what differs."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from lazy.store import Run, Store, load
+
+from programs.building import build
+from programs.modes import FAST, MODES, STOCK, Mode
+from programs.outcome import short
+from programs.places import OUTCOMES, SOURCES
+from programs.program import Program
+from programs.running import run
+from programs.swap import swap
+
+OTHER_ROUNDS = 2
+"""Of the modes whose CPU time is not judged."""
+REPEATS = 3
+"""More rounds of stock and a mode that differed from it."""
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """Where runs are kept and done."""
+
+    store: Store
+    place: Path
+    modes: Sequence[Mode] = tuple(MODES.values())
+
+
+def fingerprint(program: Program) -> str:
+    """Names a program by what it is made of: runs of a changed one do not count."""
+    digest = hashlib.sha256(repr(program).encode())
+    named = [word for word in program.words if word.startswith("SOURCES/")]
+    sources = [SOURCES / built.source for built in program.built]
+    sources += [SOURCES / word.removeprefix("SOURCES/") for word in named]
+    for path in sources:
+        digest.update(path.read_bytes() if path.exists() else b"")
+    return digest.hexdigest()[:16]
+
+
+def measure(measuring: Measuring, program: Program, rounds: int) -> None:
+    """Does what the store lacks; stock and `fast` in all rounds, the others in the first."""
+    for built in program.built:
+        build(built)
+    with swap() if program.has_swap else nullcontext():
+        if program.is_together:
+            together(measuring, program, 0)
+        for number in range(0 if program.is_together else rounds):
+            for mode in measuring.modes:
+                if mode.name in (STOCK, FAST) or number < OTHER_ROUNDS:
+                    keep(measuring, program, mode, number)
+        repeat(measuring, program, rounds)
+
+
+def repeat(measuring: Measuring, program: Program, rounds: int) -> None:
+    """Runs stock and what differs some times more: stock may come out that way, too."""
+    differing = [
+        mode for mode in measuring.modes if differing_runs(measuring.store, program, mode.name)
+    ]
+    for number in range(rounds, rounds + REPEATS if differing else rounds):
+        for mode in (MODES[STOCK], *differing):
+            keep(measuring, program, mode, number)
+
+
+def together(measuring: Measuring, program: Program, number: int) -> None:
+    """All modes at once."""
+    with ThreadPoolExecutor(len(measuring.modes)) as pool:
+        work = [
+            pool.submit(keep, measuring, program, mode, number, mode.name)
+            for mode in measuring.modes
+        ]
+        for future in work:
+            future.result()
+
+
+def keep(measuring: Measuring, program: Program, mode: Mode, number: int, apart: str = "") -> None:
+    """Stores one run, and its outcome as a file of its own."""
+    key = (fingerprint(program), program.name, mode.name, number)
+    if key in measuring.store.keys:
+        return
+    ran = run(program, mode, measuring.place / apart)
+    name = short(ran.outcome)
+    OUTCOMES.mkdir(parents=True, exist_ok=True)
+    (OUTCOMES / f"{name}.txt").write_text(ran.outcome)
+    print(f"  {mode.name}: {ran.end}, {ran.cpu_s:.2f} s, {name}", file=sys.stderr, flush=True)
+    figures = {
+        "outcome": name,
+        "end": ran.end,
+        "cpu_s": ran.cpu_s,
+        "peak_bytes": ran.peak_bytes,
+        "charged_bytes": ran.charged_bytes,
+        "wall_s": ran.wall_s,
+    }
+    measuring.store.add(Run(*key, figures=figures, load=load()))
+
+
+def runs_of(store: Store, program: Program, mode: str) -> list[Run]:
+    """Those of a program as it is now, in the order of rounds."""
+    part = fingerprint(program)
+    chosen = (run for run in store.runs if run.key[:3] == (part, program.name, mode))
+    return sorted(chosen, key=lambda run: run.round)
+
+
+def differing_runs(store: Store, program: Program, mode: str) -> list[Run]:
+    """Runs of a mode that came to what no stock run came to."""
+    stock = outcomes(runs_of(store, program, STOCK))
+    return [run for run in runs_of(store, program, mode) if run.figures["outcome"] not in stock]
+
+
+def outcomes(runs: Iterable[Run]) -> list[str]:
+    """The names of their outcomes, each once, the first one first."""
+    return list(dict.fromkeys(run.figures["outcome"] for run in runs))

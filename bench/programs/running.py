@@ -1,0 +1,116 @@
+"""Runs a program once in a mode: its outcome, its CPU time and its memory."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from programs.building import build, replaced
+from programs.group import Group
+from programs.modes import Mode, environment
+from programs.outcome import outcome_text
+from programs.places import BINARIES, INPUTS, SOURCES
+from programs.program import Program
+
+SAMPLE_S = 0.005
+GRACE_S = 5
+"""For processes that end a little after the program itself."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run; the figures are of all its processes."""
+
+    outcome: str
+    end: str
+    """`status N`, `signal N` or `hung after N s`."""
+    cpu_s: float
+    peak_bytes: int
+    charged_bytes: int
+    wall_s: float
+
+
+def run(program: Program, mode: Mode, place: Path) -> Ran:
+    """Runs it in a fresh folder below `place`; the folder is gone afterwards."""
+    for built in program.built:
+        build(built)
+    folder = place / program.name.replace(" ", "-")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    try:
+        if program.prepare:
+            program.prepare(folder)
+        with Group(program.group_bytes, program.has_swap) as group:
+            return run_in(group, program, mode, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_in(group: Group, program: Program, mode: Mode, folder: Path) -> Ran:
+    """Waits for the end or the limit, and reads what the group counted."""
+    streams = {name: folder.with_name(f"{folder.name}.{name}") for name in ("output", "errors")}
+    with streams["output"].open("wb") as output, streams["errors"].open("wb") as errors:
+        started = time.monotonic()
+        process = subprocess.Popen(
+            [*group.entering(), *mode.prefix, *command(program, folder)],
+            cwd=folder,
+            env=environment(str(folder)) | dict(program.variables) | dict(mode.variables),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,
+        )
+        is_hung = not waited(process, group, started + program.limit_s)
+        wall_s = time.monotonic() - started
+        is_left = not is_hung and not emptied(group)
+        process.kill()  # one that never came into the group
+        group.end()
+        process.wait()
+    end = ending(process.returncode) if not is_hung else f"hung after {program.limit_s:g} s"
+    contents = {name: path.read_bytes() for name, path in streams.items()}
+    for path in streams.values():
+        path.unlink()
+    outcome = outcome_text(program, folder, end, contents, is_left)
+    return Ran(outcome, end, group.cpu_s(), group.peak_bytes, group.charged_peak_bytes(), wall_s)
+
+
+def command(program: Program, folder: Path) -> list[str]:
+    """Its words with the folders in them."""
+    places = {
+        "FOLDER": str(folder),
+        "SOURCES": str(SOURCES),
+        "INPUTS": str(INPUTS),
+        "BIN": str(BINARIES),
+    }
+    return [replaced(word, places) for word in program.words]
+
+
+def waited(process: subprocess.Popen[bytes], group: Group, late: float) -> bool:
+    """Whether it ended in time; the group's memory is sampled meanwhile."""
+    while time.monotonic() < late:
+        group.sample()
+        try:
+            process.wait(SAMPLE_S)
+            return True
+        except subprocess.TimeoutExpired:
+            continue
+    return False
+
+
+def emptied(group: Group) -> bool:
+    """Whether all other processes end, too."""
+    late = time.monotonic() + GRACE_S
+    while group.processes():
+        if time.monotonic() > late:
+            return False
+        time.sleep(SAMPLE_S)
+    return True
+
+
+def ending(status: int) -> str:
+    """How a process ended."""
+    return f"status {status}" if status >= 0 else f"signal {-status}"

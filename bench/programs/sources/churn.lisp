@@ -1,0 +1,27 @@
+;;; Four threads cons, fill arrays and allocate foreign blocks; prints a sum of all.
+(defun draw (state) (mod (+ (* state 1664525) 1013904223) 4294967296))
+
+(defun work (seed)
+  (let ((state (+ seed 1)) (sum 0) (kept '()))
+    (dotimes (number 900 sum)
+      (setf state (draw state))
+      (let ((block (make-array (+ 1 (mod (ash state -8) 100000))
+                               :element-type '(unsigned-byte 8) :initial-element (mod number 256))))
+        (push block kept)
+        (when (> (length kept) 20)
+          (let ((taken (car (last kept))))
+            (setf kept (butlast kept))
+            (setf sum (mod (+ (* sum 31) (reduce #'+ taken :end (min 500 (length taken)))) 1000000007)))))
+      (push (loop for at below 500 collect (format nil "~a-~a" number at)) kept)
+      (pop kept)
+      (let* ((bytes (+ 65536 (mod (ash state -4) 300000)))
+             (foreign (sb-alien:make-alien (sb-alien:unsigned 8) bytes)))
+        (setf (sb-alien:deref foreign 0) 7 (sb-alien:deref foreign (1- bytes)) (mod number 200))
+        (setf sum (mod (+ sum (sb-alien:deref foreign (1- bytes))) 1000000007))
+        (sb-alien:free-alien foreign))
+      (when (zerop (mod number 300)) (sb-ext:gc)))))
+
+(let ((threads (loop for seed below 4
+                     collect (let ((own seed)) (sb-thread:make-thread (lambda () (work own)))))))
+  (format t "finished ~a~%" (reduce (lambda (all own) (mod (+ (* all 1009) own) 1000000007))
+                                    (mapcar #'sb-thread:join-thread threads))))

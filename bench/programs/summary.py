@@ -1,0 +1,100 @@
+"""What the runs of a program say: its differences, and ratios to stock round by round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from lazy.store import Run, Store
+from lazy.summary import spread_of
+
+from programs.measure import differing_runs, outcomes, runs_of
+from programs.modes import MODES, STOCK
+from programs.outcome import difference
+from programs.places import OUTCOMES
+from programs.program import MIB, Program
+
+CPU_LEAST_S = 0.2
+"""Below this the start of a program is most of it, and one tick of other work shows."""
+PEAK_RATIO, PEAK_MORE_BYTES, CPU_RATIO = 1.25, 32 * MIB, 1.05
+
+
+def summary(store: Store, program: Program) -> dict[str, Any]:
+    """One program: stock as it came out, and each mode beside it."""
+    stock = runs_of(store, program, STOCK)
+    return {
+        "program": program.name,
+        "family": program.family,
+        "what": program.what,
+        "allocates_large": program.allocates_large,
+        "is_together": program.is_together,
+        "stock_runs": len(stock),
+        "stock_outcomes": len(outcomes(stock)),
+        "stock_fails": stock_fails(program, stock),
+        "stock_cpu_s": middle(stock, "cpu_s"),
+        "stock_peak_bytes": middle(stock, "peak_bytes"),
+        "stock_charged_bytes": middle(stock, "charged_bytes"),
+        "stock_wall_s": middle(stock, "wall_s"),
+        "modes": list(modes(store, program, stock)),
+    }
+
+
+def stock_fails(program: Program, stock: list[Run]) -> str | None:
+    """Why a stock run proves nothing, if it does not."""
+    expected = f"status {program.status}" if program.status >= 0 else f"signal {-program.status}"
+    for run in stock:
+        if run.figures["end"] != expected:
+            return f"stock: {run.figures['end']} instead of {expected}"
+        if not re.search(program.expects, text_of(run), re.MULTILINE):
+            return f"stock: the output lacks {program.expects!r}"
+    return None if stock else "stock was not run"
+
+
+def text_of(run: Run) -> str:
+    """The outcome as it was kept."""
+    return (OUTCOMES / f"{run.figures['outcome']}.txt").read_text()
+
+
+def modes(store: Store, program: Program, stock: list[Run]) -> Iterator[Mapping[str, Any]]:
+    """Each mode with runs, beside stock."""
+    for name in list(MODES)[1:]:
+        runs = runs_of(store, program, name)
+        if not runs:
+            continue
+        differing = differing_runs(store, program, name)
+        ratios = pairs(stock, runs, "cpu_s")
+        yield {
+            "mode": name,
+            "runs": len(runs),
+            "differing_runs": len(differing),
+            "ends": sorted({run.figures["end"] for run in differing}),
+            "difference": difference(text_of(stock[0]), text_of(differing[0]))
+            if differing
+            else None,
+            "cpu_ratio": asdict(spread_of(ratios, f"{program.name} {name}")) if ratios else None,
+            "peak_bytes": middle(runs, "peak_bytes"),
+            "charged_bytes": middle(runs, "charged_bytes"),
+            "is_peak_held": all(
+                is_held(middle(stock, field), middle(runs, field))
+                for field in ("peak_bytes", "charged_bytes")
+            ),
+        }
+
+
+def is_held(stock: float, other: float) -> bool:
+    """Whether a peak is within what must be reached."""
+    return other <= max(PEAK_RATIO * stock, stock + PEAK_MORE_BYTES)
+
+
+def pairs(stock: list[Run], runs: list[Run], field: str) -> list[float]:
+    """A mode's figure over stock's of the same round."""
+    beside = {run.round: run.figures[field] for run in stock}
+    return [run.figures[field] / beside[run.round] for run in runs if beside.get(run.round)]
+
+
+def middle(runs: list[Run], field: str) -> float:
+    """The median of a figure."""
+    return median(run.figures[field] for run in runs) if runs else 0
