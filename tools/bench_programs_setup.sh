@@ -28,6 +28,7 @@ need /usr/bin/git git
 need /usr/bin/gcc gcc
 need_command g++ g++
 need_command clang clang
+need "$(clang -print-file-name=libclang_rt.asan-x86_64.a 2>/dev/null || echo clang)" libclang-rt-14-dev
 need_command make make
 need /usr/bin/ffmpeg ffmpeg
 need /usr/bin/convert-im6.q16 imagemagick

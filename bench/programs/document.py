@@ -86,7 +86,8 @@ def differences(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             if mode["differing_runs"]:
                 yield (
                     f"**{row['program']}**, {mode['mode']}: {mode['differing_runs']} of "
-                    f"{mode['runs']} runs differ ({', '.join(mode['ends'])}); stock: {row['stock_runs']} runs, "
+                    f"{mode['runs']} runs differ ({', '.join(mode['ends'])}); "
+                    f"stock: {row['stock_runs']} runs, "
                     f"outcomes: {row['stock_outcomes']}\n\n```\n{mode['difference']}\n```"
                 )
 

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from lazy.store import Run, Store, load
 
-from programs.building import build
 from programs.modes import FAST, MODES, STOCK, Mode
 from programs.outcome import short
 from programs.places import OUTCOMES, SOURCES
@@ -22,6 +21,8 @@ from programs.swap import swap
 
 OTHER_ROUNDS = 2
 """Of the modes whose CPU time is not judged."""
+JUDGED_TIMES = 2
+"""More rounds, times the usual, where the CPU time in `fast` is judged."""
 REPEATS = 3
 """More rounds of stock and a mode that differed from it."""
 
@@ -48,11 +49,10 @@ def fingerprint(program: Program) -> str:
 
 def measure(measuring: Measuring, program: Program, rounds: int) -> None:
     """Does what the store lacks; stock and `fast` in all rounds, the others in the first."""
-    for built in program.built:
-        build(built)
     with swap() if program.has_swap else nullcontext():
         if program.is_together:
             together(measuring, program, 0)
+        rounds *= 1 if program.allocates_large else JUDGED_TIMES
         for number in range(0 if program.is_together else rounds):
             for mode in measuring.modes:
                 if mode.name in (STOCK, FAST) or number < OTHER_ROUNDS:

@@ -52,6 +52,8 @@ class Program:
     """The machine has a swap file while it runs, and the limit does not count what is there."""
     allocates_large: bool = False
     """It allocates large blocks in its work, so the library serves it."""
+    cpu_ratio_most: float = 1.05
+    """What its CPU time in `fast` may be of stock's."""
     is_together: bool = False
     """It waits more than it works: all modes run at once, one time."""
     is_quick: bool = False

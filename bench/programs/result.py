@@ -21,7 +21,9 @@ from programs.summary import summary
 LIMIT_S = 60
 
 
-def result(store: Store, place: str, load: Mapping[str, float]) -> dict[str, Any]:
+def result(
+    store: Store, skipped: Mapping[str, str], place: str, load: Mapping[str, float]
+) -> dict[str, Any]:
     """Every program that ran, those that were skipped, and what must be reached."""
     ran = [program for program in PROGRAMS.values() if runs_of(store, program, STOCK)]
     rows = [summary(store, program) for program in ran]
@@ -30,11 +32,7 @@ def result(store: Store, place: str, load: Mapping[str, float]) -> dict[str, Any
         "place": place,
         "load": load,
         "rows": rows,
-        "skipped": [
-            {"program": program.name, "reason": reason}
-            for program in PROGRAMS.values()
-            if (reason := program.absent())
-        ],
+        "skipped": [{"program": name, "reason": reason} for name, reason in skipped.items()],
         "versions": versions(ran),
         "catalog": [
             {

@@ -13,6 +13,7 @@ import argparse
 import fnmatch
 import json
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +22,7 @@ from lazy.result import range_of
 from lazy.store import Store, build_of
 from run import place
 
+from programs.building import build
 from programs.catalog import PROGRAMS
 from programs.document import document, verdict_text
 from programs.group import absent
@@ -54,18 +56,32 @@ def main() -> None:
         selftest(Path(folder))
         modes = tuple(mode for mode in MODES.values() if mode.name in {STOCK, *arguments.modes})
         measuring = Measuring(store, Path(folder), modes)
+        skipped: dict[str, str] = {}
         for program in arguments.programs:
-            reason = program.absent()
-            note = f": skipped, {reason}" if reason else ""
-            print(f"{program.name}{note}", file=sys.stderr, flush=True)
-            if not reason:
+            if reason := program.absent() or unbuilt(program):
+                skipped[program.name] = reason
+                print(f"{program.name}: skipped, {reason}", file=sys.stderr, flush=True)
+            else:
+                print(program.name, file=sys.stderr, flush=True)
                 measure(measuring, program, arguments.rounds)
-    finish(store, is_page=arguments.is_whole)
+    finish(store, skipped, is_page=arguments.is_whole)
 
 
-def finish(store: Store, is_page: bool) -> None:
+def unbuilt(program: Program) -> str | None:
+    """Why it cannot be compiled here, if it cannot."""
+    try:
+        for built in program.built:
+            build(built)
+    except subprocess.CalledProcessError as error:
+        return f"{error.cmd[0]} ends with status {error.returncode}"
+    return None
+
+
+def finish(store: Store, skipped: dict[str, str], is_page: bool) -> None:
     """Writes the result, prints the verdicts, and writes the page of a whole run."""
-    found = result(store, place(), range_of(run.load for run in store.runs) if store.runs else {})
+    found = result(
+        store, skipped, place(), range_of(run.load for run in store.runs) if store.runs else {}
+    )
     RESULT.write_text(json.dumps(found, indent=1) + "\n")
     print(verdict_text(found))
     if is_page:

@@ -8,7 +8,7 @@ from programs.building import Built, c
 from programs.modes import MODES, STOCK, Mode
 from programs.program import Program
 from programs.running import Ran, run
-from programs.summary import CPU_RATIO, is_held
+from programs.summary import is_held
 
 BROKEN: Built = c("libbroken.so", "-shared", "-fPIC", source="broken.c")
 DIFFERENT = ("output", "status", "errors", "file", "crash", "hang", "leave")
@@ -36,7 +36,7 @@ def selftest(place: Path) -> None:
             raise NotReported(way)
     if is_held(stock.peak_bytes, broken("memory", place).peak_bytes):
         raise NotReported("memory")
-    if broken("cpu", place).cpu_s <= CPU_RATIO * stock.cpu_s:
+    if broken("cpu", place).cpu_s <= HONEST.cpu_ratio_most * stock.cpu_s:
         raise NotReported("cpu")
     nothing = broken("nothing", place)
     if nothing.outcome != stock.outcome or not is_held(stock.peak_bytes, nothing.peak_bytes):

@@ -19,7 +19,7 @@ from programs.program import MIB, Program
 
 CPU_LEAST_S = 0.2
 """Below this the start of a program is most of it, and one tick of other work shows."""
-PEAK_RATIO, PEAK_MORE_BYTES, CPU_RATIO = 1.25, 32 * MIB, 1.05
+PEAK_RATIO, PEAK_MORE_BYTES = 1.25, 32 * MIB
 
 
 def summary(store: Store, program: Program) -> dict[str, Any]:
@@ -30,6 +30,7 @@ def summary(store: Store, program: Program) -> dict[str, Any]:
         "family": program.family,
         "what": program.what,
         "allocates_large": program.allocates_large,
+        "cpu_ratio_most": program.cpu_ratio_most,
         "is_together": program.is_together,
         "stock_runs": len(stock),
         "stock_outcomes": len(outcomes(stock)),

@@ -5,10 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from types import ModuleType
 
-from programs.catalog import runtimes, tools
+from programs.catalog import (
+    allocators,
+    collectors,
+    debuggers,
+    limits,
+    runtimes,
+    servers,
+    tools,
+)
 from programs.program import Program
 
-FAMILIES: tuple[ModuleType, ...] = (runtimes, tools)
+FAMILIES: tuple[ModuleType, ...] = (
+    runtimes,
+    collectors,
+    servers,
+    tools,
+    debuggers,
+    limits,
+    allocators,
+)
 
 PROGRAMS: dict[str, Program] = {
     program.name: replace(program, family=family.__name__.rpartition(".")[2])

@@ -51,7 +51,7 @@ def sanitized(compiler: str, kind: str, start: str) -> Program:
     script = {"directly": "sanitized.sh", "sh": "sanitized.sh", "make": "sanitized.mk"}[start]
     direct = ["BIN/blocks-" + name]
     children = ["sh", f"SOURCES/{script}", f"BIN/%-{name}"]
-    made = ["make", "-s", "-k", "-f", f"SOURCES/{script}", f"BINARIES=BIN/%-{name}"]
+    made = ["make", "-s", "-k", "-f", f"SOURCES/{script}", f"PROGRAMS=BIN/%-{name}"]
     return Program(
         name=f"{compiler} {kind} sanitizer, {start}",
         what=f"a sound and faulty programs of {compiler} {option}; started: {start}",
@@ -102,7 +102,7 @@ PROGRAMS = (
             (r"LWP [0-9]+", "LWP NUMBER"),
             (r"process [0-9]+", "process NUMBER"),
         ),
-        dropped=r"^\[(New Thread|Thread) ",
+        dropped=r"^\[(New Thread|New process|Thread) ",
         variables={"DEBUGINFOD_URLS": ""},
         is_quick=True,
     ),
@@ -120,7 +120,14 @@ PROGRAMS = (
         version=["/usr/bin/strace", "--version"],
         needs=["/usr/bin/strace"],
         built=[WORK],
-        substitutions=((r"^[0-9]+ +", "PROCESS "), ADDRESSES, (r"si_pid=[0-9]+", "si_pid=NUMBER")),
+        substitutions=(
+            (r"^[0-9]+ +", "PROCESS "),
+            (r"[0-9]+ vars", "VARIABLES"),
+            ADDRESSES,
+            (r"si_pid=[0-9]+", "si_pid=NUMBER"),
+        ),
+        # The library's thread writes to descriptors of its own; the environment is larger.
+        dropped=r"^[0-9]+ +(write\((0|[3-9])|\+\+\+ exited with 0)",
         text_results=["calls"],
         is_quick=True,
     ),

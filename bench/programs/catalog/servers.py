@@ -78,7 +78,7 @@ PROGRAMS = (
         expects="finished [0-9]+",
         version=["chromium-headless-shell", "--version"],
         needs=["chromium-headless-shell"],
-        dropped=r"^\[[0-9]+:[0-9]+:[0-9/.:]+:(ERROR|WARNING|INFO)",
+        dropped=r"^\[[0-9/.:]+:(ERROR|WARNING|INFO):",
         limit_s=90,
     ),
 )

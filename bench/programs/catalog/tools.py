@@ -40,7 +40,7 @@ def repository(folder: Path) -> None:
 
 def sources_in_c(folder: Path) -> None:
     """Twenty files in C, a makefile and what they must print."""
-    origin = made("project", f"/usr/bin/python3 {SOURCES}/write_project.py $1")
+    origin = made("project16", f"/usr/bin/python3 {SOURCES}/write_project.py $1")
     shutil.copytree(origin, folder / "project")
 
 
@@ -74,7 +74,7 @@ PROGRAMS = (
     ),
     Program(
         name="gcc",
-        what="gcc -O2 -c of one file of 1,500 functions; the object file is compared",
+        what="gcc -O2 -c of one file of 300 functions; the object file is compared",
         words=["/usr/bin/gcc", "-O2", "-c", "project/large.c", "-o", "large.o"],
         expects="status 0",
         version=["/usr/bin/gcc", "--version"],
@@ -96,12 +96,12 @@ PROGRAMS = (
     ),
     Program(
         name="xz -T2",
-        what="xz -T2 of 24 MiB in blocks of 4 MiB, and back",
+        what="xz -2 -T2 of 6 MB in blocks of 1 MiB, and back",
         words=[
             "sh",
             "-c",
-            "xz -3 -T2 --block-size=4MiB -c INPUTS/text > text.xz"
-            " && xz -dc text.xz | cmp - INPUTS/text",
+            "head -c 6000000 INPUTS/text > text"
+            " && xz -2 -T2 --block-size=1MiB -c text > text.xz && xz -dc text.xz | cmp - text",
         ],
         expects="status 0",
         version=["xz", "--version"],

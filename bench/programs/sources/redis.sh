@@ -17,8 +17,8 @@ until ask ping >/dev/null 2>&1; do
     fi
     sleep 0.05
 done
-redis-benchmark -s "$socket" -q -c 20 -n 8000 -d 200 -t set,get,incr,lpush,sadd,hset,mset >/dev/null 2>&1 || echo "benchmark $?"
-redis-benchmark -s "$socket" -q -c 4 -n 300 -d 400000 -t set,get,lrange_100 >/dev/null 2>&1 || echo "benchmark $?"
+redis-benchmark -s "$socket" -q -c 20 -n 4000 -d 200 -t set,get,incr,lpush,sadd,hset,mset >/dev/null 2>&1 || echo "benchmark $?"
+redis-benchmark -s "$socket" -q -c 4 -n 200 -d 400000 -t set,get >/dev/null 2>&1 || echo "benchmark $?"
 ask flushall
 for number in $(seq 1 40); do
     head -c $((number * 20000)) /dev/zero | tr '\0' "a" | redis-cli -s "$socket" -x set "key$number" >/dev/null

@@ -1,5 +1,5 @@
-# Runs programs with a sanitizer as children of make: make -f sanitized.mk BINARIES=FOLDER/%-KIND.
-program = $(subst %,$(1),$(BINARIES))
+# Runs programs with a sanitizer as children of make: make -f sanitized.mk PROGRAMS=FOLDER/%-KIND.
+program = $(subst %,$(1),$(PROGRAMS))
 
 all: sound free double racing
 sound:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 
+PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
 results: dict[int, str] = {}
 
 
@@ -31,7 +32,7 @@ def mapped(seed: int) -> str:
     """Anonymous mappings that grow and shrink."""
     own = hashlib.sha256()
     for number in range(1, 60):
-        with mmap.mmap(-1, number * 37 * 4096) as memory:
+        with mmap.mmap(-1, number * 37 * 4096, flags=PRIVATE) as memory:
             memory[::4096] = bytes([number]) * (number * 37)
             memory.resize(number * 53 * 4096)
             own.update(memory[::1024])
