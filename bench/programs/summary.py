@@ -45,13 +45,18 @@ def summary(store: Store, program: Program) -> dict[str, Any]:
 
 def stock_fails(program: Program, stock: list[Run]) -> str | None:
     """Why a stock run proves nothing, if it does not."""
+    refusals = (refusal(program, run.figures["end"], text_of(run)) for run in stock)
+    return next(filter(None, refusals), None) if stock else "stock was not run"
+
+
+def refusal(program: Program, end: str, outcome: str) -> str | None:
+    """Why this run is none that did its work, if it is not."""
     expected = f"status {program.status}" if program.status >= 0 else f"signal {-program.status}"
-    for run in stock:
-        if run.figures["end"] != expected:
-            return f"stock: {run.figures['end']} instead of {expected}"
-        if not re.search(program.expects, text_of(run), re.MULTILINE):
-            return f"stock: the output lacks {program.expects!r}"
-    return None if stock else "stock was not run"
+    if end != expected:
+        return f"stock: {end} instead of {expected}"
+    if not re.search(program.expects, outcome, re.MULTILINE):
+        return f"stock: the output lacks {program.expects!r}"
+    return None
 
 
 def text_of(run: Run) -> str:

@@ -1,0 +1,73 @@
+"""Whole programs come out as without the preload library: the short half of `make bench-programs`.
+
+Needs root and control groups of version 1; a program that is not installed is skipped with the
+reason (tools/bench_programs_setup.sh installs all).
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from programs.building import build
+from programs.catalog import PROGRAMS
+from programs.group import absent
+from programs.modes import MODES, STOCK
+from programs.outcome import difference
+from programs.places import AGENT, LIBRARY
+from programs.program import Program
+from programs.running import Ran, run
+from programs.selftest import selftest
+from programs.summary import is_held, refusal
+
+REPEATS = 3
+QUICK = {name: program for name, program in PROGRAMS.items() if program.is_quick}
+
+
+def lacking() -> str | None:
+    if reason := absent():
+        return reason
+    return None if AGENT.exists() and LIBRARY.exists() else "needs the preload library: make build"
+
+
+pytestmark = pytest.mark.skipif(lacking() is not None, reason=str(lacking()))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that other users may enter."""
+    folder = tmp_path_factory.mktemp("programs")
+    for path in (folder, folder.parent, folder.parent.parent):
+        path.chmod(0o755)
+    return folder
+
+
+def test_a_broken_library_is_reported(place: Path) -> None:
+    selftest(place)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_program_comes_out_as_without_the_library(name: str, place: Path) -> None:
+    program = QUICK[name]
+    if reason := program.absent():
+        pytest.skip(reason)
+    try:
+        for built in program.built:
+            build(built)
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"{error.cmd[0]} ends with status {error.returncode}")
+    stock = run(program, MODES[STOCK], place)
+    assert refusal(program, stock.end, stock.outcome) is None
+    for mode in list(MODES)[1:]:
+        ours = run(program, MODES[mode], place)
+        if ours.outcome != stock.outcome:
+            differences = same_as_any_stock(program, ours, stock, place)
+            assert differences is None, f"{mode}:\n{differences}"
+        assert is_held(stock.peak_bytes, ours.peak_bytes), f"{mode}: {ours.peak_bytes} bytes"
+
+
+def same_as_any_stock(program: Program, ours: Ran, stock: Ran, place: Path) -> str | None:
+    """None where another stock run comes out in that way, too; else the difference."""
+    for _ in range(REPEATS):
+        if run(program, MODES[STOCK], place).outcome == ours.outcome:
+            return None
+    return difference(stock.outcome, ours.outcome)

@@ -1,0 +1,140 @@
+"""The comparison of whole programs: what it calls a difference, what it judges, what it prints."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from lazy.store import Run, Store
+from programs import measure, summary
+from programs.catalog import PROGRAMS
+from programs.claims import claims, judges_cpu
+from programs.document import document
+from programs.modes import MODES
+from programs.outcome import difference, outcome_text, short
+from programs.places import SOURCES
+from programs.program import MIB, Program
+from programs.result import result
+
+PROGRAM = Program(
+    name="program",
+    what="prints a number",
+    words=["true"],
+    expects="^worked",
+    substitutions=[(r"process [0-9]+", "process NUMBER")],
+    dropped="^debug",
+    results=["file"],
+)
+
+
+def outcome(program: Program, folder: Path, text: str, end: str = "status 0") -> str:
+    return outcome_text(program, folder, end, {"output": text.encode()}, False)
+
+
+def test_only_what_is_named_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    first = outcome(PROGRAM, tmp_path, f"worked in {tmp_path}\nprocess 17\ndebug 1\n")
+    assert first == outcome(PROGRAM, tmp_path, "worked in FOLDER\nprocess 4\ndebug 2\ndebug 3\n")
+    assert first != outcome(PROGRAM, tmp_path, f"worked in {tmp_path}\nprocess x\ndebug 1\n")
+    assert first != outcome(PROGRAM, tmp_path, f"worked in {tmp_path}\nprocess 17\n", "status 1")
+    (tmp_path / "file").write_bytes(b"contend")
+    assert first != outcome(PROGRAM, tmp_path, f"worked in {tmp_path}\nprocess 17\ndebug 1\n")
+
+
+def test_order_counts_unless_lines_are_sorted(tmp_path: Path) -> None:
+    texts = ("a\nb\n", "b\na\n")
+    assert len({outcome(PROGRAM, tmp_path, text) for text in texts}) == 2
+    is_sorted = replace(PROGRAM, is_sorted=True)
+    assert len({outcome(is_sorted, tmp_path, text) for text in texts}) == 1
+
+
+def test_a_process_that_is_left_is_a_difference(tmp_path: Path) -> None:
+    ends = {outcome_text(PROGRAM, tmp_path, "status 0", {}, is_left) for is_left in (False, True)}
+    assert len(ends) == 2
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """An empty store whose outcomes lie in a folder of the test."""
+    for module in (measure, summary):
+        monkeypatch.setattr(module, "OUTCOMES", tmp_path)
+    monkeypatch.setitem(PROGRAMS, PROGRAM.name, PROGRAM)
+    return Store(tmp_path / "runs.jsonl", "a build")
+
+
+def add(store: Store, mode: str, number: int, text: str, **figures: float) -> None:
+    """A run that came out with a text."""
+    name = short(text)
+    (store.path.parent / f"{name}.txt").write_text(text)
+    defaults = {"cpu_s": 1.0, "peak_bytes": 100 * MIB, "charged_bytes": 100 * MIB, "wall_s": 1.0}
+    whole = {"outcome": name, "end": "status 0", **defaults, **figures}
+    key = (measure.fingerprint(PROGRAM), PROGRAM.name, mode, number)
+    store.add(Run(*key, figures=whole, load=1.0))
+
+
+def test_a_run_differs_if_no_stock_run_came_out_that_way(store: Store) -> None:
+    add(store, "stock", 0, "worked\n")
+    add(store, "stock", 1, "worked late\n")
+    add(store, "fast", 0, "worked late\n")
+    add(store, "guarded", 0, "worked\n")
+    add(store, "guarded", 1, "failed\n")
+    row = summary.summary(store, PROGRAM)
+    assert [mode["differing_runs"] for mode in row["modes"]] == [0, 1]
+    assert "-worked" in row["modes"][1]["difference"] and "+failed" in row["modes"][1]["difference"]
+    verdicts = {claim.what: claim.is_reached for claim in claims([row])}
+    assert verdicts["fast: programs that differ from stock"] is True
+    assert verdicts["guarded: programs that differ from stock"] is False
+    assert verdicts["thp: programs that differ from stock"] is None
+
+
+def test_equal_failures_prove_nothing(store: Store) -> None:
+    for mode in ("stock", "fast"):
+        add(store, mode, 0, "failed\n")
+    row = summary.summary(store, PROGRAM)
+    assert "lacks" in row["stock_fails"]
+    assert claims([row])[0].is_reached is False
+
+
+@pytest.mark.parametrize(
+    ("stock", "ours", "is_held"),
+    [(10, 42, True), (10, 43, False), (200, 250, True), (200, 251, False)],
+)
+def test_peak_memory_is_held_to_the_larger_of_both_limits(
+    stock: int, ours: int, is_held: bool
+) -> None:
+    assert summary.is_held(stock * MIB, ours * MIB) is is_held
+
+
+def test_cpu_time_is_judged_by_the_median_of_pairs(store: Store) -> None:
+    for number, (stock, ours) in enumerate([(1.0, 1.02), (2.0, 2.04), (1.0, 3.0)]):
+        add(store, "stock", number, "worked\n", cpu_s=stock)
+        add(store, "fast", number, "worked\n", cpu_s=ours)
+    row = summary.summary(store, PROGRAM)
+    claim = claims([row])[-1]
+    assert claim.is_reached and claim.measured.startswith("**1.02x**")
+    assert not judges_cpu(row | {"allocates_large": True})
+    assert not judges_cpu(row | {"stock_cpu_s": 0.1})
+
+
+def test_the_page_names_differences_and_what_was_skipped(store: Store) -> None:
+    add(store, "stock", 0, "worked\n")
+    add(store, "thp", 0, "failed\n")
+    page = document(result(store, {"absent": "node is missing"}, "here", {"low": 1, "high": 2}))
+    assert "**program**, thp: 1 of 1 runs differ" in page and "+failed" in page
+    assert "| absent | node is missing |" in page
+    assert "lines with `^debug` dropped" in page
+
+
+def test_a_long_difference_is_cut() -> None:
+    stock, ours = ("\n".join(f"{word}{at}" for at in range(90)) for word in "ab")
+    lines = difference(stock, ours).splitlines()
+    assert len(lines) == 41 and lines[-1].endswith("lines more")
+
+
+def test_the_catalog_is_complete() -> None:
+    assert set(MODES) == {"stock", "fast", "guarded", "thp", "off"}
+    for program in PROGRAMS.values():
+        named = [word for word in program.words if word.startswith("SOURCES/")]
+        sources = [*(built.source for built in program.built), *named]
+        for source in sources:
+            assert (SOURCES / source.removeprefix("SOURCES/")).exists(), f"{program.name}: {source}"
+        assert program.expects and program.limit_s <= 900
