@@ -74,8 +74,8 @@ def together(measuring: Measuring, program: Program, number: int) -> None:
     """All modes at once."""
     with ThreadPoolExecutor(len(measuring.modes)) as pool:
         work = [
-            pool.submit(keep, measuring, program, mode, number, mode.name)
-            for mode in measuring.modes
+            pool.submit(keep, measuring, program, mode, number, str(place))
+            for place, mode in enumerate(measuring.modes)
         ]
         for future in work:
             future.result()
