@@ -62,7 +62,14 @@ def test_a_program_comes_out_as_without_the_library(name: str, place: Path) -> N
         if ours.outcome != stock.outcome:
             differences = same_as_any_stock(program, ours, stock, place)
             assert differences is None, f"{mode}:\n{differences}"
-        assert is_held(stock.peak_bytes, ours.peak_bytes), f"{mode}: {ours.peak_bytes} bytes"
+        if not is_held(stock.peak_bytes, ours.peak_bytes):
+            peaks = [middle_peak(program, name, place) for name in (STOCK, mode)]
+            assert is_held(*peaks), f"{mode}: {peaks[1]} bytes, stock {peaks[0]}"
+
+
+def middle_peak(program: Program, mode: str, place: Path) -> int:
+    """The median over some runs, since what threads hold at once differs from run to run."""
+    return sorted(run(program, MODES[mode], place).peak_bytes for _ in range(REPEATS))[REPEATS // 2]
 
 
 def same_as_any_stock(program: Program, ours: Ran, stock: Ran, place: Path) -> str | None:

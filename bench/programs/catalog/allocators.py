@@ -54,7 +54,6 @@ def rows(name: str) -> list[Program]:
             needs=needs,
             built=[linked(name)],
             allocates_large=True,
-            is_quick=True,
         ),
         Program(
             name=f"{name} preloaded",
@@ -65,7 +64,6 @@ def rows(name: str) -> list[Program]:
             built=[MIXES, *own],
             variables={"LD_PRELOAD": path},
             allocates_large=True,
-            is_quick=True,
         ),
         Program(
             name=f"{name} in children",

@@ -53,6 +53,5 @@ PROGRAMS = (
         words=["sh", "-c", "for at in $(seq 1000); do /bin/true || exit 1; done; echo finished"],
         expects="^finished",
         version=["dpkg-query", "-W", "dash"],
-        is_quick=True,
     ),
 )

@@ -20,6 +20,7 @@ REPORT = (
     (r"(pid|tid)=[0-9]+", r"\1=NUMBER"),
 )
 """Of a sanitizer: process numbers, addresses, files of libraries and numbers of threads."""
+SIGNAL = ((r"si_pid=[0-9]+", "si_pid=NUMBER"), (r", si_utime=.*}", "}"))
 SHADOW = r"^(=>| )+ADDRESS: |0x[0-9a-f]+: [0-9a-f]{2}[ \[]|thread_local|is located"
 
 
@@ -64,7 +65,7 @@ def sanitized(compiler: str, kind: str, start: str) -> Program:
         substitutions=REPORT,
         dropped=SHADOW,
         status=0,
-        is_quick=compiler == "gcc" and start != "make",
+        is_quick=compiler == "gcc" and kind == "address" and start == "sh",
     )
 
 
@@ -124,10 +125,10 @@ PROGRAMS = (
             (r"^[0-9]+ +", "PROCESS "),
             (r"[0-9]+ vars", "VARIABLES"),
             ADDRESSES,
-            (r"si_pid=[0-9]+", "si_pid=NUMBER"),
+            *SIGNAL,
         ),
-        # The library's thread writes to descriptors of its own; the environment is larger.
-        dropped=r"^[0-9]+ +(write\((0|[3-9])|\+\+\+ exited with 0)",
+        # The library's thread writes to descriptors of its own and ends; the environment is larger.
+        dropped=r"^[0-9]+ +(write\((0|[3-9])|\+\+\+ exited)",
         text_results=["calls"],
         is_quick=True,
     ),

@@ -13,6 +13,7 @@ from programs.program import MIB, Program
 
 NOBODY = 65534
 BLOCKS = c("blocks", "-fno-builtin")
+PLAIN = ("gcc", "-O1", "-fno-builtin")
 STATIC = Built(
     "blocks-static",
     "blocks.c",
@@ -88,7 +89,6 @@ PROGRAMS = (
         expects="^secure 1",
         built=[c("privileges")],
         prepare=setuid,
-        is_quick=True,
     ),
     Program(
         name="static",
@@ -106,7 +106,6 @@ PROGRAMS = (
         expects="^finished [0-9]+",
         status=4,
         built=[STATIC, BLOCKS],
-        is_quick=True,
         allocates_large=True,
     ),
     Program(
@@ -134,7 +133,6 @@ PROGRAMS = (
         ],
         expects="^refused: Cannot allocate memory",
         built=[c("address_space"), BLOCKS],
-        is_quick=True,
         allocates_large=True,
     ),
     Program(
@@ -144,6 +142,14 @@ PROGRAMS = (
         expects="^refused at 16",
         built=[c("descriptors"), BLOCKS],
         is_quick=True,
+        allocates_large=True,
+    ),
+    Program(
+        name="two phases",
+        what="200 blocks of 1 MiB, all freed, then 200 MiB in blocks of 1,000 bytes",
+        words=["BIN/phases", "200"],
+        expects="^finished [0-9]+",
+        built=[Built("phases", "phases.c", [*PLAIN, "SOURCE", "-o", "OUTPUT"], ["gcc"])],
         allocates_large=True,
     ),
     squeezed(

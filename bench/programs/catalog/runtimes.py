@@ -70,7 +70,6 @@ PROGRAMS = (
         version=[PYTHON, "--version"],
         needs=[PYTHON],
         allocates_large=True,
-        is_quick=True,
     ),
     Program(
         name="node workers",
@@ -170,7 +169,6 @@ PROGRAMS = (
             )
         ],
         allocates_large=True,
-        is_quick=True,
     ),
     Program(
         name="R",

@@ -59,7 +59,6 @@ PROGRAMS = (
         needs=["/usr/bin/sqlite3"],
         results=["data"],
         allocates_large=True,
-        is_quick=True,
     ),
     Program(
         name="git gc",
@@ -124,7 +123,6 @@ PROGRAMS = (
         prepare=text,
         results=["text.zst"],
         allocates_large=True,
-        is_quick=True,
     ),
     Program(
         name="sort",
