@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -40,9 +41,8 @@ def fingerprint(program: Program) -> str:
     """Names a program by what it is made of: runs of a changed one do not count."""
     same = replace(program, what="", family="", is_quick=False)
     digest = hashlib.sha256(repr(same).encode())
-    named = [word for word in program.words if word.startswith("SOURCES/")]
-    sources = [SOURCES / built.source for built in program.built]
-    sources += [SOURCES / word.removeprefix("SOURCES/") for word in named]
+    named = re.findall(r"SOURCES/([\w.]+)", " ".join(program.words))
+    sources = [SOURCES / name for name in [*(built.source for built in program.built), *named]]
     for path in sources:
         digest.update(path.read_bytes() if path.exists() else b"")
     return digest.hexdigest()[:16]

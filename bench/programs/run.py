@@ -45,11 +45,12 @@ def main() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if lacking := absent():
         sys.exit(lacking)
+    if arguments.page:
+        skipped = {row.name: reason for row in PROGRAMS.values() if (reason := row.absent())}
+        return finish(store_of_runs(), skipped, is_page=True)
     if arguments.fresh:
         RUNS.unlink(missing_ok=True)
-    store = Store(
-        RUNS, build_of([AGENT, LIBRARY, *(Path(__file__).with_name(name) for name in HOW)])
-    )
+    store = store_of_runs()
     with tempfile.TemporaryDirectory(prefix="pagewise-programs-") as folder:
         Path(folder).chmod(0o755)
         print("selftest", file=sys.stderr, flush=True)
@@ -65,6 +66,12 @@ def main() -> None:
                 print(program.name, file=sys.stderr, flush=True)
                 measure(measuring, program, arguments.rounds)
     finish(store, skipped, is_page=arguments.is_whole)
+
+
+def store_of_runs() -> Store:
+    """The runs of this library, measured in this way."""
+    how = [Path(__file__).with_name(name) for name in HOW]
+    return Store(RUNS, build_of([AGENT, LIBRARY, *how]))
 
 
 def unbuilt(program: Program) -> str | None:
@@ -100,6 +107,7 @@ def parse() -> argparse.Namespace:
         default=list(MODES),
         help=f"of {', '.join(MODES)}; stock always runs",
     )
+    parser.add_argument("--page", action="store_true", help="only write the page of what is stored")
     parser.add_argument("--fresh", action="store_true", help="forget what is stored")
     arguments = parser.parse_args()
     patterns = arguments.programs or ["*"]

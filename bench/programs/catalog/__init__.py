@@ -8,6 +8,7 @@ from types import ModuleType
 from programs.catalog import (
     allocators,
     collectors,
+    cpython,
     debuggers,
     limits,
     runtimes,
@@ -24,6 +25,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     debuggers,
     limits,
     allocators,
+    cpython,
 )
 
 PROGRAMS: dict[str, Program] = {

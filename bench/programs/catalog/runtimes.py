@@ -1,4 +1,4 @@
-"""Languages that bring their own memory management, and the tests that one of them has."""
+"""Languages that bring their own memory management."""
 
 from __future__ import annotations
 
@@ -7,29 +7,6 @@ from programs.program import Program
 
 JAVA = "/usr/lib/jvm/java-17-openjdk-amd64/bin"
 PYTHON = "/usr/bin/python3.11"
-TESTS = "/usr/lib/python3.11/test/test_gc.py"
-QUICK_TESTS = ("test_mmap", "test_gc")
-SLOW_TESTS = (
-    *("test_threading", "test_subprocess", "test_signal"),
-    *("test_multiprocessing_fork", "test_multiprocessing_spawn", "test_multiprocessing_forkserver"),
-)
-TIMES = ((r'\btime="[0-9.]+"', 'time=""'), (r'start="[^"]*"', 'start=""'))
-
-
-def cpython(name: str) -> Program:
-    """One file of CPython's own tests: what became of each test is compared."""
-    is_slow = name in SLOW_TESTS
-    return Program(
-        name=f"cpython {name}",
-        what=f"`python3.11 -m test {name}`; each test's result from the XML report",
-        words=[PYTHON, "SOURCES/cpython_tests.py", name],
-        expects="^tests [0-9]{2}",
-        version=[PYTHON, "--version"],
-        needs=[PYTHON, TESTS],
-        limit_s=900 if is_slow else 120,
-        is_together=is_slow,
-        is_quick=name == "test_mmap",
-    )
 
 
 def java(collector: str) -> Program:
@@ -61,7 +38,6 @@ def java(collector: str) -> Program:
 
 
 PROGRAMS = (
-    *(cpython(name) for name in (*QUICK_TESTS, *SLOW_TESTS)),
     Program(
         name="python",
         what="python3.11: large bytearrays, lists, threads, subprocesses and mmap",

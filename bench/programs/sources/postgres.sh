@@ -2,7 +2,7 @@
 set -eu
 data=$PWD/cluster
 "$1/pg_ctl" --silent --wait --pgdata="$data" --log="$data/log" \
-    --options="-c listen_addresses='' -c unix_socket_directories=$data -c fsync=off -c shared_buffers=32MB -c work_mem=8MB" start
+    --options="-c listen_addresses='' -c unix_socket_directories=$data -c fsync=off -c autovacuum=off -c shared_buffers=32MB -c work_mem=8MB" start
 trap '"$1/pg_ctl" --silent --wait --pgdata="$data" --mode=immediate stop 2>/dev/null || true' EXIT
 export PGHOST="$data" PGDATABASE=postgres
 "$1/pgbench" --quiet --initialize --scale=2 2>/dev/null
@@ -18,4 +18,5 @@ set max_parallel_workers_per_gather = 2;
 select count(distinct substr(md5(aid::text), 1, 4)) from pgbench_accounts;
 SQL
 "$1/pg_ctl" --silent --wait --pgdata="$data" --mode=fast stop
-grep -E 'FATAL|PANIC|terminated by signal' "$data/log" || echo "log clean"
+# A session whose client has just gone may still be there when the server stops.
+grep -E 'FATAL|PANIC|terminated by signal' "$data/log" | grep -v 'due to administrator command' || echo "log clean"
