@@ -48,7 +48,10 @@ def result(
 
 def versions(programs: list[Program]) -> dict[str, str]:
     """What each program says of itself; each command is asked once."""
-    asked = {tuple(program.version): program.name for program in programs if program.version}
+    asked = {("ldd", "--version"): "C library"}
+    for program in programs:
+        if program.version:
+            asked.setdefault(tuple(program.version), program.name)
     return {name: version(words) for words, name in asked.items()}
 
 

@@ -11,7 +11,6 @@ SLOW_TESTS = (
     *("test_threading", "test_subprocess", "test_signal"),
     *("test_multiprocessing_fork", "test_multiprocessing_spawn", "test_multiprocessing_forkserver"),
 )
-TIMES = ((r'\btime="[0-9.]+"', 'time=""'), (r'start="[^"]*"', 'start=""'))
 
 
 def cpython(name: str) -> Program:
