@@ -9,6 +9,7 @@ from lazy.claims import Claim
 from lazy.document import table, verdicts
 
 from programs.modes import FAST, MODES
+from programs.places import ROOT
 from programs.program import MIB
 from programs.summary import CPU_LEAST_S
 
@@ -88,7 +89,8 @@ def differences(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                     f"**{row['program']}**, {mode['mode']}: {mode['differing_runs']} of "
                     f"{mode['runs']} runs differ ({', '.join(mode['ends'])}); "
                     f"stock: {row['stock_runs']} runs, "
-                    f"outcomes: {row['stock_outcomes']}\n\n```\n{mode['difference']}\n```"
+                    f"outcomes: {row['stock_outcomes']}\n\n"
+                    f"```\n{mode['difference'].replace(str(ROOT), 'PROJECT')}\n```"
                 )
 
 

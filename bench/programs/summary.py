@@ -50,7 +50,7 @@ def stock_fails(program: Program, stock: list[Run]) -> str | None:
 
 
 def refusal(program: Program, end: str, outcome: str) -> str | None:
-    """Why this run is none that did its work, if it is not."""
+    """Why a run does not show that the program did its work; None if it does."""
     expected = f"status {program.status}" if program.status >= 0 else f"signal {-program.status}"
     if end != expected:
         return f"stock: {end} instead of {expected}"

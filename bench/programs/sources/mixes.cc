@@ -1,5 +1,6 @@
-// Every call of the malloc family and of C++ in any mix: what one gives another takes back, in three threads and a
-// child. pvalloc is left out, since jemalloc has none. Says whose the blocks are, by what the allocators themselves offer.
+// Every call of the malloc family and of C++ in any mix, in three threads and a child; a block of one call is resized or
+// freed by another one. pvalloc is left out, since jemalloc has none. Prints which allocator a block belongs to, by the
+// extensions that allocators offer.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -127,7 +128,7 @@ template <typename Function> Function *function(const char *name)
     return reinterpret_cast<Function *>(dlsym(RTLD_DEFAULT, name));
 }
 
-// Whose a block of this size from malloc is.
+// Which allocator a block of this size from malloc belongs to.
 const char *owner(size_t size)
 {
     auto *mallctl = function<int(const char *, void *, size_t *, void *, size_t)>("mallctl");
