@@ -31,8 +31,8 @@ mkdir -p $build/bin $build/inputs
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target $build/mimalloc \
         'cmeel-mimalloc==3.4.3'
 
-for program in churn pressure forks measured; do
-    cc -std=gnu17 -O2 -Wall -Wextra -o $build/bin/$program bench/lazy/programs/$program.c -lm
+for program in churn exchange small pressure forks measured; do
+    cc -std=gnu17 -O2 -Wall -Wextra -pthread -o $build/bin/$program bench/lazy/programs/$program.c -lm
 done
 cc -O2 -shared -fPIC -o $build/bin/libscudo_android.so bench/lazy/programs/scudo_android.c
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lazy.allocators import ALLOCATORS, FIXED, GLIBC, HUGE
+from lazy.parts.exchange import PROGRAMS as EXCHANGES
+from lazy.parts.exchange import TURNS
+from lazy.parts.small import STEPS as SMALL
 from lazy.summary import Measure, Spread, Summary, field, of_swipes
 
 CPU, TRAPS, IDLE = field("cpu_s"), field("traps"), field("idle_bytes")
+PEAK, STEPS_PER_S = field("peak_bytes"), field("steps_per_s")
+MODES = ("fast", "guarded", "thp")
 SWIPE_TRAPS = of_swipes(lambda swipe: swipe["traps"])
 RESPONSE = of_swipes(lambda swipe: swipe["response_s"])
 FAULT_SHARE = of_swipes(lambda swipe: swipe["fault_s"] / swipe["response_s"])
@@ -33,6 +38,8 @@ def claims(summary: Summary) -> list[Claim]:
     return [
         *swipes(summary),
         *churn(summary),
+        *exchange(summary),
+        *small(summary),
         *idle(summary),
         *pressure(summary),
         *forks(summary),
@@ -87,6 +94,25 @@ def churn(summary: Summary) -> Iterator[Claim]:
     yield at_most(summary, ("churn", "malloc"), "CPU", "guarded", GLIBC, CPU, 0.75)
     for program in ("malloc", "calloc"):
         yield nearest(summary, program)
+
+
+def exchange(summary: Summary) -> Iterator[Claim]:
+    """Blocks that other threads free: peak memory where it is bounded, and throughput."""
+    for ours in MODES:
+        for program in EXCHANGES:
+            where = ("exchange", program)
+            if program.startswith(TURNS):
+                yield at_most(summary, where, "peak memory", ours, GLIBC, PEAK, 2.0)
+            else:
+                yield at_least(summary, where, "steps a second", ours, GLIBC, STEPS_PER_S, 0.8)
+            yield at_most(summary, where, "CPU", ours, GLIBC, CPU, 1.25)
+
+
+def small(summary: Summary) -> Iterator[Claim]:
+    """Blocks that go on to glibc cost what they cost without the library."""
+    for ours in MODES:
+        for program in SMALL:
+            yield at_most(summary, ("small", program), "CPU", ours, GLIBC, CPU, 1.05)
 
 
 def nearest(summary: Summary, program: str) -> Claim:
@@ -166,6 +192,25 @@ def at_most(
         f"at most {most:g}x",
         shown(ratio) if ratio else "not measured",
         ratio.typical <= most if ratio else None,
+    )
+
+
+def at_least(
+    summary: Summary,
+    where: Sequence[str],
+    what: str,
+    ours: str,
+    theirs: str,
+    measure: Measure,
+    least: float,
+) -> Claim:
+    """As `at_most`, for a figure of which more is better."""
+    claim = at_most(summary, where, what, ours, theirs, measure, least)
+    ratio = summary.ratio(*where, ours, theirs, measure)
+    return replace(
+        claim,
+        target=f"at least {least:g}x",
+        is_reached=ratio.typical >= least if ratio else None,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from lazy.allocators import ALLOCATORS
 from lazy.backing import BACKED_BYTES
 from lazy.claims import Claim
+from lazy.parts.exchange import PAIRS
 from lazy.parts.pressure import BURST_MIB, FREED_MIB, LIMIT_MIB
 from lazy.places import IDLE_S
 
@@ -38,6 +39,13 @@ ran in turn.
   in faults): the calls that unmap are saved, too, and memory that is used again is in the caches.
 - Pressure: `bench/lazy/programs/pressure.c` frees {FREED_MIB} MiB, then maps and writes
   {BURST_MIB} MiB by the system call itself, in a memory cgroup of {LIMIT_MIB} MiB without swap.
+- Exchange: `bench/lazy/programs/exchange.c`, the pattern of xmalloc-test: batches of blocks that
+  another thread frees, {PAIRS} threads of each kind; 128 bytes of each block are written. "flow"
+  does both at once, "turns" one after the other, so that the most that is live does not depend on
+  the scheduler. A step is a block.
+- Small: `bench/lazy/programs/small.c`, blocks that go on to the C library. "order" is the pattern
+  of glibc's bench-malloc-simple, with a block size; "replace" is that of alloc-test and "thread"
+  that of bench-malloc-thread, with a number of threads.
 - Forks: the CPU time of the parent's next block of 32 MiB while a child shares its memory.
 - Chromium and Firefox are in no table: they bring their own `malloc`, so the library stands aside
   (`pagewise-agent lazy --verbose -- chromium` says so), and nothing is gained.
@@ -121,6 +129,10 @@ def mebibytes(value: float) -> str:
     return f"{value / MIB:,.1f}"
 
 
+def millions(value: float) -> str:
+    return f"{value / 1e6:,.3g}"
+
+
 def percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
@@ -132,6 +144,7 @@ COLUMNS: Sequence[tuple[str, str, Form]] = (
     ("response, ms", "response_s", milliseconds),
     ("in faults, %", "fault_share", percent),
     ("in calls, %", "call_share", percent),
+    ("million steps a second", "steps_per_s", millions),
     ("peak, MiB", "peak_bytes", mebibytes),
     ("freed, MiB", "freed_bytes", mebibytes),
     ("idle, MiB", "idle_bytes", mebibytes),

@@ -9,12 +9,14 @@ from typing import Any
 
 from lazy.allocators import ALLOCATORS, FIXED, GLIBC, Allocator
 from lazy.claims import CALL_SHARE, FAULT_SHARE, RESPONSE, SWIPE_TRAPS, WEBKIT, claims
-from lazy.parts import PARTS
+from lazy.parts import PARTS, exchange, small
 from lazy.summary import Measure, Summary, field, of_swipes
 
 PROGRAMS = (
     ("churn", "malloc"),
     ("churn", "calloc"),
+    *(("exchange", program) for program in exchange.PROGRAMS),
+    *(("small", program) for program in small.STEPS),
     ("numpy", "numpy"),
     ("programs", "ImageMagick"),
     ("programs", "ffmpeg"),
@@ -23,7 +25,15 @@ PROGRAMS = (
 DRAWN = (GLIBC, FIXED, "fast", "browser")
 """Allocators whose swipe is drawn frame by frame: before and after."""
 MEASURES: dict[str, Measure] = {
-    name: field(name) for name in ("traps", "cpu_s", "peak_bytes", "freed_bytes", "idle_bytes")
+    name: field(name)
+    for name in (
+        "traps",
+        "cpu_s",
+        "steps_per_s",
+        "peak_bytes",
+        "freed_bytes",
+        "idle_bytes",
+    )
 }
 OF_SWIPES: dict[str, Measure] = {
     "traps": SWIPE_TRAPS,

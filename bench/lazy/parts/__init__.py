@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from lazy.part import Part
-from lazy.parts import churn, forks, numbers, pictures, pressure, swipe
+from lazy.parts import churn, exchange, forks, numbers, pictures, pressure, small, swipe
 
 PARTS: dict[str, Part] = {
     part.name: part
     for part in (
         churn.PART,
+        exchange.PART,
+        small.PART,
         pressure.PART,
         forks.PART,
         numbers.PART,
