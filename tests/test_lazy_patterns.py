@@ -1,0 +1,101 @@
+"""Counts of allocation patterns under the preload library: peak memory and instructions."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lazy.parts.exchange import PAIRS, SIZES
+from lazy.places import PROGRAMS
+from lazy_programs import HUNG_S, NEEDED, compiled, loaded
+
+pytestmark = NEEDED
+MODES = ("fast", "guarded", "thp")
+STARTED_MIB = 4
+"""What the library, its tables and its thread take whatever the program does."""
+MIB = 1 << 20
+
+# The same work twice, the second time between two traps: by then every symbol is bound.
+PAIRS_OF_CALLS = r"""
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCKS = 5, ROUNDS = 20 };
+
+static void *obtain(const char *how, size_t bytes)
+{
+    if (strcmp(how, "calloc") == 0)
+        return calloc(1, bytes);
+    return strcmp(how, "malloc") == 0 ? malloc(bytes) : realloc(malloc(bytes / 2), bytes);
+}
+
+static void work(const char *how, size_t bytes)
+{
+    void *blocks[BLOCKS];
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int at = 0; at < BLOCKS; at++)
+            *(volatile char *)(blocks[at] = obtain(how, bytes)) = 1;
+        for (int at = 0; at < BLOCKS; at++)
+            free(blocks[at]);
+    }
+}
+
+int main(int count, char **words)
+{
+    size_t bytes = count > 2 ? atol(words[2]) : 0;
+    work(words[1], bytes);
+    raise(SIGTRAP);
+    work(words[1], bytes);
+    raise(SIGTRAP);
+}
+"""
+CALLS = 100
+
+
+def figures(command: list[str | Path], environment: dict[str, str] | None) -> dict[str, Any]:
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=HUNG_S, check=True
+    )
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+def test_blocks_that_other_threads_free_take_at_most_twice_the_memory(
+    sizes: str, tmp_path: Path
+) -> None:
+    """The allocating and the freeing threads work in turns, so the scheduler has no say."""
+    source = (PROGRAMS / "exchange.c").read_text()
+    program = compiled(source, tmp_path / "exchange", f"-I{PROGRAMS}", "-std=gnu17", "-lm")
+    command = [program, "turns", *SIZES[sizes], str(PAIRS)]
+    stock = figures(command, None)["peak_bytes"]
+    peaks = {mode: figures(command, loaded(MODE=mode))["peak_bytes"] for mode in MODES}
+    assert max(peaks.values()) <= 2 * stock + STARTED_MIB * MIB, (peaks, stock)
+
+
+@pytest.mark.parametrize(
+    ("how", "size", "most"),
+    [("malloc", 64, 12), ("malloc", 2000, 12), ("calloc", 64, 16), ("realloc", 64, 28)],
+)
+def test_small_blocks_take_few_instructions_more(
+    how: str, size: int, most: int, tmp_path: Path
+) -> None:
+    """Of one allocation and its free, counted by single steps."""
+    counter = Path(__file__).with_name("lazy_instructions.c").read_text()
+    steps = compiled(counter, tmp_path / "steps")
+    program = compiled(PAIRS_OF_CALLS, tmp_path / "pairs")
+
+    def count(*variables: str) -> int:
+        command = [steps, "env", *variables, program, how, str(size)]
+        return int(figures(command, dict(os.environ))["instructions"])
+
+    stock = count()
+    for mode in MODES:
+        under = loaded(MODE=mode)
+        more = count(f"LD_PRELOAD={under['LD_PRELOAD']}", f"PAGEWISE_LAZY_MODE={mode}") - stock
+        assert more <= most * CALLS, (
+            f"{mode}: {more / CALLS} instructions more than {stock / CALLS}"
+        )
