@@ -83,6 +83,7 @@ bench-programs: build
 fuzz:
 	SECONDS_EACH=$(SECONDS) fuzz/run.sh
 	SECONDS_EACH=$(SECONDS) fuzz/lazy.sh
+	SECONDS_EACH=$(SECONDS) fuzz/programs.sh
 
 .venv/bin/maturin: pyproject.toml tools/prerequisites.sh
 	tools/prerequisites.sh demo
