@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { DENSE_MAX = 1 << 17, MAILBOX = 32 };
 
@@ -217,6 +218,41 @@ static void act_check(Worker *worker, const uint64_t *numbers)
         report("intact %d", holds(block, block->size));
 }
 
+// Calls about mappings on the whole pages inside a block, which is as it was afterwards.
+static void act_inside(Worker *worker, const uint64_t *numbers)
+{
+    Block *block = &worker->memory->blocks[numbers[0] % SLOTS];
+    if (block->data == NULL || block->size < 4 * PAGE || !holds(block, block->size))
+        return;
+    char *from = (char *)(((uintptr_t)block->data + PAGE - 1) / PAGE * PAGE);
+    size_t bytes = (size_t)((char *)block->data + block->size - from) / PAGE * PAGE;
+    bytes = numbers[2] % 2 ? bytes : PAGE;
+    int result = 0, after = 0, flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    switch (numbers[1] % 5) {
+    case 0:
+        result = madvise(from, bytes, MADV_DONTNEED);
+        after = is_zero((unsigned char *)from, bytes);
+        break;
+    case 1:
+        result = mprotect(from, bytes, PROT_READ);
+        after = store(from, 1).code;
+        mprotect(from, bytes, PROT_READ | PROT_WRITE);
+        break;
+    case 2:
+        result = mlock(from, PAGE);
+        after = munlock(from, PAGE);  // What is freed while locked, the C library may hand out locked.
+        break;
+    case 3:
+        result = mmap(from, bytes, PROT_READ | PROT_WRITE, flags, -1, 0) != from;
+        after = is_zero((unsigned char *)from, bytes);
+        break;
+    default:
+        result = madvise(from, bytes, MADV_FREE);
+    }
+    report("errno %d, then %d", error_of(result), after);
+    write_from(block, 0);
+}
+
 // Blocks that whichever thread comes next frees.
 static struct {
     pthread_mutex_t lock;
@@ -251,7 +287,7 @@ const Kind BLOCK_KINDS[] = {
     {"malloc", act_malloc}, {"calloc", act_calloc}, {"aligned", act_aligned},
     {"realloc", act_realloc}, {"new", act_new}, {"free", act_free}, {"usable", act_usable},
     {"refused", act_refused}, {"check", act_check}, {"hand_over", act_hand_over},
-    {"tune", act_tune}, {NULL, NULL},
+    {"tune", act_tune}, {"inside", act_inside}, {NULL, NULL},
 };
 
 void report_blocks(Worker *worker)

@@ -20,6 +20,7 @@ ANYWHERE: Mapping[str, int] = {
     "check": 2,
     "hand_over": 5,
     "tune": 1,
+    "inside": 5,
     # Mappings.
     "map": 10,
     "unmap": 5,
@@ -34,6 +35,7 @@ ANYWHERE: Mapping[str, int] = {
     "incore": 2,
     "pipe": 2,
     "map_refused": 2,
+    "look_up": 2,
     "remap": 8,
     "unmap_across": 2,
     # Processes.
@@ -43,6 +45,7 @@ ANYWHERE: Mapping[str, int] = {
     "thread": 4,
     "signal": 2,
     "library": 2,
+    "other_stack": 1,
 }
 IN_PARALLEL: Mapping[str, int] = {"timer": 1}
 IN_SERIES: Mapping[str, int] = {
@@ -55,6 +58,7 @@ IN_SERIES: Mapping[str, int] = {
     "attach": 2,
     "limit": 1,
     "lock_all": 1,
+    "descriptor": 1,
 }
 RARE = ("limit", "lock_all", "family", "spawn")
 """In one of four scripts: after a limit of address space the library serves no more."""

@@ -134,10 +134,12 @@ static void note_region(Region *region, char *at, size_t pages)
 void map_region(Region *region, size_t pages, uint64_t kind, int protection)
 {
     unmap_region(region);
-    errno = 0;
+    errno = 77;
     char *at = map_pages(NULL, pages, kind, protection, 0);
+    if (at == MAP_FAILED || errno != 77)
+        report("no %zu pages, errno %d", pages, errno);
     if (at == MAP_FAILED)
-        return report("no %zu pages, errno %d", pages, errno);
+        return;
     note_region(region, at, pages);
 }
 
@@ -145,8 +147,9 @@ void unmap_region(Region *region)
 {
     size_t from = 0, count;
     while ((count = run_of(region, &from, PAGES_MAX)) > 0) {
-        if (munmap(region->at + from * PAGE, count * PAGE) != 0)
-            report("unmapping failed, errno %d", errno);
+        errno = 77;
+        if (munmap(region->at + from * PAGE, count * PAGE) != 0 || errno != 77)
+            report("unmapping: errno %d", errno);
         set_state(region, from, count, HOLE);
     }
     region->pages = 0;
@@ -303,6 +306,30 @@ static void act_incore(Worker *worker, const uint64_t *numbers)
     report("errno %d, written ones are present %d", error_of(result), present >= written);
 }
 
+// What /proc/self/maps says of each page: its rights, and whether it is shared.
+static void act_look_up(Worker *worker, const uint64_t *numbers)
+{
+    Region *region = region_at(worker, numbers[0]);
+    FILE *maps = fopen("/proc/self/maps", "re");
+    uint64_t digest = 1;
+    char *begin, *end, rights[8], line[512];
+    size_t found = 0;
+    while (fgets(line, sizeof line, maps) != NULL) {
+        if (sscanf(line, "%p-%p %7s", (void **)&begin, (void **)&end, rights) != 3)
+            continue;
+        for (size_t page = 0; page < region->pages; page++) {
+            char *at = region->at + page * PAGE;
+            if (region->state[page] == MAPPED && begin <= at && at < end) {
+                digest = mix(digest, (uint64_t)rights[0] << 24 | (uint64_t)rights[1] << 16 |
+                                         (uint64_t)rights[2] << 8 | (uint64_t)rights[3]);
+                found++;
+            }
+        }
+    }
+    fclose(maps);
+    report("%zu pages, %016lx", found, digest);
+}
+
 // The kernel reads and writes on the program's behalf.
 static void act_pipe(Worker *worker, const uint64_t *numbers)
 {
@@ -405,7 +432,7 @@ const Kind MAP_KINDS[] = {
     {"map", act_map}, {"unmap", act_unmap}, {"unmap_part", act_unmap_part}, {"write", act_write},
     {"read", act_read}, {"map_over", act_map_over}, {"protect", act_protect},
     {"advise", act_advise}, {"lock", act_lock}, {"sync", act_sync}, {"incore", act_incore},
-    {"pipe", act_pipe}, {"map_refused", act_refused}, {"remap", act_remap}, {NULL, NULL},
+    {"pipe", act_pipe}, {"map_refused", act_refused}, {"remap", act_remap}, {"look_up", act_look_up}, {NULL, NULL},
 };
 
 void report_memory(Worker *worker)

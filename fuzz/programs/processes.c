@@ -3,6 +3,7 @@
 #include "program.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -163,6 +164,36 @@ static void act_signal(Worker *worker, const uint64_t *numbers)
     report("%zu signals", (size_t)(numbers[1] % 5));
 }
 
+// A signal whose handler runs on a region, as programs do that survive a stack overflow.
+static void act_other_stack(Worker *worker, const uint64_t *numbers)
+{
+    Region *region = &worker->memory->regions[numbers[0] % SLOTS];
+    map_region(region, 32, 6, PROT_READ | PROT_WRITE);
+    stack_t stack = {.ss_sp = region->at, .ss_size = 32 * PAGE}, before;
+    struct sigaction action = {.sa_handler = map_in_handler, .sa_flags = SA_ONSTACK | SA_RESTART};
+    sigaction(SIGURG, &action, NULL);
+    int result = sigaltstack(&stack, &before);
+    raise(SIGURG);
+    stack.ss_flags = SS_DISABLE;
+    report("errno %d, and %d", error_of(result), error_of(sigaltstack(&stack, NULL)));
+    unmap_region(region);
+}
+
+// The library opens no file that the program could notice.
+static void act_descriptor(Worker *worker, const uint64_t *numbers)
+{
+    (void)worker;
+    if (!is_serial)
+        return;
+    int first = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    void *block = malloc(65536 + numbers[1] % 4000000);
+    int second = dup(first);
+    free(block);
+    report("descriptors %d and %d", first, second);
+    close(first);
+    close(second);
+}
+
 // Signals at any moment, for as long as the program runs or until the next of these.
 static void act_timer(Worker *worker, const uint64_t *numbers)
 {
@@ -250,5 +281,6 @@ static void act_library(Worker *worker, const uint64_t *numbers)
 const Kind PROCESS_KINDS[] = {
     {"fork", act_fork}, {"family", act_family}, {"spawn", act_spawn}, {"thread", act_thread},
     {"signal", act_signal}, {"timer", act_timer}, {"limit", act_limit},
-    {"lock_all", act_lock_all}, {"library", act_library}, {NULL, NULL},
+    {"lock_all", act_lock_all}, {"library", act_library}, {"other_stack", act_other_stack},
+    {"descriptor", act_descriptor}, {NULL, NULL},
 };
