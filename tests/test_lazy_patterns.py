@@ -78,7 +78,7 @@ def test_blocks_that_other_threads_free_take_at_most_twice_the_memory(
 
 @pytest.mark.parametrize(
     ("how", "size", "most"),
-    [("malloc", 64, 12), ("malloc", 2000, 12), ("calloc", 64, 16), ("realloc", 64, 28)],
+    [("malloc", 64, 16), ("malloc", 2000, 16), ("calloc", 64, 19), ("realloc", 64, 30)],
 )
 def test_small_blocks_take_few_instructions_more(
     how: str, size: int, most: int, tmp_path: Path
