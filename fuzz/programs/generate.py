@@ -46,8 +46,9 @@ ANYWHERE: Mapping[str, int] = {
     "signal": 2,
     "library": 2,
     "other_stack": 1,
+    "leave": 1,
 }
-IN_PARALLEL: Mapping[str, int] = {"timer": 1}
+IN_PARALLEL: Mapping[str, int] = {"timer": 1, "background": 1}
 IN_SERIES: Mapping[str, int] = {
     "no_replace": 4,
     "hint": 3,
@@ -60,7 +61,7 @@ IN_SERIES: Mapping[str, int] = {
     "lock_all": 1,
     "descriptor": 1,
 }
-RARE = ("limit", "lock_all", "family", "spawn")
+RARE = ("limit", "lock_all", "family", "spawn", "leave", "background")
 """In one of four scripts: after a limit of address space the library serves no more."""
 
 
@@ -94,7 +95,7 @@ def generate(seed: int, without: Sequence[str] = ()) -> Script:
     # Scripts that do much of a few things meet states that a mix of everything never reaches.
     for name in random.sample(sorted(weights), 6):
         weights[name] *= random.choice([1, 5, 20])
-    count = random.choice([30, 100, 300])
+    count = random.choice([30, 100, 100, 300, 300, 600])
     kinds = random.choices(list(weights), list(weights.values()), k=count)
     operations = [
         " ".join([str(index), str(random.randrange(workers)), kind, *numbers(random)])

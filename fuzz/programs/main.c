@@ -21,7 +21,7 @@
 
 enum { OPERATIONS_MAX = 20000, SCRIPT_MAX = 2 << 20 };
 
-int is_serial;
+int is_serial, leaves_main_thread;
 const char *own_path;
 __thread Worker *self;
 
@@ -305,5 +305,7 @@ int main(int count, char **words)
     for (int worker = 0; worker < worker_count; worker++)
         workers[worker] = (Worker){.number = worker, .memory = &memories[is_serial ? 0 : worker]};
     (is_serial ? serial : parallel)();
+    if (leaves_main_thread)
+        pthread_exit(NULL);
     return 0;
 }

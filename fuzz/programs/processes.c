@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 2 };
+enum { DEPTH_MAX = 2, BACKGROUND_MAX = 4 };
 extern char **environ;
 
 static int status_of(pid_t child)
@@ -194,6 +195,38 @@ static void act_descriptor(Worker *worker, const uint64_t *numbers)
     close(second);
 }
 
+static void *churn(void *argument)
+{
+    uint64_t state = (uintptr_t)argument;
+    for (int round = 0; round < 500; round++) {
+        state = mix(state, (uint64_t)round);
+        size_t bytes = 60000 + state % 300000;
+        char *block = state % 3 ? malloc(bytes) : calloc(1, bytes);
+        if (block == NULL || (state % 3 == 0 && block[bytes - 1] != 0))
+            abort();
+        block[0] = block[bytes - 1] = 1;
+        free(block);
+    }
+    return NULL;
+}
+
+// A thread that nobody waits for: it works while the others do, and while the program ends.
+static void act_background(Worker *worker, const uint64_t *numbers)
+{
+    static atomic_int started;
+    if (is_serial || worker->depth > 0 || atomic_fetch_add(&started, 1) >= BACKGROUND_MAX)
+        return;
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, churn, (void *)numbers[1]) == 0)
+        pthread_detach(thread);
+}
+
+static void act_leave(Worker *worker, const uint64_t *numbers)
+{
+    (void)numbers;
+    leaves_main_thread |= worker->depth == 0;
+}
+
 // Signals at any moment, for as long as the program runs or until the next of these.
 static void act_timer(Worker *worker, const uint64_t *numbers)
 {
@@ -282,5 +315,6 @@ const Kind PROCESS_KINDS[] = {
     {"fork", act_fork}, {"family", act_family}, {"spawn", act_spawn}, {"thread", act_thread},
     {"signal", act_signal}, {"timer", act_timer}, {"limit", act_limit},
     {"lock_all", act_lock_all}, {"library", act_library}, {"other_stack", act_other_stack},
-    {"descriptor", act_descriptor}, {NULL, NULL},
+    {"descriptor", act_descriptor},
+    {"background", act_background}, {"leave", act_leave}, {NULL, NULL},
 };

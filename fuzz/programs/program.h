@@ -56,6 +56,7 @@ typedef struct Kind {
 
 extern const Kind BLOCK_KINDS[], MAP_KINDS[], HOLE_KINDS[], PROCESS_KINDS[];
 extern int is_serial;
+extern int leaves_main_thread;  // The main thread ends by pthread_exit, so the last thread ends the program.
 extern const char *own_path;
 extern __thread Worker *self;
 
