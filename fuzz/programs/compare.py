@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -33,6 +34,8 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 }
 """Environment variables of the library, without PAGEWISE_LAZY_."""
 HUNG_S = 40.0
+SLOWER_MAX = 10
+"""A run hangs when it takes so many times the time without the library, and `HUNG_S` at least."""
 HUNG = "hung"
 STOCK_AGAIN = 4
 """How often a script runs without the library before a difference counts."""
@@ -52,6 +55,7 @@ class Observed:
 
     lines: Sequence[str]
     status: str
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,7 @@ def observe(setup: Setup, script: Path, setting: str | None, hung_s: float = HUN
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     if setting is not None:
         environment |= {"LD_PRELOAD": str(setup.library), **knobs_of(setting)}
+    begin = time.monotonic()
     process = subprocess.Popen(
         [setup.program, script],
         env=environment,
@@ -90,7 +95,8 @@ def observe(setup: Setup, script: Path, setting: str | None, hung_s: float = HUN
         os.killpg(process.pid, signal.SIGKILL)
         output, _ = process.communicate()
         status = HUNG
-    return Observed(sorted(output.splitlines(), key=worker_of), status)
+    seconds = time.monotonic() - begin
+    return Observed(sorted(output.splitlines(), key=worker_of), status, seconds)
 
 
 def worker_of(line: str) -> str:

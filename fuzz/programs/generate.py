@@ -61,6 +61,7 @@ IN_SERIES: Mapping[str, int] = {
     "lock_all": 1,
     "descriptor": 1,
 }
+FORKS_MAX = 5
 RARE = ("limit", "lock_all", "family", "spawn", "leave", "background")
 """In one of four scripts: after a limit of address space the library serves no more."""
 
@@ -95,6 +96,9 @@ def generate(seed: int, without: Sequence[str] = ()) -> Script:
     # Scripts that do much of a few things meet states that a mix of everything never reaches.
     for name in random.sample(sorted(weights), 6):
         weights[name] *= random.choice([1, 5, 20])
+    # A child runs operations of its parent again: more of these take minutes.
+    for name in ("fork", "family", "spawn"):
+        weights[name] = min(weights.get(name, 0), FORKS_MAX)
     count = random.choice([30, 100, 100, 300, 300, 600])
     kinds = random.choices(list(weights), list(weights.values()), k=count)
     operations = [

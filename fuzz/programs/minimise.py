@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from generate import Script
 
-LONG_ENOUGH_S = 300
+LONG_ENOUGH_S = 120
 
 
 def minimise(script: Script, fails: Callable[[Script], bool]) -> Script:
     """A script of which no operation, and no half or quarter of them, can be left out.
 
-    Or what is left after some minutes.
+    Or what is left after two minutes.
     """
     begin = time.monotonic()
     kept: Sequence[str] = script.operations

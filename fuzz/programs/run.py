@@ -17,10 +17,22 @@ import tempfile
 import time
 from pathlib import Path
 
-from compare import HUNG, HUNG_S, SETTINGS, Difference, Setup, difference, is_stable, observe
+from compare import (
+    HUNG,
+    HUNG_S,
+    SETTINGS,
+    SLOWER_MAX,
+    Difference,
+    Observed,
+    Setup,
+    difference,
+    is_stable,
+    observe,
+)
 from generate import Script, generate
 from minimise import minimise
 
+LINES_SHOWN = 20
 TRIES = 3
 """How often a shortened script runs before it counts as one that does not fail."""
 SHORT_HUNG_S = 15.0
@@ -101,7 +113,7 @@ def tried(setup: Setup, place: Path, settings: list[str]) -> Difference | str | 
     """The first difference; `unstable` where the script differs without the library, too."""
     stock = observe(setup, place, None)
     for setting in settings:
-        found = difference(stock, observe(setup, place, setting), setting)
+        found = difference(stock, observe(setup, place, setting, patience(stock)), setting)
         if found is None:
             continue
         if not is_stable(setup, place, stock):
@@ -110,6 +122,11 @@ def tried(setup: Setup, place: Path, settings: list[str]) -> Difference | str | 
         print(f"differs under {setting}:\n  {found.stock}\n  {found.library}", flush=True)
         return found
     return None
+
+
+def patience(stock: Observed, least_s: float = HUNG_S) -> float:
+    """Seconds after which a run beside this one hangs: a busy machine alone is no finding."""
+    return max(least_s, SLOWER_MAX * stock.seconds)
 
 
 def tell(
@@ -128,9 +145,10 @@ def tell(
 
     def fails(shorter: Script) -> bool:
         place.write_text(shorter.text())
-        stock = observe(setup, place, None, hung_s)
+        stock = observe(setup, place, None)
+        limit_s = patience(stock, hung_s)
         return any(
-            difference(stock, observe(setup, place, found.setting, hung_s), found.setting)
+            difference(stock, observe(setup, place, found.setting, limit_s), found.setting)
             for _ in range(TRIES)
         )
 
@@ -138,9 +156,8 @@ def tell(
     kept = arguments.keep / f"program-{seed}.script"
     kept.write_text(shortest.text())
     print(f"programs: {len(shortest.operations)} of {len(script.operations)} operations left:")
-    print(
-        f"  {command} --settings '{found.setting}' --script {kept}\n{shortest.text()}", flush=True
-    )
+    print(f"  {command} --settings '{found.setting}' --script {kept}")
+    print("\n".join(shortest.text().splitlines()[:LINES_SHOWN]), flush=True)
 
 
 if __name__ == "__main__":
