@@ -100,6 +100,20 @@ impl Gauge {
         self.pressure.is_some()
     }
 
+    /// Shared memory and files in memory (tmpfs), in bytes; none where the kernel does not say.
+    pub fn shared(&mut self) -> Option<u64> {
+        match &mut self.group {
+            None => bytes(self.machine.meminfo.text()?, b"Shmem"),
+            Some(group) => {
+                let name: &[u8] = match group.version {
+                    Version::V2 => b"shmem",
+                    Version::V1 => b"total_shmem",
+                };
+                field(group.statistics.as_mut()?.text()?, name)
+            }
+        }
+    }
+
     /// The memory now; with `is_near` also what tells why it is short. None once the group is gone.
     pub fn read(&mut self, is_near: bool) -> Option<MemoryState> {
         let mut memory = self.machine.read()?;

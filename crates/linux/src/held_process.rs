@@ -3,7 +3,7 @@
 //!
 //! Contract: a number is used again once its process has ended; the two descriptors are not. A file
 //! of an ended process cannot be read, a signal to it is an error.
-#![allow(unsafe_code, reason = "process_mrelease has no wrapper")]
+#![allow(unsafe_code, reason = "process_mrelease and kcmp have no wrapper")]
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -90,6 +90,24 @@ impl HeldProcess {
         Ok(&buffer[..length])
     }
 
+    /// Opens a file of its folder.
+    ///
+    /// # Errors
+    /// It has ended, or the file may not be opened.
+    pub fn open_file(&self, name: &CStr) -> Result<OwnedFd, Errno> {
+        open_at(&self.folder, name, OFlags::empty())
+    }
+
+    /// Whether process `other` uses the same memory map, as a child does between vfork and exec
+    /// (`kcmp(2)`); none where the kernel does not say.
+    pub fn shares_map_with(&self, other: u32) -> Option<bool> {
+        const KCMP_VM: libc::c_int = 1;
+        // SAFETY: the call takes numbers only.
+        let result =
+            unsafe { libc::syscall(libc::SYS_kcmp, self.number, other, KCMP_VM, 0_u64, 0_u64) };
+        (result >= 0).then_some(result == 0)
+    }
+
     /// Calls `is_enough` with the number of each of its threads, of the first `count_max`, until it
     /// says so; whether it did.
     pub fn threads(&self, count_max: usize, mut is_enough: impl FnMut(u32) -> bool) -> bool {
@@ -163,7 +181,7 @@ impl HeldProcess {
     }
 }
 
-/// Opens a file of a thread: `name` with a slash before and a zero behind it. One path instead of two
+/// Opens a file of a thread or a process: `name` with a slash before and a zero behind it. One path instead of two
 /// spares half of the calls; a victim has hundreds of threads.
 fn thread_file(threads: &OwnedFd, thread: u32, name: &[u8]) -> Result<OwnedFd, Errno> {
     let mut path = [0; 32];
@@ -181,6 +199,21 @@ fn thread_file(threads: &OwnedFd, thread: u32, name: &[u8]) -> Result<OwnedFd, E
 /// What the operating system refuses.
 pub fn open_processes(root: &crate::Root) -> Result<OwnedFd, crate::Error> {
     root.open_folder("/proc")
+}
+
+/// The beginning of a file of process `number`, which is not held: `name` with a slash before and a zero
+/// behind it. By the next call the number may be another process's.
+///
+/// # Errors
+/// It has ended, or the file may not be read.
+pub fn read_unheld<'a>(
+    processes: &OwnedFd,
+    number: u32,
+    name: &[u8],
+    buffer: &'a mut [u8],
+) -> Result<&'a [u8], Errno> {
+    let length = read(&thread_file(processes, number, name)?, &mut *buffer)?;
+    Ok(&buffer[..length])
 }
 
 /// Calls `each` with the number of every process in `processes`, that is `/proc`. Allocates nothing.

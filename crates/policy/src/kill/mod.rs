@@ -133,9 +133,9 @@ pub struct Candidate {
     pub group: u64,
     /// `oom_score_adj`: from -1000, never killed, to 1000, killed first.
     pub adj: i16,
-    /// What it has in memory.
+    /// What it has in memory and shares with no other process: what its end gives back.
     pub resident: Bytes,
-    /// What it has in swap.
+    /// What it has in swap and shares with no other process.
     pub swapped: Bytes,
     /// How long ago it last used a processor.
     pub idle: Nanos,
@@ -166,10 +166,12 @@ pub enum Standing {
 impl Candidate {
     /// Whether a policy may name it.
     pub fn is_eligible(&self) -> bool {
-        self.standing >= Standing::Avoided
-            && self.adj > ADJ_NEVER
-            && self.process > 1
-            && self.bytes().0 > 0
+        self.may_die() && self.bytes().0 > 0
+    }
+
+    /// Whether it may be killed at all, also where its end gives nothing back.
+    pub fn may_die(&self) -> bool {
+        self.standing >= Standing::Avoided && self.adj > ADJ_NEVER && self.process > 1
     }
 
     /// All that it has, in memory and in swap.

@@ -1,0 +1,214 @@
+//! What the end of a process gives back: memory that no other process uses, from `smaps_rollup`
+//! (proc_pid_smaps(5)) and, for shared memory, `maps`. Nothing here allocates.
+//!
+//! Contract: both files take the process's memory map lock, so a read may wait as long as the process
+//! holds it, and costs time in proportion to the pages. The memory of a process that dies meanwhile
+//! stays until the read ends. Whoever must not wait asks in another thread.
+
+use rustix::io::{Errno, read};
+
+use crate::held_process::HeldProcess;
+use crate::kernel_file::bytes;
+
+/// Shared memory below this is not worth reading `maps`.
+const SHARED_MIN: u64 = 1 << 20;
+/// Bytes of `maps` that are read at most.
+const MAPS_MAX: usize = 1 << 20;
+
+/// Memory of a process in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weight {
+    /// What comes back when this process ends and all others live on: private anonymous memory, and
+    /// shared memory that only this process maps and that has no name.
+    pub own: u64,
+    /// The part of `own` that is shared memory.
+    pub own_shared: u64,
+    /// The process's proportional share of anonymous memory and of shared memory without a name. The
+    /// sum over all processes that share memory is what comes back when all of them end.
+    pub proportional: u64,
+    /// The part of `proportional` that is shared memory.
+    pub shared: u64,
+    /// What the process has in swap and shares with others.
+    pub shared_swapped: u64,
+}
+
+impl Weight {
+    /// The weight of `process`.
+    ///
+    /// # Errors
+    /// The process has ended, or its map may not be read.
+    pub fn of(process: &HeldProcess) -> Result<Weight, Errno> {
+        let mut buffer = [0; 2048];
+        let rollup = Rollup::parse(process.read(c"smaps_rollup", &mut buffer)?);
+        let rollup = rollup.ok_or(Errno::SRCH)?;
+        let nameless = match rollup.pss_shared {
+            few if few < SHARED_MIN => 0,
+            _ => nameless_shared(process)?,
+        };
+        Ok(rollup.weight(nameless))
+    }
+}
+
+/// The rows of `smaps_rollup` that count.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rollup {
+    anonymous: u64,
+    private: u64,
+    pss_anonymous: u64,
+    pss_file: u64,
+    pss_shared: u64,
+    swap: u64,
+    swap_pss: u64,
+}
+
+impl Rollup {
+    /// None of a text without the rows that every kernel since 4.14 writes.
+    fn parse(text: &[u8]) -> Option<Rollup> {
+        let row = |name: &[u8]| bytes(text, name);
+        let anonymous = row(b"Anonymous")?;
+        let private = row(b"Private_Clean")?.saturating_add(row(b"Private_Dirty")?);
+        Some(Rollup {
+            anonymous,
+            private,
+            // Since Linux 5.3; before, private memory is the best guess.
+            pss_anonymous: row(b"Pss_Anon").unwrap_or(private.min(anonymous)),
+            pss_file: row(b"Pss_File").unwrap_or(0),
+            pss_shared: row(b"Pss_Shmem").unwrap_or(0),
+            swap: row(b"Swap").unwrap_or(0),
+            swap_pss: row(b"SwapPss").unwrap_or(0),
+        })
+    }
+
+    /// The kernel counts private pages of anonymous memory, files and shared memory in one row, so
+    /// private anonymous memory P lies between two bounds. Of `anonymous` = P + S and
+    /// `pss_anonymous` = P + S / n with n >= 2 sharers, P >= 2 `pss_anonymous` - `anonymous`; and
+    /// P >= `private` - `pss_file` - `pss_shared`. The larger of the two lower bounds is exact where
+    /// nothing is shared and where nothing but anonymous memory is private.
+    fn weight(&self, nameless: u64) -> Weight {
+        let by_share = (2 * self.pss_anonymous).saturating_sub(self.anonymous);
+        let by_kind = self.private.saturating_sub(self.pss_file + self.pss_shared);
+        let most = self.private.min(self.pss_anonymous);
+        let own_anonymous = by_share.max(by_kind).min(most);
+        let own_shared = (self.private - own_anonymous).min(self.pss_shared).min(nameless);
+        Weight {
+            own: own_anonymous + own_shared,
+            own_shared,
+            proportional: self.pss_anonymous + self.pss_shared.min(nameless),
+            shared: self.pss_shared.min(nameless),
+            // As for anonymous memory: at least so much is shared by two.
+            shared_swapped: 2 * self.swap.saturating_sub(self.swap_pss).min(self.swap / 2),
+        }
+    }
+}
+
+/// Address space in which the process maps shared memory without a name: it comes back with the last
+/// process that maps it. System V memory is left out: it stays until someone removes it.
+fn nameless_shared(process: &HeldProcess) -> Result<u64, Errno> {
+    let file = process.open_file(c"maps")?;
+    let mut buffer = [0; 4096];
+    let (mut kept, mut sum, mut seen) = (0, 0_u64, 0);
+    loop {
+        let length = read(&file, &mut buffer[kept..])?;
+        seen += length;
+        let filled = kept + length;
+        let text = &buffer[..filled];
+        let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        let lines = text[..end].split(|&byte| byte == b'\n');
+        sum += lines.filter_map(nameless_bytes).sum::<u64>();
+        if length == 0 || seen >= MAPS_MAX {
+            return Ok(sum);
+        }
+        // A line longer than the buffer is a path that has a name: its rest is no line of its own.
+        kept = if end == 0 && filled == buffer.len() { 0 } else { filled - end };
+        buffer.copy_within(filled - kept..filled, 0);
+    }
+}
+
+/// The size of the mapping in a line of `maps`, if it is shared memory without a name.
+fn nameless_bytes(line: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(line).ok()?;
+    let mut fields = text.split_ascii_whitespace();
+    let (begin, end) = fields.next()?.split_once('-')?;
+    let is_shared = fields.next()?.ends_with('s');
+    let path = fields.nth(3)?;
+    let is_nameless = text.ends_with(" (deleted)") && !path.starts_with("/SYSV");
+    let number = |hexadecimal| u64::from_str_radix(hexadecimal, 16).ok();
+    let size = number(end)?.checked_sub(number(begin)?)?;
+    (is_shared && is_nameless).then_some(size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn rollup(rows: &[(&str, u64)]) -> Rollup {
+        let all = ["Anonymous", "Private_Clean", "Private_Dirty", "Pss_Anon", "Pss_File"];
+        let all = all.iter().chain(&["Pss_Shmem", "Swap", "SwapPss"]);
+        let value = |name: &&str| rows.iter().find(|row| row.0 == *name).map_or(0, |row| row.1);
+        let text: String = all.map(|name| format!("{name}:  {} kB\n", value(name) << 10)).collect();
+        Rollup::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn private_memory_is_own_and_shared_memory_is_not() {
+        let hog = rollup(&[("Anonymous", 200), ("Private_Dirty", 201), ("Pss_Anon", 200)]);
+        assert_eq!(hog.weight(0).own, 200 * MIB);
+        // A server that shares 153 of 158 MiB with eight forks.
+        let server = [("Anonymous", 158), ("Private_Dirty", 5), ("Pss_Anon", 5 + 17)];
+        let server = rollup(&server).weight(0);
+        assert_eq!((server.own, server.proportional), (5 * MIB, 22 * MIB));
+        // One fork shares all with its parent.
+        let one = rollup(&[("Anonymous", 158), ("Pss_Anon", 79), ("Private_Clean", 1)]);
+        assert_eq!(one.weight(0).own, MIB);
+        // A private file mapping is no anonymous memory.
+        let file =
+            rollup(&[("Private_Clean", 500), ("Pss_File", 500), ("Anonymous", 3), ("Pss_Anon", 3)]);
+        assert_eq!(file.weight(0).own, 3 * MIB);
+        let swapped = rollup(&[("Swap", 100), ("SwapPss", 60)]);
+        assert_eq!(swapped.weight(0).shared_swapped, 80 * MIB);
+    }
+
+    #[test]
+    fn shared_memory_without_a_name_is_own_where_one_process_maps_it() {
+        let rows = [("Private_Dirty", 302), ("Pss_Shmem", 300), ("Anonymous", 2), ("Pss_Anon", 2)];
+        let shared = rollup(&rows);
+        let weight = shared.weight(400 * MIB);
+        assert_eq!((weight.own, weight.own_shared), (302 * MIB, 300 * MIB));
+        assert_eq!(shared.weight(0).own, 2 * MIB, "a file of tmpfs stays");
+        let half = [("Pss_Shmem", 150), ("Private_Dirty", 2), ("Anonymous", 2), ("Pss_Anon", 2)];
+        let half = rollup(&half).weight(400 * MIB);
+        assert_eq!((half.own, half.proportional), (2 * MIB, 152 * MIB));
+    }
+
+    #[test]
+    fn only_shared_mappings_that_vanish_are_counted() {
+        for (line, expected) in [
+            ("1000-3000 rw-s 00000000 00:01 9 /dev/zero (deleted)", Some(0x2000)),
+            ("1000-3000 rw-s 00000000 00:01 9 /memfd:a b (deleted)", Some(0x2000)),
+            ("1000-3000 rw-s 00000000 00:1a 9 /dev/shm/x", None),
+            ("1000-3000 rw-s 00000000 00:01 9 /SYSV00000000 (deleted)", None),
+            ("1000-3000 rw-p 00000000 00:01 9 /dev/zero (deleted)", None),
+            ("1000-3000 rw-p 00000000 00:00 0", None),
+            ("", None),
+        ] {
+            assert_eq!(nameless_bytes(line.as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_text_without_rows_has_no_weight() {
+        assert!(Rollup::parse(b"").is_none());
+    }
+
+    #[test]
+    fn this_process_has_a_weight() {
+        let processes = crate::held_process::open_processes(&crate::Root::system()).unwrap();
+        let held = HeldProcess::open(&processes, std::process::id()).unwrap();
+        let block = vec![1_u8; 32 << 20];
+        let weight = Weight::of(&held).unwrap();
+        assert!(weight.own >= block.len() as u64, "{weight:?}");
+        assert!(weight.proportional >= weight.own - weight.own_shared, "{weight:?}");
+    }
+}
