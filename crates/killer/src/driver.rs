@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 
 use linux::cgroup::MemoryGroup;
 use linux::{Root, system};
-use policy::kill::{Candidate, Decision, Kill, Memory, Ranked, Ranking, Snapshot, Stall};
-use rustix::io::Errno;
+use policy::kill::{Decision, Kill, Memory, Ranking, Snapshot, Stall};
 use types::{Bytes, Nanos};
 
-use crate::explain::{Output, put, put_words};
+use crate::explain::{Output, put};
 use crate::gauge::Gauge;
-use crate::hooks::{HookRunner, Occasion, Went};
+use crate::hooks::{HookRunner, Occasion};
 use crate::notify::Notify;
 use crate::pace::Pace;
 use crate::reaper::Reapers;
@@ -22,16 +21,21 @@ use crate::sockets::Sockets;
 use crate::table::Table;
 use crate::victims::{Settled, Victim, Victims};
 use crate::wake::{Wake, Woken};
-use crate::{Config, Error, Kills, Statistics, Unit};
+use crate::weigher::{AT_ONCE, Weigher};
+use crate::{Config, Error, Kills, Statistics};
 
+mod act;
+mod doubt;
 mod said;
+
+use doubt::Doubt;
 
 /// Victims of one decision.
 const VICTIMS_MAX: usize = 32;
 const REAPERS: usize = 2;
-/// Descriptors beside those of candidates: two clones of two for each victim, and what is open always
-/// or for a moment.
-const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 128;
+/// Descriptors beside those of candidates: two clones of two for each victim and one of two for each
+/// candidate that is weighed, and what is open always or for a moment.
+const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
 /// Room for fewer candidates than that is none.
 const ROOM_MIN: usize = 16;
 /// Looks before memory is locked.
@@ -88,11 +92,15 @@ pub struct Killer {
     output: Output,
     pace: Pace,
     victims: Victims,
+    weigher: Weigher,
+    doubt: Doubt,
     began: Instant,
     is_near: bool,
     /// When the table was made anew last, and why nobody died when that was last said.
     refreshed: Option<Nanos>,
     spared: Option<(Nanos, &'static str)>,
+    /// How many processes found no room when that was last said.
+    overlooked: (Nanos, usize),
     beaten: Nanos,
     quiet_until: Nanos,
 }
@@ -143,10 +151,13 @@ impl Killer {
             output,
             pace: Pace::new(config.poll.0, config.poll.1),
             victims: Victims::with_room(VICTIMS_MAX),
+            weigher: Weigher::start()?,
+            doubt: Doubt::default(),
             began: Instant::now(),
             is_near: true,
             refreshed: None,
             spared: None,
+            overlooked: (Nanos(0), 0),
             beaten: Nanos(0),
             quiet_until: Nanos(0),
             root: root.clone(),
@@ -204,14 +215,13 @@ impl Killer {
         let memory = self.look(woken)?;
         if !self.victims.is_empty() {
             // When the last one is done with, this reading is older than what it gave back.
-            let is_over = self.settle(now, &memory);
+            let is_over = self.settle(now)?;
             return Some(if is_over { Duration::ZERO } else { SETTLE_EVERY });
         }
         let margin = self.policy.margin(&memory);
         self.is_near = margin.0 < memory.total.0 / NEAR;
         self.pace.note(now, memory.available);
         self.update(now, &memory, margin);
-        self.victims.begin(memory.available);
         self.decide(now, woken, memory);
         self.statistics.lines_lost.store(self.output.lost, Relaxed);
         Some(if self.victims.is_empty() { self.pace.wait(margin) } else { SETTLE_EVERY })
@@ -225,6 +235,9 @@ impl Killer {
             let decision = self.policy.decide(&snapshot, &mut self.ranking);
             let (why, count) = match decision {
                 _ if now < self.quiet_until => return,
+                Decision::Kill { .. } if let Some(why) = self.objection() => {
+                    return self.say_spared(now, why, &memory);
+                }
                 Decision::Kill { why, victims } => (why, victims),
                 Decision::Spare { why } if self.policy.margin(&memory).0 == 0 => {
                     return self.say_spared(now, why, &memory);
@@ -270,126 +283,34 @@ impl Killer {
             return;
         }
         self.refreshed = Some(now);
-        self.table.refresh(now, margin.0 == 0);
-        self.table.measure(now, memory.swap_total.0 > 0);
+        self.table.refresh(now, margin.0 == 0, memory.swap_total.0 > 0);
+        self.table.measure(now);
         self.statistics.candidates.store(self.table.entries().len() as u64, Relaxed);
-        self.statistics.overlooked.store(self.table.overlooked as u64, Relaxed);
+        self.statistics.overlooked.store(self.table.overlooked.0 as u64, Relaxed);
+        self.say_overlooked(now);
+        if margin.0 > 0 {
+            self.be_sure();
+        }
+        if self.is_near {
+            self.weigh(now, memory, margin.0 == 0);
+        }
     }
 
-    /// Kills the first `count` of the ranking, and those in their groups where that is the unit; the
-    /// memory once they have given back what they had.
-    fn act(&mut self, cause: Cause, count: usize) -> Memory {
-        let mut places = [0; VICTIMS_MAX];
-        let mut chosen = 0;
-        let mut choose = |place: usize| {
-            if chosen < VICTIMS_MAX && !places[..chosen].contains(&place) {
-                places[chosen] = place;
-                chosen += 1;
-            }
-        };
-        let candidates = self.table.candidates();
-        for Ranked { candidate: place, .. } in &self.ranking.ranked()[..count] {
-            choose(*place);
-            if self.config.unit == Unit::Group {
-                let group = candidates[*place].group;
-                let others = candidates.iter().enumerate();
-                others
-                    .filter(|(_, other)| other.group == group && other.is_eligible())
-                    .for_each(|(other, _)| choose(other));
-            }
-        }
-        let mut memory = cause.memory;
-        for &place in &places[..chosen] {
-            let Candidate { resident, swapped, .. } = self.table.candidates()[place];
-            if self.kill(place, cause) {
-                memory = memory.once_back(resident, swapped);
-            }
-        }
-        // Whoever dies, the ranking is of a table that is over.
-        self.refreshed = None;
-        self.spared = None;
-        memory
+    /// What the end of victims adds to: of a group what is free of its limit, of the machine what is
+    /// available.
+    fn read_free(&mut self) -> Option<(Memory, u64)> {
+        let memory = self.gauge.read(false)?;
+        let free = if self.group.is_some() { memory.free } else { memory.available };
+        Some((memory, free.0))
     }
 
-    /// Kills the one at `place`, unless it may not be killed any more; whether it did.
-    fn kill(&mut self, place: usize, cause: Cause) -> bool {
-        if self.config.is_dry_run {
-            self.note_would_kill(place, cause);
-            return false;
-        }
-        if !self.table.confirm(place, cause.now) {
-            return false;
-        }
-        let occasion = self.occasion(place, cause.why);
-        let event = match self.hooks.run(occasion) {
-            Went::Well => None,
-            Went::Late => Some("hook-late"),
-            Went::Wrong => Some("hook-failed"),
-        };
-        if let Some(event) = event {
-            self.output.say(|line| {
-                put(line, "event", event)?;
-                put(line, "process", occasion.process)
-            });
-        }
-        let entry = &self.table.entries()[place];
-        // A second descriptor for the reapers, a third to watch it by.
-        let (sent, watched) = (entry.process.try_clone(), entry.process.try_clone());
-        match entry.process.kill() {
-            Ok(()) => {}
-            Err(Errno::SRCH) => {
-                self.table.doom(place, cause.now);
-                return false;
-            }
-            Err(error) => {
-                self.note_refusal(place, cause.now, error);
-                return false;
-            }
-        }
-        if let Ok(process) = sent {
-            let Config { reclaim, grace, .. } = self.config;
-            self.reapers.send(process, entry.is_slow, reclaim, grace);
-        }
-        let had = self.table.candidates()[place].resident.0;
-        if let Ok(process) = watched {
-            let killed = Nanos(self.began.elapsed().as_nanos() as i64);
-            self.victims.push(Victim::new(process, occasion.name, cause.why, killed, had));
-        }
-        Statistics::add(&self.statistics.kills, 1);
-        self.say_kill("kill", place, cause);
-        self.table.doom(place, cause.now);
-        true
-    }
-
-    fn note_would_kill(&mut self, place: usize, cause: Cause) {
-        Statistics::add(&self.statistics.would_kill, 1);
-        self.say_kill("would-kill", place, cause);
-        // Not the next one after it: when it has died, there may be enough.
-        self.quiet_until = Nanos(cause.now.0 + WOULD_AGAIN.0);
-    }
-
-    fn occasion(&self, place: usize, why: &'static str) -> Occasion {
-        let entry = &self.table.entries()[place];
-        let (process, name) = (entry.process.number(), entry.name);
-        Occasion { is_before: true, process, name, why, freed_bytes: 0 }
-    }
-
-    fn note_refusal(&mut self, place: usize, now: Nanos, error: Errno) {
-        Statistics::add(&self.statistics.refused, 1);
-        let process = self.table.candidates()[place].process;
-        self.table.refuse(place, now);
-        self.output.say(|line| {
-            put(line, "event", "refused")?;
-            put(line, "process", process)?;
-            put_words(line, "why", error)
-        });
-    }
-
-    /// Looks at the victims; whether no memory is still to come back.
-    fn settle(&mut self, now: Nanos, memory: &Memory) -> bool {
+    /// Looks at the victims; whether no memory is still to come back. None once the group is gone.
+    fn settle(&mut self, now: Nanos) -> Option<bool> {
+        self.victims.look();
+        let (memory, free) = self.read_free()?;
         let Killer { victims, statistics, output, hooks, config, .. } = self;
-        victims.settle(now, memory.available, config.kill_timeout, |victim, settled| {
-            let Settled { is_back, freed_bytes, time } = settled;
+        victims.settle(now, free, config.kill_timeout, |victim, settled| {
+            let Settled { is_back, freed_bytes, gained_bytes, time } = settled;
             let time_us = time.0 / 1000;
             if is_back {
                 statistics.note_back(time_us as u64, freed_bytes);
@@ -402,6 +323,7 @@ impl Killer {
                 put(line, "process", process)?;
                 put(line, "at_ns", system::monotonic_ns())?;
                 put(line, "freed_bytes", freed_bytes)?;
+                put(line, "gained_bytes", gained_bytes)?;
                 put(line, "time_us", time_us)
             });
             let Victim { name, why, .. } = *victim;
@@ -409,8 +331,9 @@ impl Killer {
         });
         if self.victims.is_empty() {
             self.pace.forget();
+            self.learn(&memory);
         }
-        self.victims.is_empty()
+        Some(self.victims.is_empty())
     }
 
     /// Other settings from now on, or none of them. Room and sockets stay as they were at the start.

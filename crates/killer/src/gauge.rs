@@ -45,6 +45,12 @@ impl Gauge {
     pub fn read(&mut self, is_near: bool) -> Option<Memory> {
         self.gauge.read(is_near).map(|state| memory(&state))
     }
+
+    /// Shared memory and files in memory (tmpfs) of the group or the machine, in bytes; none where the
+    /// kernel does not say.
+    pub(crate) fn shared(&mut self) -> Option<u64> {
+        self.gauge.shared()
+    }
 }
 
 fn memory(state: &MemoryState) -> Memory {

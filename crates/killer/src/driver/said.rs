@@ -55,6 +55,30 @@ impl Killer {
         });
     }
 
+    /// More processes than there is room for: said when it begins and ends, and when their number has
+    /// doubled or halved.
+    pub(super) fn say_overlooked(&mut self, now: Nanos) {
+        let ((count, largest), (then, said)) = (self.table.overlooked, self.overlooked);
+        let has_doubled = count >= 2 * said || 2 * count <= said;
+        let is_news = match (count, said) {
+            (0, 0) => false,
+            (0, _) | (_, 0) => true,
+            _ => has_doubled,
+        };
+        if !is_news || (said > 0 && now.0 - then.0 < SAY_AGAIN.0) {
+            return;
+        }
+        self.overlooked = (now, count);
+        let room = self.table.entries().len();
+        self.output.say(|line| {
+            put(line, "event", "overlooked")?;
+            put(line, "processes", count)?;
+            put(line, "largest_bytes", largest)?;
+            put(line, "room", room)?;
+            put_words(line, "why", "there are more processes than room; the largest are seen")
+        });
+    }
+
     /// Who dies, for what reason, and who would have been next.
     pub(super) fn say_kill(&mut self, event: &str, place: usize, cause: Cause) {
         let Killer { table, ranking, output, .. } = self;

@@ -1,0 +1,422 @@
+"""Random squeezes of a memory cgroup whose right victim is known: kills in vain, needless kills, and what
+`killd` reports beside what the group gained.
+
+    python bench/killer_squeezes.py [--rounds N] [--seed S] [--only NUMBER]
+
+Each squeeze is one hog among programs that mislead a killer: forks that share memory, shared memory
+without a name, a child between vfork and exec, a child that is started anew after each kill, a crowd of
+small processes, a file in memory. Needs root, cc and memory cgroups of version 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import random
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+AGENT = Path(sys.executable).with_name("pagewise-agent")
+SOURCE = Path(__file__).with_name("squeeze.c")
+V1 = Path("/sys/fs/cgroup/memory")
+MIB = 1 << 20
+HANGS_AFTER_S = 60
+# Memory in per cent of the limit below which killd kills, and which its kills must bring about.
+LOW, HIGH = 12, 20
+# A kill gave nothing back where the group gained less than this part of what was reported.
+TOLERANCE = 0.10
+# Page tables, stacks and the kernel's own counting, which a report of a small victim does not have.
+SLACK_BYTES = MIB
+# How long a squeeze is watched after the right victim has died: needless kills come then.
+QUIET_S = 0.3
+POLICIES = {
+    "restart-cost": f'policy = "restart-cost"\n[options]\nlow_percent = {LOW}\nhigh_percent = {HIGH}\n',
+    "largest": f'policy = "largest"\n[options]\nmemory_percent = {LOW}\n',
+}
+# What is never killed.
+KEEPER = "keeper"
+PROTECTED = f'[[rule]]\nname = "{KEEPER}"\nis = "protected"\n'
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of a squeeze: the words for squeeze.c, whether its end is right, and whether it is protected."""
+
+    words: tuple[str, ...]
+    is_right: bool = False
+    is_protected: bool = False
+
+
+@dataclass(frozen=True)
+class Squeeze:
+    """One squeeze, drawn from its seed."""
+
+    seed: int
+    number: int
+    kind: str
+    limit_mib: int
+    policy: str
+    idle: tuple[Program, ...]
+    hog: Program
+    # Open files that killd may have, which bounds what it can hold; None as the machine has it.
+    files_max: int | None = None
+
+    @property
+    def command(self) -> str:
+        """The command that runs this squeeze again."""
+        return f"python bench/killer_squeezes.py --seed {self.seed} --only {self.number}"
+
+
+@dataclass
+class Outcome:
+    """What came of a squeeze."""
+
+    kills: int = 0
+    right: int = 0
+    vain: int = 0
+    needless: int = 0
+    protected: int = 0
+    # Reported bytes beside those that the group gained, kill by kill.
+    reports: list[tuple[int, int]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+
+
+def drawn(seed: int, number: int) -> Squeeze:
+    """The squeeze of this number."""
+    dice = random.Random(f"{seed}/{number}")
+    kind = KINDS[number % len(KINDS)]
+    limit = dice.choice((200, 300, 400))
+    idle, hog, files_max = MAKERS[kind](dice, limit)
+    protected = Program(("hog", str(limit // 16)), is_protected=True)
+    policy = dice.choice(list(POLICIES))
+    return Squeeze(seed, number, kind, limit, policy, (protected, *idle), hog, files_max)
+
+
+Drawn = tuple[tuple[Program, ...], Program, int | None]
+
+
+def rate(dice: random.Random) -> str:
+    """KiB a millisecond: memory that fills within half a second to some seconds."""
+    return str(dice.choice((128, 256, 512)))
+
+
+def hog(dice: random.Random, limit: int) -> Program:
+    """Takes what is left of the limit, and more."""
+    return Program(("hog", str(2 * limit), rate(dice)), is_right=True)
+
+
+def forks(dice: random.Random, limit: int) -> Drawn:
+    """A server that shares its memory with its forks."""
+    size = dice.randint(limit // 5, limit // 3)
+    return (Program(("server", str(size), str(dice.randint(2, 16)))),), hog(dice, limit), None
+
+
+def shared(dice: random.Random, limit: int) -> Drawn:
+    """Processes that map shared memory without a name."""
+    size = dice.randint(limit // 5, limit // 3)
+    return (Program(("shared", str(size), str(dice.randint(1, 8)))),), hog(dice, limit), None
+
+
+def shared_hog(dice: random.Random, limit: int) -> Drawn:
+    """The hog's memory is shared memory that only it maps."""
+    idle = Program(("server", str(limit // 5), str(dice.randint(1, 8))))
+    return (idle,), Program(("shared", str(2 * limit), "0"), is_right=True), None
+
+
+def vfork(dice: random.Random, limit: int) -> Drawn:
+    """The hog has a child between vfork and exec, which is the younger of the two."""
+    size = limit * 5 // 8
+    idle = Program(("vfork", str(size)), is_right=True)
+    filler = Program(("hog", str(limit // 4), rate(dice)), is_protected=True)
+    return (idle,), filler, None
+
+
+def respawn(dice: random.Random, limit: int) -> Drawn:
+    """The hog is started anew after each kill."""
+    idle = Program(("server", str(limit // 4), str(dice.randint(2, 8))))
+    return (idle,), Program(("respawn", str(2 * limit), rate(dice)), is_right=True), None
+
+
+def crowd(dice: random.Random, limit: int) -> Drawn:
+    """A crowd of small processes, more than killd has files for."""
+    count = dice.randint(150, 400)
+    idle = Program(("crowd", str(count), str(dice.randint(4, 64))))
+    return (idle,), hog(dice, limit), dice.choice((300, 320, 360))
+
+
+def tmpfs(dice: random.Random, limit: int) -> Drawn:
+    """A file in memory, which no process's end gives back."""
+    size = dice.randint(limit // 4, limit // 2)
+    return (Program(("file", "{tmpfs}/file", str(size))),), hog(dice, limit), None
+
+
+def plain(dice: random.Random, limit: int) -> Drawn:
+    """Programs that share nothing."""
+    sizes = [dice.randint(4, limit // 12) for _ in range(dice.randint(1, 4))]
+    return tuple(Program(("hog", str(size))) for size in sizes), hog(dice, limit), None
+
+
+MAKERS: dict[str, Callable[[random.Random, int], Drawn]] = {
+    "forks": forks,
+    "shared": shared,
+    "shared-hog": shared_hog,
+    "vfork": vfork,
+    "respawn": respawn,
+    "crowd": crowd,
+    "tmpfs": tmpfs,
+    "plain": plain,
+}
+KINDS = tuple(MAKERS)
+
+
+class Stage:
+    """A memory cgroup, a folder of tmpfs, and the programs in it; all gone at the end."""
+
+    def __init__(self, squeeze: Squeeze, program: Path) -> None:
+        self.program = program
+        self.folder = V1 / f"killd-squeeze-{os.getpid()}-{squeeze.number}"
+        self.tmpfs = Path(tempfile.mkdtemp(prefix="killd-squeeze-"))
+        self.limit = squeeze.limit_mib * MIB
+        self.started: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Stage:
+        self.folder.mkdir()
+        (self.folder / "memory.limit_in_bytes").write_text(str(self.limit))
+        # The kernel's own killer would hide a killer that comes too late: its kills are counted.
+        mount = ["mount", "-t", "tmpfs", "-o", "mode=700", "none", str(self.tmpfs)]
+        subprocess.run(mount, check=True, timeout=HANGS_AFTER_S)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        late = time.monotonic() + HANGS_AFTER_S
+        while (left := self.processes()) and time.monotonic() < late:
+            for process in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            time.sleep(0.002)
+        for process in self.started:
+            process.wait(timeout=HANGS_AFTER_S)
+            if process.stdout:
+                process.stdout.close()
+        subprocess.run(["umount", str(self.tmpfs)], check=True, timeout=HANGS_AFTER_S)
+        self.tmpfs.rmdir()
+        while True:
+            try:
+                self.folder.rmdir()
+                return
+            except OSError:
+                if time.monotonic() > late:
+                    raise
+                time.sleep(0.002)
+
+    def processes(self) -> list[int]:
+        """Who is in the group."""
+        return [int(line) for line in (self.folder / "cgroup.procs").read_text().split()]
+
+    def usage(self) -> int:
+        """Bytes that the group uses."""
+        return int((self.folder / "memory.usage_in_bytes").read_text())
+
+    def kernel_kills(self) -> int:
+        """Processes of the group that the kernel killed."""
+        text = (self.folder / "memory.oom_control").read_text()
+        return int(dict(line.split() for line in text.splitlines()).get("oom_kill", 0))
+
+    def start(self, program: Program, is_awaited: bool) -> subprocess.Popen[str]:
+        """Starts a program in the group."""
+        enter = f'echo $$ > "{self.folder}/cgroup.procs"; exec "$@"'
+        name = self.program.with_name(KEEPER) if program.is_protected else self.program
+        words = [word.format(tmpfs=self.tmpfs) for word in program.words]
+        process = subprocess.Popen(
+            ["sh", "-c", enter, "sh", str(name), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        if is_awaited:
+            assert process.stdout is not None
+            if not select.select([process.stdout], [], [], HANGS_AFTER_S)[0]:
+                raise TimeoutError(f"{program} is not ready")
+            if process.stdout.readline() != "ready\n":
+                raise OSError(f"{program} has ended")
+        return process
+
+
+@contextlib.contextmanager
+def killd(squeeze: Squeeze, stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
+    """killd on the group; its lines come without blocking."""
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as settings:
+        settings.write(POLICIES[squeeze.policy] + PROTECTED)
+        settings.flush()
+
+        def limit() -> None:
+            if squeeze.files_max is not None:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (squeeze.files_max, squeeze.files_max))
+
+        process = subprocess.Popen(
+            [AGENT, "killd", "--cgroup", stage.folder, "--config", settings.name],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=limit,
+        )
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(timeout=HANGS_AFTER_S)
+            process.stdout.close()
+
+
+def fields(line: str) -> dict[str, str]:
+    """The fields of a line of killd."""
+    return dict(word.split("=", 1) for word in line.split() if "=" in word)
+
+
+def family(process: int) -> set[int]:
+    """A process and all below it."""
+    found = {process}
+    with contextlib.suppress(OSError):
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        for child in children:
+            found |= family(int(child))
+    return found
+
+
+def run(squeeze: Squeeze, program: Path) -> Outcome:
+    """Runs a squeeze until the right victim has died and nothing more happens."""
+    outcome = Outcome()
+    with Stage(squeeze, program) as stage:
+        started = [(idle, stage.start(idle, is_awaited=True)) for idle in squeeze.idle]
+        with killd(squeeze, stage) as killer:
+            text = b""
+            late = time.monotonic() + HANGS_AFTER_S
+            while b"event=start " not in text and time.monotonic() < late:
+                text += read(killer, 0.05)
+            started.append((squeeze.hog, stage.start(squeeze.hog, is_awaited=False)))
+            right = {process.pid for program, process in started if program.is_right}
+            protected = {process.pid for program, process in started if program.is_protected}
+            seen, quiet_since = 0, None
+            # Usage at each look, for what a kill gave back.
+            before = high = stage.usage()
+            while time.monotonic() < late:
+                text += read(killer, 0.002)
+                usage = stage.usage()
+                high = max(high, usage)
+                for process in set(right):
+                    right |= family(process)
+                lines = text.decode(errors="replace").splitlines()
+                for line in lines[seen:]:
+                    judge(line, outcome, right, protected)
+                seen = len(lines)
+                if outcome.right and not is_short(stage):
+                    quiet_since = quiet_since or time.monotonic()
+                    if time.monotonic() - quiet_since > QUIET_S:
+                        break
+                else:
+                    quiet_since = None
+            else:
+                outcome.problems.append("the right victim lives")
+            outcome.lines = text.decode(errors="replace").splitlines()
+            if stage.kernel_kills():
+                outcome.problems.append(f"the kernel killed {stage.kernel_kills()}")
+            del before
+    return outcome
+
+
+def is_short(stage: Stage) -> bool:
+    """Whether killd would look for a victim."""
+    return stage.usage() > stage.limit * (100 - LOW) // 100
+
+
+def read(process: subprocess.Popen[bytes], time_s: float) -> bytes:
+    """What the process wrote, after at most so long."""
+    assert process.stdout is not None
+    if not select.select([process.stdout], [], [], time_s)[0]:
+        return b""
+    return os.read(process.stdout.fileno(), 1 << 16)
+
+
+def judge(line: str, outcome: Outcome, right: set[int], protected: set[int]) -> None:
+    """Counts what a line tells."""
+    found = fields(line)
+    process = int(found.get("process", 0))
+    match found.get("event"):
+        case "kill":
+            outcome.kills += 1
+            if process in protected:
+                outcome.protected += 1
+                outcome.problems.append(f"{process} is protected")
+            elif process in right:
+                outcome.right += 1
+            else:
+                outcome.needless += 1
+                outcome.problems.append(f"{process} need not die")
+        case "back" | "late":
+            freed, gained = int(found["freed_bytes"]), int(found.get("gained_bytes", -1))
+            outcome.reports.append((freed, gained))
+            if gained < SLACK_BYTES // 4 and process not in right:
+                outcome.vain += 1
+                outcome.problems.append(f"the end of {process} gave nothing back")
+            if abs(freed - gained) > max(TOLERANCE * gained, SLACK_BYTES):
+                outcome.problems.append(f"{process}: {freed} reported, {gained} gained")
+
+
+def compiled(folder: Path) -> Path:
+    """squeeze.c as a program."""
+    program = folder / "squeeze"
+    command = ["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-o", program, SOURCE]
+    subprocess.run(command, check=True, timeout=HANGS_AFTER_S)
+    shutil.copy(program, folder / KEEPER)
+    return program
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Squeezes whose right victim is known.")
+    parser.add_argument("--rounds", type=int, default=200, help="squeezes")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", type=int, help="the one squeeze of this number, with its lines")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0 or not (V1 / "memory.usage_in_bytes").exists():
+        raise SystemExit("needs root and memory cgroups of version 1")
+    numbers = range(arguments.rounds) if arguments.only is None else [arguments.only]
+    total: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="killd-squeeze-") as folder:
+        program = compiled(Path(folder))
+        for number in numbers:
+            squeeze = drawn(arguments.seed, number)
+            outcome = run(squeeze, program)
+            total.update(
+                squeezes=1,
+                kills=outcome.kills,
+                right=outcome.right,
+                vain=outcome.vain,
+                needless=outcome.needless,
+                protected=outcome.protected,
+                failed=bool(outcome.problems),
+            )
+            if outcome.problems or arguments.only is not None:
+                print(f"{squeeze.kind}: {'; '.join(outcome.problems) or 'well'}: {squeeze.command}")
+            if arguments.only is not None:
+                print(squeeze, *outcome.lines, sep="\n")
+    print(", ".join(f"{count} {name}" for name, count in total.items()), flush=True)
+    raise SystemExit(1 if total["failed"] else 0)
+
+
+if __name__ == "__main__":
+    main()

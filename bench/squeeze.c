@@ -1,0 +1,157 @@
+/* Programs that hold memory in the ways that mislead a low-memory killer. Each prints "ready" once it holds
+ * what it was asked for, then waits.
+ *
+ *   hog MIB [KIB_PER_MS]      private memory, at a rate
+ *   server MIB FORKS          private memory, then forks that share it
+ *   crew MIB FORKS            as server, but grows again and again: each fork holds a share of it
+ *   shared MIB FORKS          shared memory without a name, then forks that map it
+ *   vfork MIB                 private memory, then a child between vfork and exec
+ *   respawn MIB KIB_PER_MS    a parent whose child takes private memory; a killed child is started anew
+ *   file PATH MIB             a file, as of tmpfs
+ *   crowd COUNT KIB           so many processes with private memory of their own
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void fail(const char *what)
+{
+    perror(what);
+    exit(1);
+}
+
+static void ready(void)
+{
+    if (write(1, "ready\n", 6) != 6)
+        exit(1);
+}
+
+static void wait_forever(void)
+{
+    for (;;)
+        pause();
+}
+
+static char *mapped(size_t bytes, int flags)
+{
+    char *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED)
+        fail("mmap");
+    return at;
+}
+
+/* A rate of 0 is as fast as it goes. */
+static void fill(char *at, size_t bytes, size_t kib_per_ms)
+{
+    for (size_t done = 0; done < bytes; done += 64 << 10) {
+        size_t step = bytes - done < 64 << 10 ? bytes - done : 64 << 10;
+        memset(at + done, 1, step);
+        if (kib_per_ms > 0) {
+            struct timespec pause = {0, (long)(64 * 1000000 / kib_per_ms)};
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
+static void hold(size_t bytes, size_t kib_per_ms)
+{
+    fill(mapped(bytes, MAP_PRIVATE), bytes, kib_per_ms);
+}
+
+static void idle_forks(int count)
+{
+    for (int i = 0; i < count; i++) {
+        pid_t child = fork();
+        if (child < 0)
+            fail("fork");
+        if (child == 0)
+            wait_forever();
+    }
+}
+
+/* Each child takes the memory once; killed, it is started again. */
+static void respawn(size_t bytes, size_t kib_per_ms)
+{
+    ready();
+    for (;;) {
+        pid_t child = fork();
+        if (child < 0)
+            fail("fork");
+        if (child == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            hold(bytes, kib_per_ms);
+            wait_forever();
+        }
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+            ;
+        /* As a supervisor does. */
+        usleep(200000);
+    }
+}
+
+static void write_file(const char *path, size_t mib)
+{
+    static char block[1 << 20];
+    memset(block, 1, sizeof block);
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (file < 0)
+        fail(path);
+    for (size_t i = 0; i < mib; i++)
+        if (write(file, block, sizeof block) < 0)
+            fail(path);
+}
+
+int main(int count, char **words)
+{
+    const char *role = count > 2 ? words[1] : "";
+    size_t mib = count > 2 ? strtoul(words[2], NULL, 10) : 0;
+    size_t more = count > 3 ? strtoul(words[3], NULL, 10) : 0;
+    if (!strcmp(role, "hog")) {
+        hold(mib << 20, more);
+    } else if (!strcmp(role, "server")) {
+        hold(mib << 20, 0);
+        idle_forks((int)more);
+    } else if (!strcmp(role, "crew")) {
+        for (size_t fork_number = 0; fork_number < more; fork_number++) {
+            hold((mib << 20) / more, 8192);
+            idle_forks(1);
+        }
+    } else if (!strcmp(role, "shared")) {
+        fill(mapped(mib << 20, MAP_SHARED), mib << 20, more ? 0 : 8192);
+        idle_forks((int)more);
+    } else if (!strcmp(role, "vfork")) {
+        hold(mib << 20, 0);
+        ready();
+        if (vfork() == 0)
+            wait_forever();
+    } else if (!strcmp(role, "respawn")) {
+        respawn(mib << 20, more);
+    } else if (!strcmp(role, "file") && count > 3) {
+        write_file(words[2], more);
+    } else if (!strcmp(role, "crowd")) {
+        for (size_t i = 0; i < mib; i++) {
+            pid_t child = fork();
+            if (child < 0)
+                fail("fork");
+            if (child == 0) {
+                prctl(PR_SET_PDEATHSIG, SIGKILL);
+                hold(more << 10, 0);
+                wait_forever();
+            }
+        }
+    } else {
+        fprintf(stderr, "usage: see the head of squeeze.c\n");
+        return 2;
+    }
+    ready();
+    wait_forever();
+}

@@ -1,0 +1,200 @@
+//! What is done to those whom a policy names: they are looked at once more, killed and watched.
+
+use policy::kill::{Candidate, Memory, Ranked, Standing};
+use rustix::io::Errno;
+use types::Nanos;
+
+use super::doubt::Holder;
+use super::{Cause, Killer, VICTIMS_MAX, WOULD_AGAIN};
+use crate::explain::{put, put_words};
+use crate::hooks::{Occasion, Went};
+use crate::victims::Victim;
+use crate::{Config, Statistics, Unit};
+
+/// How long the weight of a victim is waited for.
+const WAIT_VICTIM: std::time::Duration = std::time::Duration::from_millis(150);
+
+/// How somebody came to be a victim.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// By itself.
+    Chosen,
+    /// With a family that shares its memory.
+    OfFamily,
+    /// With the process at this place, whose memory it uses.
+    Borrower(usize),
+}
+
+/// Places of victims, each once, with room for those of one decision.
+struct Chosen {
+    places: [(usize, Part); VICTIMS_MAX],
+    count: usize,
+}
+
+impl Chosen {
+    fn add(&mut self, place: usize, part: Part) {
+        let is_new = !self.all().iter().any(|&(chosen, _)| chosen == place);
+        if is_new && self.count < VICTIMS_MAX {
+            self.places[self.count] = (place, part);
+            self.count += 1;
+        }
+    }
+
+    fn all(&self) -> &[(usize, Part)] {
+        &self.places[..self.count]
+    }
+}
+
+impl Killer {
+    /// Kills the first `count` of the ranking, and those in their groups where that is the unit; the
+    /// memory once they have given back what they had.
+    pub(super) fn act(&mut self, cause: Cause, count: usize) -> Memory {
+        let chosen = self.choose(cause.now, count);
+        let mut memory = cause.memory;
+        for &(place, part) in chosen.all() {
+            let Candidate { resident, swapped, .. } = self.table.candidates()[place];
+            if self.kill(place, part, cause) {
+                memory = memory.once_back(resident, swapped);
+            }
+        }
+        // Whoever dies, the ranking is of a table that is over.
+        self.refreshed = None;
+        self.spared = None;
+        memory
+    }
+
+    fn choose(&mut self, now: Nanos, count: usize) -> Chosen {
+        let Killer { table, ranking, config, doubt, .. } = self;
+        let mut chosen = Chosen { places: [(0, Part::Chosen); VICTIMS_MAX], count: 0 };
+        for &Ranked { candidate: place, .. } in &ranking.ranked()[..count] {
+            let candidates = table.candidates();
+            if table.borrowers(place).any(|other| !candidates[other].may_die()) {
+                // Its memory is also that of a process that stays.
+                table.refuse(place, now);
+                continue;
+            }
+            chosen.add(place, Part::Chosen);
+            if let Holder::Family(family) = doubt.holder
+                && family.root == place
+            {
+                chosen.places[chosen.count - 1].1 = Part::OfFamily;
+                let members = table.entries().iter().enumerate();
+                members
+                    .filter(|(_, other)| other.family == family.key)
+                    .for_each(|(other, _)| chosen.add(other, Part::OfFamily));
+            }
+            if config.unit == Unit::Group {
+                let group = candidates[place].group;
+                let others = candidates.iter().enumerate();
+                others
+                    .filter(|(_, other)| other.group == group && other.is_eligible())
+                    .for_each(|(other, _)| chosen.add(other, Part::Chosen));
+            }
+            table.borrowers(place).for_each(|other| chosen.add(other, Part::Borrower(place)));
+        }
+        chosen
+    }
+
+    /// Looks at the one at `place` once more; whether its end gives back what it was chosen for.
+    fn confirm(&mut self, place: usize, part: Part, now: Nanos) -> bool {
+        let Killer { table, weigher, .. } = self;
+        let promised = table.candidates()[place].bytes().0;
+        if part == Part::Chosen {
+            table.weigh_one(weigher, now, WAIT_VICTIM, place);
+        }
+        if !table.confirm(place, now) {
+            return false;
+        }
+        let bytes = table.candidates()[place].bytes().0;
+        match part {
+            Part::Chosen => bytes > 0 && bytes >= promised / 2,
+            Part::OfFamily => {
+                table.count_share(place);
+                true
+            }
+            Part::Borrower(lender) => table.candidates()[lender].standing == Standing::Dying,
+        }
+    }
+
+    /// Kills the one at `place`, unless it may not be killed any more; whether it did.
+    fn kill(&mut self, place: usize, part: Part, cause: Cause) -> bool {
+        if !self.confirm(place, part, cause.now) {
+            return false;
+        }
+        if self.config.is_dry_run {
+            self.note_would_kill(place, cause);
+            return false;
+        }
+        let occasion = self.occasion(place, cause.why);
+        let event = match self.hooks.run(occasion) {
+            Went::Well => None,
+            Went::Late => Some("hook-late"),
+            Went::Wrong => Some("hook-failed"),
+        };
+        if let Some(event) = event {
+            self.output.say(|line| {
+                put(line, "event", event)?;
+                put(line, "process", occasion.process)
+            });
+        }
+        if self.victims.is_empty()
+            && let Some((_, free)) = self.read_free()
+        {
+            self.victims.begin(free);
+        }
+        let entry = &self.table.entries()[place];
+        // A second descriptor for the reapers, a third to watch it by.
+        let (sent, watched) = (entry.process.try_clone(), entry.process.try_clone());
+        match entry.process.kill() {
+            Ok(()) => {}
+            Err(Errno::SRCH) => {
+                self.table.doom(place, cause.now);
+                return false;
+            }
+            Err(error) => {
+                self.note_refusal(place, cause.now, error);
+                return false;
+            }
+        }
+        if let Ok(process) = sent {
+            let Config { reclaim, grace, .. } = self.config;
+            self.reapers.send(process, entry.is_slow, reclaim, grace);
+        }
+        let had = self.table.candidates()[place].resident.0;
+        if let Ok(process) = watched {
+            let killed = Nanos(self.began.elapsed().as_nanos() as i64);
+            let seen = entry.seen;
+            let mut victim = Victim::new(process, occasion.name, cause.why, killed, had, seen);
+            victim.is_joint = part != Part::Chosen || self.table.borrowers(place).next().is_some();
+            self.victims.push(victim);
+        }
+        Statistics::add(&self.statistics.kills, 1);
+        self.say_kill("kill", place, cause);
+        self.table.doom(place, cause.now);
+        true
+    }
+
+    fn note_would_kill(&mut self, place: usize, cause: Cause) {
+        Statistics::add(&self.statistics.would_kill, 1);
+        self.say_kill("would-kill", place, cause);
+        // Not the next one after it: when it has died, there may be enough.
+        self.quiet_until = Nanos(cause.now.0 + WOULD_AGAIN.0);
+    }
+
+    fn occasion(&self, place: usize, why: &'static str) -> Occasion {
+        let entry = &self.table.entries()[place];
+        let (process, name) = (entry.process.number(), entry.name);
+        Occasion { is_before: true, process, name, why, freed_bytes: 0 }
+    }
+
+    fn note_refusal(&mut self, place: usize, now: Nanos, error: Errno) {
+        Statistics::add(&self.statistics.refused, 1);
+        let process = self.table.candidates()[place].process;
+        self.table.refuse(place, now);
+        self.output.say(|line| {
+            put(line, "event", "refused")?;
+            put(line, "process", process)?;
+            put_words(line, "why", error)
+        });
+    }
+}

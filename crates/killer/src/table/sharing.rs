@@ -1,0 +1,205 @@
+//! Who holds memory that several processes share: candidates are weighed, the largest first, and those
+//! that share memory by fork are counted as families.
+
+use std::time::{Duration, Instant};
+
+use policy::kill::Standing;
+use types::{Bytes, Nanos};
+
+use super::Table;
+use crate::weigher::{AT_ONCE, Job, Weigher};
+
+/// Calls of the weigher for one look: 4 x 16 processes are weighed at most.
+const CALLS_MAX: usize = 4;
+/// A smaller process is not worth the read.
+const WEIGHED_MIN: u64 = 1 << 20;
+/// Nor is a process that could give back less than this part of what the best gives back.
+const BEST_PART: u64 = 8;
+/// Parents of parents that are followed.
+const DEPTH_MAX: usize = 16;
+
+/// Processes that share memory by fork or without a name: it comes back when all of them have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Family {
+    /// The number that its members have in `Entry::family`.
+    pub key: u32,
+    /// The place of the member that stands for all.
+    pub root: usize,
+    pub processes: usize,
+    /// What comes back when all of them end.
+    pub bytes: u64,
+}
+
+impl Table {
+    /// Has the largest candidates weighed that were not lately, as far as that is done within `time`.
+    pub(crate) fn weigh(&mut self, weigher: &Weigher, now: Nanos, time: Duration) {
+        let begun = Instant::now();
+        for _ in 0..CALLS_MAX {
+            let mut places = [0; AT_ONCE];
+            let count = self.largest_unweighed(now, &mut places);
+            let left = time.saturating_sub(begun.elapsed());
+            if count == 0 || !self.weigh_places(weigher, now, left, &places[..count]) {
+                return;
+            }
+        }
+    }
+
+    /// Has the candidate at `place` weighed, unless it was lately.
+    pub(crate) fn weigh_one(
+        &mut self,
+        weigher: &Weigher,
+        now: Nanos,
+        time: Duration,
+        place: usize,
+    ) {
+        if !self.entries[place].is_weighed(now) {
+            self.weigh_places(weigher, now, time, &[place]);
+        }
+    }
+
+    /// Weights are old from now on.
+    pub(crate) fn forget_weights(&mut self) {
+        self.entries.iter_mut().for_each(super::Entry::forget_weight);
+    }
+
+    /// Whether the weigher is ready for more.
+    fn weigh_places(
+        &mut self,
+        weigher: &Weigher,
+        now: Nanos,
+        time: Duration,
+        places: &[usize],
+    ) -> bool {
+        let Table { entries, candidates, .. } = self;
+        let job = |&place: &usize| {
+            let entry = &entries[place];
+            // Without a descriptor to spare it is not weighed.
+            let process = entry.process.try_clone().ok()?;
+            Some(Job { process, serial: entry.serial, parent: entry.parent })
+        };
+        let mut jobs = [const { None }; AT_ONCE];
+        jobs.iter_mut().zip(places.iter().filter_map(job)).for_each(|(to, job)| *to = Some(job));
+        weigher.weigh(jobs.into_iter().flatten(), time, |found| {
+            let place = entries.binary_search_by_key(&found.number, |held| held.process.number());
+            let Some(place) = place.ok().filter(|&place| entries[place].serial == found.serial)
+            else {
+                return;
+            };
+            let entry = &mut entries[place];
+            entry.weigh(now, found.weight, found.counted, found.is_borrowed);
+            (candidates[place].resident, candidates[place].swapped) =
+                (entry.own(), entry.own_swapped());
+        })
+    }
+
+    /// Places of the largest that are to be weighed, the largest first; how many there are.
+    fn largest_unweighed(&self, now: Nanos, places: &mut [usize; AT_ONCE]) -> usize {
+        let weighed =
+            self.entries.iter().zip(&self.candidates).filter(|(entry, _)| entry.has_weight());
+        let best = weighed.map(|(_, candidate)| candidate.bytes().0).max().unwrap_or(0);
+        let least = WEIGHED_MIN.max(best / BEST_PART);
+        let size = |place: usize| self.entries[place].seen.all();
+        let mut count = 0;
+        for (place, entry) in self.entries.iter().enumerate() {
+            if size(place) < least || entry.is_weighed(now) || entry.is_dying(now) {
+                continue;
+            }
+            let rank = places[..count].partition_point(|&other| size(other) >= size(place));
+            if rank < AT_ONCE {
+                count = (count + 1).min(AT_ONCE);
+                places[rank..count].rotate_right(1);
+                places[rank] = place;
+            }
+        }
+        count
+    }
+
+    /// The most that the end of one candidate gives back, as far as is known.
+    pub(crate) fn best_own(&self) -> u64 {
+        let eligible = self.candidates.iter().filter(|candidate| candidate.is_eligible());
+        eligible.map(|candidate| candidate.bytes().0).max().unwrap_or(0)
+    }
+
+    /// Shared memory that comes back with the end of a candidate or of a family.
+    pub(crate) fn shared_of_candidates(&self) -> u64 {
+        self.entries.iter().map(super::Entry::shared_part).sum()
+    }
+
+    /// The family that holds most, of those that were weighed and of which everybody may die.
+    pub(crate) fn largest_family(&mut self) -> Option<Family> {
+        self.order.clear();
+        for place in 0..self.entries.len() {
+            let key = self.family_of(place);
+            self.entries[place].family = key;
+            if key != 0 {
+                self.order.push((u64::from(key), place));
+            }
+        }
+        self.order.sort_unstable();
+        let families = self.order.chunk_by(|one, other| one.0 == other.0);
+        families.filter_map(|members| self.family(members)).max_by_key(|family| family.bytes)
+    }
+
+    fn family(&self, members: &[(u64, usize)]) -> Option<Family> {
+        let places = || members.iter().map(|&(_, place)| place);
+        if members.len() < 2 || !places().all(|place| self.candidates[place].may_die()) {
+            return None;
+        }
+        let share = |place: usize| self.entries[place].share().unwrap_or(0);
+        // The oldest of the largest, so that it stays the same from look to look.
+        let root = places().max_by_key(|&place| (share(place), usize::MAX - place))?;
+        Some(Family {
+            key: members[0].0 as u32,
+            root,
+            processes: members.len(),
+            bytes: places().map(share).sum(),
+        })
+    }
+
+    /// The number of the family of the one at `place`, 0 of one that shares nothing: the process group
+    /// of its topmost ancestor that shares memory, too. Orphans of one server have one in common.
+    fn family_of(&self, place: usize) -> u32 {
+        let mut top = &self.entries[place];
+        if top.share().is_none() {
+            return 0;
+        }
+        for _ in 0..DEPTH_MAX {
+            let above =
+                self.entries.binary_search_by_key(&top.parent, |held| held.process.number());
+            match above.ok().map(|place| &self.entries[place]) {
+                Some(parent) if parent.share().is_some() => top = parent,
+                _ => break,
+            }
+        }
+        top.team
+    }
+
+    /// Lets the root of `family` stand for all: policies see what comes back when all of them end.
+    pub(crate) fn adopt(&mut self, family: &Family) {
+        let Table { entries, candidates, .. } = self;
+        let members = || entries.iter().enumerate().filter(|(_, held)| held.family == family.key);
+        let standing = members().map(|(place, _)| candidates[place].standing).min();
+        for (place, _) in members() {
+            (candidates[place].resident, candidates[place].swapped) = (Bytes(0), Bytes(0));
+        }
+        let root = &mut candidates[family.root];
+        root.resident = Bytes(family.bytes);
+        root.standing = standing.unwrap_or(Standing::Neutral);
+    }
+
+    /// What the one at `place` gives back counts as if its whole family ended.
+    pub(crate) fn count_share(&mut self, place: usize) {
+        if let Some(share) = self.entries[place].share() {
+            self.candidates[place].resident = Bytes(share);
+        }
+    }
+
+    /// Places of the processes whose memory is that of the one at `place`: its children between vfork
+    /// and exec.
+    pub(crate) fn borrowers(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
+        let number = self.entries[place].process.number();
+        let all = self.entries.iter().enumerate();
+        all.filter(move |(_, held)| held.parent == number && held.is_borrowed())
+            .map(|(place, _)| place)
+    }
+}
