@@ -109,6 +109,59 @@ def test_a_socket_that_is_taken_ends_it_and_one_that_cannot_be_does_not(
         assert '"kills":0' in asked(tmp_path / "killd.sock")
 
 
+def checked(words: list[object], files_max: int) -> tuple[int, str]:
+    """The status of a command of killd, and what it says last."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
+
+    answer = subprocess.run(
+        [AGENT, "killd", *words],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER_S,
+        preexec_fn=limit,
+    )
+    return answer.returncode, answer.stderr.strip().rpartition("\n")[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "group_name", "files_max", "expected"),
+    [
+        ('policy = "minfree"\n[options]\nminfree_levels = "51200:0"\n', "", 4096, "would kill every"),
+        ('policy = "largest"\n', "", 24, "open files are too few"),
+        ('policy = "largest"\n', "/missing", 4096, "No such file"),
+        ('[sockets]\nmetrics = "{folder}/killd.toml"\n', "", 4096, "something else than a socket"),
+        ('[sockets]\nmetrics = "{folder}/other.sock"\n', "", 4096, "another program answers"),
+        ('policy = "largest"\n[options]\nmemory_percent = 100\n', "", 4096, "memory_percent"),
+    ],
+)
+def test_check_refuses_what_killd_refuses(
+    group: Group, tmp_path: Path, text: str, group_name: str, files_max: int, expected: str
+) -> None:
+    path = settings(tmp_path, text)
+    cgroup = f"{group.folder}{group_name}"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(tmp_path / "other.sock"))
+        other.listen(8)
+        run = checked(["--cgroup", cgroup, "--config", path], files_max)
+        check = checked(["check", "--cgroup", cgroup, path], files_max)
+    assert expected in run[1]
+    assert run == check and run[0] in (2, 3)
+
+
+def test_check_lets_a_killd_run_that_has_its_sockets(group: Group, tmp_path: Path) -> None:
+    path = settings(tmp_path)
+    with Killer(group.folder, path):
+        command = [AGENT, "killd", "check", "--cgroup", group.folder, path]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
+        assert answer.returncode == 0, answer.stderr
+        assert f"killd runs and answers at {tmp_path}/killd.sock" in answer.stdout
+        assert f"killd runs and answers at {tmp_path}/metrics.sock" in answer.stdout
+        # A second killer would answer in its place.
+        assert "another program answers there" in refused(group, path)
+
+
 def test_without_arguments_check_says_what_is_in_force_here() -> None:
     answer = subprocess.run(
         [AGENT, "killd", "check"], capture_output=True, text=True, timeout=HANGS_AFTER_S

@@ -11,13 +11,14 @@ use linux::{Root, system};
 use policy::kill::{Decision, Kill, Memory, Ranking, Snapshot, Stall};
 use types::{Bytes, Nanos};
 
+use crate::examine::{Examined, build_policy, examine};
 use crate::explain::{Output, put};
 use crate::gauge::Gauge;
 use crate::hooks::{HookRunner, Occasion};
 use crate::notify::Notify;
 use crate::pace::Pace;
 use crate::reaper::Reapers;
-use crate::sockets::Sockets;
+use crate::sockets::{self, Sockets};
 use crate::table::Table;
 use crate::victims::{Settled, Victim, Victims};
 use crate::wake::{Wake, Woken};
@@ -35,9 +36,7 @@ const VICTIMS_MAX: usize = 32;
 const REAPERS: usize = 2;
 /// Descriptors beside those of candidates: two clones of two for each victim and one of two for each
 /// candidate that is weighed, and what is open always or for a moment.
-const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
-/// Room for fewer candidates than that is none.
-const ROOM_MIN: usize = 16;
+pub(crate) const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
 /// Looks before memory is locked.
 const WARM_LOOKS: u32 = 5;
 /// How often victims are looked at until their memory is back.
@@ -125,15 +124,15 @@ impl Killer {
         mut config: Config,
         mut output: Output,
     ) -> Result<Killer, Error> {
-        config.candidates_max = room(config.candidates_max, &mut output)?;
-        let group = match scope {
-            Scope::Machine => None,
-            Scope::Group(path) => Some(MemoryGroup::at(root, path)?),
-        };
+        let Examined { group, gauge, policy, room, running_at, absent } =
+            examine(root, scope, &config)?;
+        if let Some(path) = running_at.first() {
+            return Err(sockets::taken(path));
+        }
+        config.candidates_max = room;
+        absent.iter().for_each(|what| output.say_absent(what));
         let mut absent = |what| output.say_absent(what);
         let wake = Wake::new(root, group.as_ref(), config.stalls, &mut absent)?;
-        let mut gauge = Gauge::open(root, group.as_ref())?;
-        let policy = build_policy(&config, &mut gauge)?;
         let statistics = Arc::new(Statistics::default());
         let sockets = Sockets::start(&config.sockets, &statistics, absent)?;
         let rules = Arc::clone(&config.rules);
@@ -349,44 +348,5 @@ impl Killer {
         self.config = Config { candidates_max, sockets: sockets.clone(), ..config };
         self.refreshed = None;
         Ok(())
-    }
-}
-
-/// Room for candidates with two descriptors each: as many as are wanted, or as there may be.
-fn room(wanted: usize, output: &mut Output) -> Result<usize, Error> {
-    let most = linux::process::raise_descriptors(2 * wanted + OWN_DESCRIPTORS);
-    let room = wanted.min(most.saturating_sub(OWN_DESCRIPTORS) / 2);
-    if room < ROOM_MIN {
-        let least = 2 * ROOM_MIN + OWN_DESCRIPTORS;
-        let what = format!(
-            "{most} open files are too few, {least} are needed: raise the limit (ulimit -n, or \
-             LimitNOFILE= of the unit)"
-        );
-        return Err(Error::Refused(what));
-    }
-    if room < wanted {
-        output.say_absent(format_args!(
-            "room for {wanted} processes: {most} open files are enough for {room}, and more are \
-             overlooked; raise the limit (ulimit -n, or LimitNOFILE= of the unit)"
-        ));
-    }
-    Ok(room)
-}
-
-/// The policy, unless somebody would have to die even if all memory were free.
-fn build_policy(config: &Config, gauge: &mut Gauge) -> Result<Box<dyn Kill>, Error> {
-    let policy = config.build_policy()?;
-    let Some(memory) = gauge.read(true).filter(|memory| memory.total.0 > 0) else {
-        return Ok(policy);
-    };
-    let total = memory.total;
-    let all_free = Memory { free: total, available: total, files: Bytes(0), ..memory };
-    match policy.margin(&all_free).0 {
-        0 => Err(Error::Refused(format!(
-            "{} would kill everybody: it wants more free memory than the {total} that there are; \
-             lower its thresholds",
-            config.policy
-        ))),
-        _ => Ok(policy),
     }
 }

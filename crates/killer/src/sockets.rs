@@ -17,6 +17,8 @@ use crate::{Error, Statistics};
 const STACK: usize = 64 << 10;
 /// How long a question is waited for: whoever only reads asks none.
 const QUESTION_WITHIN: Duration = Duration::from_millis(100);
+/// How long a running killer may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 /// A longer question is answered for what came of it.
 const QUESTION_BYTES: usize = 4096;
 /// Clients that are listened to at once; more wait for their turn.
@@ -76,7 +78,9 @@ impl Sockets {
         let mut listeners = Vec::new();
         for (path, answer) in [(&paths.statistics, JSON), (&paths.metrics, OPEN_METRICS)] {
             if let Some(path) = path {
-                require_free(path)?;
+                if listens(path)? != Listens::Nobody {
+                    return Err(taken(path));
+                }
                 match listen(path) {
                     Ok(listener) => listeners.push((listener, answer)),
                     Err(error) => absent(format!("a socket at {}: {error}", path.display())),
@@ -119,19 +123,48 @@ impl Made {
     }
 }
 
+/// Who listens at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listens {
+    Nobody,
+    /// A killer that runs.
+    Killer,
+}
+
+/// Who listens at `path`.
+///
 /// # Errors
-/// Something else than a socket is at `path`, or one that somebody listens at.
-fn require_free(path: &Path) -> Result<(), Error> {
-    let what = match std::fs::symlink_metadata(path) {
+/// Something else than a socket is there, or another program listens.
+pub(crate) fn listens(path: &Path) -> Result<Listens, Error> {
+    match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
-            "something else than a socket is there: move it"
+            let what = "something else than a socket is there: move it";
+            Err(Error::refused(&format!("listen at {}", path.display()), what))
         }
-        Ok(_) if is_answered(path) => {
-            "another program answers there: end it, or choose another path"
-        }
-        _ => return Ok(()),
-    };
-    Err(Error::refused(&format!("listen at {}", path.display()), what.to_owned()))
+        Ok(_) => match connected(path) {
+            Connected::No => Ok(Listens::Nobody),
+            Connected::Yes(stream) if is_of_killer(&stream) => Ok(Listens::Killer),
+            Connected::Yes(_) | Connected::Full => Err(taken(path)),
+        },
+        _ => Ok(Listens::Nobody),
+    }
+}
+
+/// Somebody listens at `path`.
+pub(crate) fn taken(path: &Path) -> Error {
+    let what = "another program answers there: end it, or choose another path";
+    Error::refused(&format!("listen at {}", path.display()), what)
+}
+
+/// Whether a killer answers: both of its sockets begin their answers with its name. It answers whoever
+/// asks nothing, too.
+fn is_of_killer(stream: &UnixStream) -> bool {
+    let mut answer = String::new();
+    let is_set = stream.set_nonblocking(false).is_ok()
+        && stream.set_read_timeout(Some(ANSWER_WITHIN)).is_ok();
+    // What comes before the end or the time is enough.
+    let _ = is_set && stream.take(QUESTION_BYTES as u64).read_to_string(&mut answer).is_ok();
+    answer.contains("pagewise.killd/") || answer.contains("pagewise_killd_")
 }
 
 /// A listener at `path`, in the place of a socket that an earlier killer left.
@@ -148,18 +181,32 @@ fn listen(path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Whether somebody listens at `path`. One that accepts nobody any more would keep a connection
-/// waiting for ever, so it is tried without.
-fn is_answered(path: &Path) -> bool {
+/// What came of connecting.
+enum Connected {
+    /// Nobody listens.
+    No,
+    /// Somebody accepts.
+    Yes(UnixStream),
+    /// Somebody listens and accepts nobody for now.
+    Full,
+}
+
+/// Connects to `path` without waiting: a listener that accepts nobody any more would keep a connection
+/// waiting for ever.
+fn connected(path: &Path) -> Connected {
     use rustix::net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
     };
-    let Ok(address) = SocketAddrUnix::new(path) else { return false };
+    let Ok(address) = SocketAddrUnix::new(path) else { return Connected::No };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let Ok(socket) = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None) else {
-        return false;
+        return Connected::No;
     };
-    matches!(connect(&socket, &address), Ok(()) | Err(rustix::io::Errno::AGAIN))
+    match connect(&socket, &address) {
+        Ok(()) => Connected::Yes(UnixStream::from(socket)),
+        Err(rustix::io::Errno::AGAIN) => Connected::Full,
+        Err(_) => Connected::No,
+    }
 }
 
 /// One that has connected, and what it has asked so far.

@@ -46,26 +46,40 @@ pub struct Arguments {
     /// Only the memory and the processes of this memory cgroup and those below it.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
-    /// Kill nobody, and say who would have been.
+    /// Log each victim but do not kill it.
     #[arg(long)]
     dry_run: bool,
 }
 
 #[derive(Subcommand)]
 enum Question {
-    /// Whether settings are right; says what is in force with them.
-    #[command(after_help = "Example: pagewise-agent killd check /etc/pagewise.d")]
+    /// Check settings as killd does before it starts, and print what is in force.
+    #[command(after_help = "\
+Exits with the status and the message of killd where killd would not start with these settings on this
+machine. A killd that already runs with the same sockets is no reason to refuse.
+
+Examples:
+  pagewise-agent killd check /etc/pagewise.d
+  pagewise-agent killd check --cgroup /sys/fs/cgroup/apps --policy largest")]
     Check {
         /// Files of settings, or folders of files named *.toml.
         /// [default: /etc/pagewise.d]
         #[arg(value_name = "PATH")]
         config: Vec<PathBuf>,
+        /// The policy for which killd will get --policy.
+        #[arg(long, value_name = "NAME", value_parser = parse_policy)]
+        policy: Option<String>,
+        /// The memory cgroup for which killd will get --cgroup.
+        #[arg(long, value_name = "PATH")]
+        cgroup: Option<PathBuf>,
     },
 }
 
 pub fn run(arguments: &Arguments) -> Outcome {
     match &arguments.question {
-        Some(Question::Check { config }) => check(config),
+        Some(Question::Check { config, policy, cgroup }) => {
+            check(config, policy.as_deref(), cgroup.as_deref())
+        }
         None => serve(arguments),
     }
 }
@@ -74,10 +88,7 @@ fn serve(arguments: &Arguments) -> Outcome {
     let root = Root::system();
     let control = listen()?;
     let config = settings(&root, arguments)?;
-    let scope = match &arguments.cgroup {
-        Some(path) => Scope::Group(path.clone()),
-        None => Scope::Machine,
-    };
+    let scope = scope(arguments.cgroup.as_deref());
     let output =
         Output::standard().map_err(|error| Exit::Refused(format!("standard output: {error}")))?;
     let mut killer = Killer::start(&root, &scope, config, output)?;
@@ -100,14 +111,23 @@ fn listen() -> Result<Control, Exit> {
 }
 
 fn settings(root: &Root, arguments: &Arguments) -> Result<Config, Error> {
-    let mut config = Config::load(root, &named(&arguments.config))?;
-    if let Some(policy) = arguments.policy.as_ref().filter(|policy| **policy != config.policy) {
-        // Options are of one policy.
-        config.options.clear();
-        config.policy.clone_from(policy);
-    }
+    let mut config = load(root, &arguments.config, arguments.policy.as_deref())?;
     config.is_dry_run |= arguments.dry_run;
     Ok(config)
+}
+
+fn load(root: &Root, paths: &[PathBuf], policy: Option<&str>) -> Result<Config, Error> {
+    let mut config = Config::load(root, &named(paths))?;
+    if let Some(policy) = policy.filter(|policy| **policy != config.policy) {
+        // Options are of one policy.
+        config.options.clear();
+        policy.clone_into(&mut config.policy);
+    }
+    Ok(config)
+}
+
+fn scope(cgroup: Option<&Path>) -> Scope {
+    cgroup.map_or(Scope::Machine, |path| Scope::Group(path.to_owned()))
 }
 
 /// The files and folders that the user named, or where settings are looked for.
@@ -130,9 +150,11 @@ fn rank_before_others(root: &Root) {
     }
 }
 
-fn check(paths: &[PathBuf]) -> Outcome {
+fn check(paths: &[PathBuf], policy: Option<&str>, cgroup: Option<&Path>) -> Outcome {
+    let root = Root::system();
+    let config = load(&root, paths, policy)?;
+    let examined = killer::examine(&root, &scope(cgroup), &config)?;
     let paths = named(paths);
-    let config = Config::load(&Root::system(), &paths)?;
     let files = Config::files(&paths)?;
     for file in &files {
         print(format_args!("settings {}", file.display()))?;
@@ -153,6 +175,12 @@ fn check(paths: &[PathBuf]) -> Outcome {
         print(format_args!("rule {}: {}", number + 1, told(rule)))?;
     }
     print_ways(&config)?;
+    for what in &examined.absent {
+        print(format_args!("absent here: {what}"))?;
+    }
+    for path in &examined.running_at {
+        print(format_args!("killd runs and answers at {}", path.display()))?;
+    }
     print("the settings are right")?;
     Ok(ExitCode::SUCCESS)
 }

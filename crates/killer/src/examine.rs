@@ -1,0 +1,91 @@
+//! Whether a killer with these settings can begin here: one function decides for `killd`, which goes on
+//! with what was opened, and for `killd check`, which does not.
+
+use std::path::PathBuf;
+
+use linux::Root;
+use linux::cgroup::MemoryGroup;
+use policy::kill::{Kill, Memory};
+use types::Bytes;
+
+use crate::driver::{OWN_DESCRIPTORS, Scope};
+use crate::gauge::Gauge;
+use crate::sockets::{self, Listens};
+use crate::{Config, Error};
+
+/// Room for fewer candidates than that is none.
+const ROOM_MIN: usize = 16;
+
+/// What a killer begins with.
+pub struct Examined {
+    pub(crate) group: Option<MemoryGroup>,
+    pub(crate) gauge: Gauge,
+    pub(crate) policy: Box<dyn Kill>,
+    pub(crate) room: usize,
+    /// Sockets of the settings at which a killer answers that runs already.
+    pub running_at: Vec<PathBuf>,
+    /// What the killer goes on without.
+    pub absent: Vec<String>,
+}
+
+/// Examines settings on this machine, for the machine or a group.
+///
+/// # Errors
+/// The first reason for which `killd` would not begin. A killer that runs and answers at the same
+/// sockets is one for `killd` only: it is in `running_at`.
+pub fn examine(root: &Root, scope: &Scope, config: &Config) -> Result<Examined, Error> {
+    let mut absent = Vec::new();
+    let room = room(config.candidates_max, &mut absent)?;
+    let group = match scope {
+        Scope::Machine => None,
+        Scope::Group(path) => Some(MemoryGroup::at(root, path)?),
+    };
+    let mut gauge = Gauge::open(root, group.as_ref())?;
+    let policy = build_policy(config, &mut gauge)?;
+    let mut running_at = Vec::new();
+    for path in [&config.sockets.statistics, &config.sockets.metrics].into_iter().flatten() {
+        if sockets::listens(path)? == Listens::Killer {
+            running_at.push(path.clone());
+        }
+    }
+    Ok(Examined { group, gauge, policy, room, running_at, absent })
+}
+
+/// Room for candidates with two descriptors each: as many as are wanted, or as there may be.
+fn room(wanted: usize, absent: &mut Vec<String>) -> Result<usize, Error> {
+    let most = linux::process::raise_descriptors(2 * wanted + OWN_DESCRIPTORS);
+    let room = wanted.min(most.saturating_sub(OWN_DESCRIPTORS) / 2);
+    if room < ROOM_MIN {
+        let least = 2 * ROOM_MIN + OWN_DESCRIPTORS;
+        let what = format!(
+            "{most} open files are too few, {least} are needed: raise the limit (ulimit -n, or \
+             LimitNOFILE= of the unit)"
+        );
+        return Err(Error::Refused(what));
+    }
+    if room < wanted {
+        absent.push(format!(
+            "room for {wanted} processes: {most} open files are enough for the {room} largest; raise \
+             the limit (ulimit -n, or LimitNOFILE= of the unit)"
+        ));
+    }
+    Ok(room)
+}
+
+/// The policy, unless somebody would have to die even if all memory were free.
+pub(crate) fn build_policy(config: &Config, gauge: &mut Gauge) -> Result<Box<dyn Kill>, Error> {
+    let policy = config.build_policy()?;
+    let Some(memory) = gauge.read(true).filter(|memory| memory.total.0 > 0) else {
+        return Ok(policy);
+    };
+    let total = memory.total;
+    let all_free = Memory { free: total, available: total, files: Bytes(0), ..memory };
+    match policy.margin(&all_free).0 {
+        0 => Err(Error::Refused(format!(
+            "{} would kill everybody: it wants more free memory than the {total} that there are; \
+             lower its thresholds",
+            config.policy
+        ))),
+        _ => Ok(policy),
+    }
+}
