@@ -3,6 +3,7 @@
 Needs root and memory cgroups; says what is missing where it is.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -67,6 +68,46 @@ def test_a_frozen_victim_dies_and_its_memory_comes_back(group: Group, tmp_path: 
             killer.until(lambda: (frozen / "freezer.state").read_text() == "FROZEN\n")
     finally:
         (frozen / "freezer.state").write_text("THAWED")
+        group.end()
+        group.remove(frozen)
+
+
+def test_a_frozen_victim_dies_with_the_next_killer_and_its_group_is_frozen_again(
+    group: Group, tmp_path: Path
+) -> None:
+    """Each round another moment between kill and thaw; a victim left frozen holds its memory."""
+    freezer = Path("/sys/fs/cgroup/freezer")
+    if not (freezer / "cgroup.procs").exists():
+        pytest.skip("needs the freezer of version 1: in version 2 a frozen process dies")
+    frozen = freezer / group.folder.name
+    frozen.mkdir()
+    state = frozen / "freezer.state"
+    path = settings(tmp_path)
+    try:
+        # A bystander that must be frozen again.
+        bystander = group.hold(MIB, adj=0)
+        (frozen / "cgroup.procs").write_text(str(bystander))
+        for _ in range(5):
+            victim = group.hold(90 * MIB, adj=900)
+            (frozen / "cgroup.procs").write_text(str(victim))
+            state.write_text("FROZEN")
+            with Killer(group.folder, path) as killer:
+                other = group.grow(80 * MIB, adj=0)
+                killer.until(lambda: killer.said("kill") or killer.process.poll() is not None)
+                killer.process.kill()
+                killer.process.wait(timeout=HANGS_AFTER_S)
+                assert killer.said("kill")[0]["process"] == str(victim)
+            with Killer(group.folder, path) as killer:
+                killer.until(lambda gone=victim: gone not in group.processes())
+                killer.until(lambda: state.read_text() == "FROZEN\n")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(other, signal.SIGKILL)
+            state.write_text("THAWED")
+            late = time.monotonic() + HANGS_AFTER_S
+            while other in group.processes() and time.monotonic() < late:
+                time.sleep(0.001)
+    finally:
+        state.write_text("THAWED")
         group.end()
         group.remove(frozen)
 

@@ -12,12 +12,13 @@ use policy::kill::{Decision, Kill, Memory, Ranking, Snapshot, Stall};
 use types::{Bytes, Nanos};
 
 use crate::examine::{Examined, build_policy, examine};
-use crate::explain::{Output, put};
+use crate::explain::{Output, put, put_words};
 use crate::gauge::Gauge;
 use crate::hooks::{HookRunner, Occasion};
+use crate::notes::Notes;
 use crate::notify::Notify;
 use crate::pace::Pace;
-use crate::reaper::Reapers;
+use crate::reaper::{self, Reapers};
 use crate::sockets::{self, Sockets};
 use crate::table::Table;
 use crate::victims::{Settled, Victim, Victims};
@@ -84,6 +85,7 @@ pub struct Killer {
     table: Table,
     wake: Wake,
     reapers: Reapers,
+    notes: Option<Arc<Notes>>,
     hooks: HookRunner,
     _sockets: Sockets,
     statistics: Arc<Statistics>,
@@ -136,7 +138,9 @@ impl Killer {
         let statistics = Arc::new(Statistics::default());
         let sockets = Sockets::start(&config.sockets, &statistics, absent)?;
         let rules = Arc::clone(&config.rules);
+        let notes = finish_notes(root, &mut output);
         Ok(Killer {
+            notes,
             policy,
             ranking: Ranking::with_room(config.candidates_max),
             gauge,
@@ -349,4 +353,26 @@ impl Killer {
         self.refreshed = None;
         Ok(())
     }
+}
+
+/// Finishes what earlier killers did not; where notes can be made from now on.
+fn finish_notes(root: &Root, output: &mut Output) -> Option<Arc<Notes>> {
+    let (notes, unfinished) = match Notes::open(root) {
+        Ok(opened) => opened,
+        Err(error) => {
+            output.say_absent(format_args!("notes for the next killd: {error}"));
+            return None;
+        }
+    };
+    for unfinished in unfinished {
+        if reaper::finish(root, &unfinished) {
+            output.say(|line| {
+                put(line, "event", "finished")?;
+                put(line, "process", unfinished.process)?;
+                let why = "an earlier killd was killed before the victim was thawed and dead";
+                put_words(line, "why", why)
+            });
+        }
+    }
+    Some(notes)
 }

@@ -41,6 +41,43 @@ impl fmt::Write for Line {
     }
 }
 
+/// Room for a text of a file that is written as a whole.
+pub(crate) struct TextRoom<const ROOM: usize> {
+    bytes: [u8; ROOM],
+    length: usize,
+}
+
+impl<const ROOM: usize> TextRoom<ROOM> {
+    pub(crate) fn new() -> TextRoom<ROOM> {
+        TextRoom { bytes: [0; ROOM], length: 0 }
+    }
+
+    /// All of it, with zeros behind the text.
+    pub(crate) fn whole(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Whether there was room.
+    pub(crate) fn put(&mut self, words: fmt::Arguments<'_>) -> bool {
+        self.write_fmt(words).is_ok()
+    }
+
+    /// Whether there was room.
+    pub(crate) fn put_bytes(&mut self, bytes: &[u8]) -> bool {
+        let end = self.length + bytes.len();
+        let Some(place) = self.bytes.get_mut(self.length..end) else { return false };
+        place.copy_from_slice(bytes);
+        self.length = end;
+        true
+    }
+}
+
+impl<const ROOM: usize> fmt::Write for TextRoom<ROOM> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if self.put_bytes(text.as_bytes()) { Ok(()) } else { Err(fmt::Error) }
+    }
+}
+
 /// Where lines go.
 #[derive(Debug)]
 pub struct Output {

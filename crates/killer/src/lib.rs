@@ -14,6 +14,7 @@ mod examine;
 mod explain;
 mod gauge;
 mod hooks;
+mod notes;
 mod notify;
 mod pace;
 mod reaper;

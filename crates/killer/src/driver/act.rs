@@ -8,6 +8,7 @@ use super::doubt::Holder;
 use super::{Cause, Killer, VICTIMS_MAX, WOULD_AGAIN};
 use crate::explain::{put, put_words};
 use crate::hooks::{Occasion, Went};
+use crate::notes::Notes;
 use crate::victims::Victim;
 use crate::{Config, Statistics, Unit};
 
@@ -143,6 +144,11 @@ impl Killer {
             self.victims.begin(free);
         }
         let entry = &self.table.entries()[place];
+        // Before it is killed: the next killer finishes what this one cannot.
+        let note = self
+            .notes
+            .as_ref()
+            .and_then(|notes| Notes::victim(notes, entry.process.number(), entry.start));
         // A second descriptor for the reapers, a third to watch it by.
         let (sent, watched) = (entry.process.try_clone(), entry.process.try_clone());
         match entry.process.kill() {
@@ -158,7 +164,7 @@ impl Killer {
         }
         if let Ok(process) = sent {
             let Config { reclaim, grace, .. } = self.config;
-            self.reapers.send(process, entry.is_slow, reclaim, grace);
+            self.reapers.send(process, entry.is_slow, reclaim, grace, note);
         }
         let had = self.table.candidates()[place].resident.0;
         if let Ok(process) = watched {

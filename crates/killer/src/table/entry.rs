@@ -40,6 +40,8 @@ pub(crate) struct Entry {
     /// Different for each process that was ever held, whatever its number.
     pub serial: u64,
     pub name: Name,
+    /// When it began, in ticks since boot.
+    pub start: u64,
     pub parent: u32,
     /// Its process group, as shells know it.
     pub team: u32,
@@ -171,6 +173,7 @@ impl Entry {
         let mut entry = Entry {
             serial,
             name: Name::of(stat.name()),
+            start: stat.start_ticks().unwrap_or(0),
             parent: 0,
             team: 0,
             is_slow: is_slow(&stat),

@@ -1,0 +1,289 @@
+//! What the killer is about to do to victims, noted in a file before it is done, so that the next killer can
+//! finish it: a victim in a frozen group of version 1 dies only once the group is thawed, and the group is
+//! to be frozen again afterwards.
+//!
+//! One file for each killer that runs, locked by it as long as it runs, in a folder that only root or the
+//! killer's user can write. Notes are made in place, in room that was written at the start.
+
+use std::ffi::CStr;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use linux::{Root, system};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, flock, fstat, mkdir, openat,
+    unlinkat,
+};
+use rustix::io::{Errno, pread, pwrite};
+
+use crate::Error;
+use crate::explain::TextRoom;
+
+/// Where the files lie.
+const FOLDER: &str = "/run/pagewise";
+const PREFIX: &str = "killd-victims-";
+/// Bytes of one note: two numbers, a time, and a path of a group.
+const NOTE: usize = 1280;
+/// Notes of one file: one bit each in `Notes::taken`.
+const NOTES: usize = 64;
+/// Files of earlier killers that are read at most.
+const FILES_MAX: usize = 64;
+
+/// The file of this killer. Dropped, it is removed.
+#[derive(Debug)]
+pub(crate) struct Notes {
+    folder: OwnedFd,
+    name: String,
+    file: OwnedFd,
+    /// A bit for each note in use.
+    taken: AtomicU64,
+}
+
+/// A note on one victim. Dropped, it is cleared: nothing is left to be done.
+#[derive(Debug)]
+pub(crate) struct Note {
+    notes: Arc<Notes>,
+    place: usize,
+    process: u32,
+    start: u64,
+}
+
+/// What an earlier killer did not finish.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unfinished {
+    pub process: u32,
+    /// When the process began, in ticks since boot: another with its number began at another time.
+    pub start: u64,
+    /// When the note was made, by CLOCK_MONOTONIC.
+    pub at_ns: u64,
+    /// The state file of the group that was thawed, or was to be.
+    pub thawed: Option<PathBuf>,
+}
+
+impl Notes {
+    /// A new file, and what earlier killers did not finish; their files are removed.
+    ///
+    /// # Errors
+    /// A folder that another user could write, or what the operating system refuses.
+    pub(crate) fn open(root: &Root) -> Result<(Arc<Notes>, Vec<Unfinished>), Error> {
+        let path = root.path(FOLDER);
+        let refused = |error: Errno| Error::refused(&format!("use {}", path.display()), error);
+        match mkdir(&path, Mode::from_raw_mode(0o755)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(refused(error)),
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let folder = openat(CWD, &path, flags, Mode::empty()).map_err(refused)?;
+        let found = fstat(&folder).map_err(refused)?;
+        if !is_trusted(found.st_uid) || found.st_mode & 0o022 != 0 {
+            let what = "others can write there: chmod go-w, chown root";
+            return Err(Error::refused(&format!("use {}", path.display()), what));
+        }
+        let unfinished = unfinished(&folder).map_err(refused)?;
+        let name = format!("{PREFIX}{}", std::process::id());
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&folder, &name, flags, Mode::from_raw_mode(0o600)).map_err(refused)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(refused)?;
+        for place in 0..NOTES {
+            pwrite(&file, &[0; NOTE], offset(place)).map_err(refused)?;
+        }
+        let notes = Notes { folder, name, file, taken: AtomicU64::new(0) };
+        Ok((Arc::new(notes), unfinished))
+    }
+
+    /// Notes that a process is to be killed; none where all room is taken or the file cannot be written.
+    pub(crate) fn victim(notes: &Arc<Notes>, process: u32, start: u64) -> Option<Note> {
+        let taken = notes.taken.fetch_update(Relaxed, Relaxed, |taken| {
+            (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
+        });
+        let place = taken.ok()?.trailing_ones() as usize;
+        let note = Note { notes: Arc::clone(notes), place, process, start };
+        note.write(b"").then_some(note)
+    }
+}
+
+impl Drop for Notes {
+    fn drop(&mut self) {
+        let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
+    }
+}
+
+impl Note {
+    /// Notes that the group with this state file is thawed from now on, and to be frozen again.
+    pub(crate) fn thaws(&self, state: &CStr) -> bool {
+        self.write(state.to_bytes())
+    }
+
+    fn write(&self, path: &[u8]) -> bool {
+        let mut text = TextRoom::<NOTE>::new();
+        let Note { process, start, .. } = self;
+        // What is too long is not noted at all.
+        let is_whole = text.put(format_args!("{process} {start} {} ", system::monotonic_ns()))
+            && text.put_bytes(path)
+            && text.put_bytes(b"\n");
+        is_whole && pwrite(&self.notes.file, text.whole(), offset(self.place)).is_ok()
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let _ = pwrite(&self.notes.file, &[0; NOTE], offset(self.place));
+        self.notes.taken.fetch_and(!(1 << self.place), Relaxed);
+    }
+}
+
+fn offset(place: usize) -> u64 {
+    (place * NOTE) as u64
+}
+
+/// Whether a file of this user's is the killer's own.
+fn is_trusted(user: u32) -> bool {
+    user == 0 || user == linux::process::user()
+}
+
+/// What the files of killers that run no longer say; they are removed.
+fn unfinished(folder: &OwnedFd) -> Result<Vec<Unfinished>, Errno> {
+    let mut found = Vec::new();
+    for entry in Dir::read_from(folder)?.flatten().take(FILES_MAX) {
+        let name = entry.file_name();
+        if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        // What cannot be read is no file of a killer.
+        if let Ok(Some(text)) = left_behind(folder, name) {
+            found.extend(text.chunks(NOTE).filter_map(parse));
+            let _ = unlinkat(folder, name, AtFlags::empty());
+        }
+    }
+    Ok(found)
+}
+
+/// The text of a file that no running killer has locked.
+fn left_behind(folder: &OwnedFd, name: &CStr) -> Result<Option<Vec<u8>>, Errno> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = openat(folder, name, flags, Mode::empty())?;
+    let about = fstat(&file)?;
+    let is_ours = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile
+        && is_trusted(about.st_uid)
+        && about.st_nlink == 1;
+    if !is_ours || flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        return Ok(None);
+    }
+    let mut text = vec![0; NOTES * NOTE];
+    let length = pread(&file, &mut *text, 0)?;
+    text.truncate(length);
+    Ok(Some(text))
+}
+
+/// The note in a piece of a file; none where there is none, or not the whole of it.
+fn parse(piece: &[u8]) -> Option<Unfinished> {
+    let end = piece.iter().position(|&byte| byte == b'\n')?;
+    let text = std::str::from_utf8(&piece[..end]).ok()?;
+    let mut parts = text.splitn(4, ' ');
+    let (process, start) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let at_ns = parts.next()?.parse().ok()?;
+    let path = parts.next()?;
+    let thawed = (!path.is_empty()).then(|| Path::new(path).to_owned());
+    Some(Unfinished { process, start, at_ns, thawed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn root() -> (tempfile::TempDir, Root) {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("run")).unwrap();
+        let root = Root::at(folder.path());
+        (folder, root)
+    }
+
+    /// What a killer leaves that is killed: its file, no longer locked.
+    fn left(root: &Root, notes: Arc<Notes>, note: Note) -> PathBuf {
+        let path = root.path(FOLDER).join(format!("{PREFIX}1"));
+        fs::copy(root.path(FOLDER).join(&notes.name), &path).unwrap();
+        drop((note, notes));
+        path
+    }
+
+    #[test]
+    fn what_was_not_finished_is_found_once() {
+        let (_folder, root) = root();
+        let (notes, none) = Notes::open(&root).unwrap();
+        assert_eq!(none, []);
+        let note = Notes::victim(&notes, 77, 1234).unwrap();
+        drop(Notes::victim(&notes, 78, 1).unwrap());
+        let path = left(&root, notes, note);
+        let (notes, found) = Notes::open(&root).unwrap();
+        let [Unfinished { process: 77, start: 1234, thawed: None, .. }] = &found[..] else {
+            panic!("{found:?}")
+        };
+        assert!(!path.exists());
+        let note = Notes::victim(&notes, 79, 5).unwrap();
+        assert!(note.thaws(c"/sys/fs/cgroup/freezer/a b/freezer.state"));
+        left(&root, notes, note);
+        let (notes, found) = Notes::open(&root).unwrap();
+        let thawed = Some(PathBuf::from("/sys/fs/cgroup/freezer/a b/freezer.state"));
+        assert_eq!((found[0].process, &found[0].thawed), (79, &thawed));
+        drop(notes);
+        assert_eq!(fs::read_dir(root.path(FOLDER)).unwrap().count(), 0);
+        assert_eq!(Notes::open(&root).unwrap().1, []);
+    }
+
+    #[test]
+    fn room_is_found_again_and_again() {
+        let (_folder, root) = root();
+        let (notes, _) = Notes::open(&root).unwrap();
+        for _ in 0..3 {
+            let all: Vec<Note> =
+                (0..NOTES as u32).map(|number| Notes::victim(&notes, number, 0).unwrap()).collect();
+            assert!(Notes::victim(&notes, 1, 0).is_none());
+            drop(all);
+        }
+        let note = Notes::victim(&notes, 1, 0).unwrap();
+        let long = std::ffi::CString::new(vec![b'x'; NOTE]).unwrap();
+        assert!(!note.thaws(&long), "what does not fit is refused");
+    }
+
+    #[test]
+    fn files_of_others_are_left_alone() {
+        let (folder, root) = root();
+        let (notes, _) = Notes::open(&root).unwrap();
+        let run = root.path(FOLDER);
+        // A killer that runs, a link to another file, and what is no file at all.
+        let victim = folder.path().join("victim");
+        fs::write(&victim, "77 1 0 \n").unwrap();
+        symlink(&victim, run.join(format!("{PREFIX}2"))).unwrap();
+        fs::create_dir(run.join(format!("{PREFIX}3"))).unwrap();
+        fs::hard_link(&victim, run.join(format!("{PREFIX}4"))).unwrap();
+        fs::write(run.join(format!("{PREFIX}5")), "77 x\nno note at all").unwrap();
+        let note = Notes::victim(&notes, 9, 9).unwrap();
+        assert_eq!(unfinished(&notes.folder).unwrap(), []);
+        assert!(run.join(&notes.name).exists() && victim.exists());
+        drop((note, notes));
+
+        // The name of a new file is taken by a link: it is not followed.
+        let aim = folder.path().join("aim");
+        symlink(&aim, run.join(format!("{PREFIX}{}", std::process::id()))).unwrap();
+        assert!(Notes::open(&root).is_err());
+        assert!(!aim.exists());
+    }
+
+    #[test]
+    fn a_folder_that_others_can_write_is_not_used() {
+        let (_folder, root) = root();
+        let run = root.path(FOLDER);
+        fs::create_dir(&run).unwrap();
+        fs::set_permissions(&run, PermissionsExt::from_mode(0o777)).unwrap();
+        let error = Notes::open(&root).unwrap_err().to_string();
+        assert!(error.contains("others can write there"), "{error}");
+        fs::remove_dir(&run).unwrap();
+        symlink("/tmp", &run).unwrap();
+        assert!(Notes::open(&root).is_err());
+    }
+}
