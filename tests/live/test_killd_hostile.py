@@ -109,6 +109,9 @@ def test_a_socket_that_is_taken_ends_it_and_one_that_cannot_be_does_not(
         assert '"kills":0' in asked(tmp_path / "killd.sock")
 
 
+MINFREE = 'policy = "minfree"\n[options]\nminfree_levels = "51200:0"\n'
+
+
 def checked(words: list[object], files_max: int) -> tuple[int, str]:
     """The status of a command of killd, and what it says last."""
 
@@ -128,7 +131,7 @@ def checked(words: list[object], files_max: int) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("text", "group_name", "files_max", "expected"),
     [
-        ('policy = "minfree"\n[options]\nminfree_levels = "51200:0"\n', "", 4096, "would kill every"),
+        (MINFREE, "", 4096, "would kill every"),
         ('policy = "largest"\n', "", 24, "open files are too few"),
         ('policy = "largest"\n', "/missing", 4096, "No such file"),
         ('[sockets]\nmetrics = "{folder}/killd.toml"\n', "", 4096, "something else than a socket"),

@@ -8,6 +8,7 @@ its clock counts instructions, so that they are the same beside any load of the 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -38,10 +39,12 @@ SECONDS = 12
 HANGS_AFTER_S = 1200
 ZRAM_MIB = 256
 PROCESSES = 500
+# Idle forks of a server that share its memory.
+FORKS = 8
 # For so long nothing happens, and so much of its processor a killer may use then.
 IDLE_SECONDS, IDLE_SHARE_MAX = 300, 0.001
 # Names of the guest's programs: what a killer's log calls them.
-PROGRAMS = ("hog", "keeper", "victim", "filler", "spinner", "bomb", "watcher", "launch")
+PROGRAMS = ("hog", "keeper", "victim", "filler", "spinner", "bomb", "server", "watcher", "launch")
 # They and the shell that runs the cases must stay.
 PROTECTED = ("keeper", "watcher", "sh")
 # So many cached applications leave the guest above the threshold.
@@ -80,7 +83,7 @@ begin() {
 # Ends the killer and what the case began, and waits until memory is back.
 end() {
     kill $killer
-    killall -9 hog victim filler bomb spinner 2>/dev/null
+    killall -9 hog victim filler bomb spinner server 2>/dev/null
     wait $killer
     [ -e /proc/$keeper ] || echo the keeper died in $name >>/result/broken
     sleep 0.3
@@ -127,6 +130,10 @@ FILL = "cross filler hold 205 0 0"
 
 CASES = {
     "fast": case("fast", COMMANDS, ROUNDS, FAST),
+    # 180 MiB that a server shares with its forks: no kill of one of the nine gives any of it back.
+    "forks": case(
+        "forks", COMMANDS, 2, f"server forks 180 0 {FORKS} >/dev/null &\nsleep 2\n{FAST}"
+    ),
     "lru-gen": "echo y >/sys/kernel/mm/lru_gen/enabled\n"
     + case("lru-gen", COMMANDS, 1, FAST)
     + "echo n >/sys/kernel/mm/lru_gen/enabled\n",
@@ -220,6 +227,12 @@ class Findings:
         return [
             word.removeprefix("name=") for line in words for word in line if "name=" in word[:5]
         ]
+
+    def killed_by_peer(self, name: str) -> list[str]:
+        """Names of those to whom earlyoom sent a signal in a case, in order."""
+        logs = sorted(self.folder.glob(f"{name}.earlyoom.*.log"))
+        text = "".join(log.read_text(errors="replace") for log in logs)
+        return re.findall(r"^sending SIG\w+ to process \d+ .*?\"(.*?)\"", text, re.MULTILINE)
 
     def text(self, name: str) -> str:
         """A file of the guest's; empty where it left none."""

@@ -4,6 +4,7 @@
 //   pressure hold MIB ADJ NICE              takes memory, says "ready", and keeps it
 //   pressure spin MIB ADJ NICE THREADS      the same, with threads that compute
 //   pressure stuck MIB ADJ FILE             the same, with a thread that writes FILE
+//   pressure forks MIB ADJ FORKS            takes memory, then forks that share it; says "ready"
 //   pressure bomb PROCESSES MIB             children that take memory, each its own, at once
 //   pressure launch KIB                     takes memory once; prints the milliseconds it took
 //   pressure watch LOW RECOVERED SECONDS    MemAvailable from its fall below LOW percent of memory to
@@ -171,6 +172,14 @@ int main(int count, char **words) {
     } else if (!strcmp(task, "spin") && count == 6) {
         hold(atol(words[2]), words[3], atoi(words[4]));
         for (long thread = 0; thread < atol(words[5]); thread++) start(compute, NULL);
+        stay();
+    } else if (!strcmp(task, "forks") && count == 5) {
+        hold(atol(words[2]), words[3], 0);
+        for (long child = 0; child < atol(words[4]); child++) {
+            pid_t pid = fork();
+            if (pid < 0) fail("fork");
+            if (pid == 0) sleep_on(NULL);
+        }
         stay();
     } else if (!strcmp(task, "stuck") && count == 5) {
         hold(atol(words[2]), words[3], 0);

@@ -19,11 +19,15 @@ const REST: u64 = 10;
 const GATHERED: Nanos = Nanos(20_000_000);
 /// However slowly a victim gives back, the next is chosen then.
 const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
+/// While less than one part in so many of what was free has been taken since the kill, a victim may give
+/// nothing back for so many times the timeout.
+const FALLEN_PART: u64 = 16;
+const PATIENCE: u32 = 10;
 /// A kill is in vain where less than this part of what the victims had was gained.
 const VAIN_PART: u64 = 8;
 /// The kernel frees page tables and stacks, too, and a victim may grow until it dies: a victim accounts
-/// for a quarter more than it had, and for this much at least.
-const EXTRA_PART: u64 = 4;
+/// for half more than it had, and for this much at least.
+const EXTRA_PART: u64 = 2;
 const EXTRA_MIN: u64 = 1 << 20;
 
 /// One that was killed.
@@ -128,7 +132,7 @@ impl Victims {
     }
 
     /// With so much free now, tells `each` of the victims whose memory is back, and of those that have
-    /// given nothing back for `timeout`.
+    /// given nothing back for `timeout`, or ten times that while nobody takes more memory.
     pub(crate) fn settle(
         &mut self,
         now: Nanos,
@@ -137,17 +141,30 @@ impl Victims {
         mut each: impl FnMut(&Victim, Settled),
     ) {
         let Victims { list, free: before, given, batch } = self;
+        // On processors that others use a victim takes long to die: while nobody takes more memory it may.
+        let timeout = match free < *before - *before / FALLEN_PART {
+            true => timeout,
+            false => timeout * PATIENCE,
+        };
         let risen = free.saturating_sub(*before);
         let all_given = *given + list.iter().map(Victim::given).sum::<u64>();
         let unseen = all_given.saturating_sub(risen);
         // Next to nothing was gained: somebody reads their maps, or shares them.
         let is_missed = risen < all_given / VAIN_PART;
-        let is_held = list.iter().any(|victim| victim.is_joint && !victim.state.has_ended);
+        let joint = || list.iter().filter(|victim| victim.is_joint);
+        let is_held = joint().any(|victim| !victim.state.has_ended);
+        let joint_had: u64 = joint().map(|victim| victim.had).sum();
+        let joint_progressed = joint().map(|victim| victim.state.progressed).max();
         let mut waited_for = list.len();
         list.retain_mut(|victim| {
             let left = match victim.is_joint && is_held {
-                true => victim.had,
-                false => victim.left(now, unseen, is_missed),
+                true => {
+                    victim.left(now, unseen, None);
+                    victim.state.progressed =
+                        victim.state.progressed.max(joint_progressed.unwrap_or(now));
+                    victim.had
+                }
+                false => victim.left(now, unseen, is_missed.then_some(timeout)),
             };
             let Some((is_back, time)) = victim.settled(now, left, timeout) else { return true };
             *given += victim.given();
@@ -156,7 +173,10 @@ impl Victims {
             // The last one has the rest.
             let gained_bytes = if waited_for > 0 { gained.min(victim.given()) } else { gained };
             batch.gained += gained_bytes;
-            let gave = victim.had.saturating_sub(left);
+            let gave = match victim.is_joint {
+                true => joint_had,
+                false => victim.had.saturating_sub(left),
+            };
             let freed_bytes = gained_bytes.min(gave + EXTRA_MIN.max(gave / EXTRA_PART));
             each(victim, Settled { is_back, freed_bytes, gained_bytes, time });
             false
@@ -176,6 +196,20 @@ impl Victim {
     ) -> Victim {
         let state = State { has_ended: false, counted: Some(had), least: had, progressed: killed };
         Victim { process, name, why, killed, had, is_joint: false, seen, state }
+    }
+
+    /// Looks at it right after the kill: what it took meanwhile is its own, too.
+    pub(crate) fn grow(&mut self) {
+        let mut buffer = [0; 128];
+        let page = rustix::param::page_size() as u64;
+        let statm = self.process.read(c"statm", &mut buffer).unwrap_or_default();
+        let Some(seen) = Seen::of(statm, page) else { return };
+        let more = seen.anonymous.saturating_sub(self.seen.anonymous);
+        if more > 0 && self.had > 0 {
+            self.had += more;
+            (self.state.least, self.state.counted) = (self.had, Some(self.had));
+            self.seen = seen;
+        }
     }
 
     fn look(&mut self, page: u64) {
@@ -204,8 +238,8 @@ impl Victim {
     }
 
     /// Bytes that it may still have, where so much of what victims gave is unseen. Of a victim that has
-    /// ended that counts where nearly all `is_missed`.
-    fn left(&mut self, now: Nanos, unseen: u64, is_missed: bool) -> u64 {
+    /// ended that counts where nearly all is `missed`, for so long.
+    fn left(&mut self, now: Nanos, unseen: u64, missed: Option<Duration>) -> u64 {
         let unseen = unseen.min(self.given());
         let state = &mut self.state;
         let left = match state.has_ended {
@@ -215,8 +249,11 @@ impl Victim {
         if left < state.least {
             (state.least, state.progressed) = (left, now);
         }
-        let is_gathering = now.0 - state.progressed.0 < GATHERED.0;
-        let may_come = is_gathering && (is_missed || !state.has_ended);
+        let wait = match state.has_ended {
+            true => missed.map_or(0, |time| time.as_nanos() as i64),
+            false => GATHERED.0,
+        };
+        let may_come = now.0 - state.progressed.0 < wait;
         if may_come { left.max(unseen) } else { left }
     }
 
@@ -238,6 +275,8 @@ mod tests {
     use testkit::Sleeper;
 
     const MIB: u64 = 1 << 20;
+    const NOT: Option<Duration> = None;
+    const MISSED: Option<Duration> = Some(Duration::from_millis(50));
 
     /// A victim of 100 MiB of which its map counts so much.
     fn victim(counted: Option<u64>, has_ended: bool) -> (Sleeper, Victim) {
@@ -257,21 +296,21 @@ mod tests {
     #[test]
     fn what_is_unseen_is_left_for_a_while_unless_it_has_ended() {
         let (_sleeper, mut dying) = victim(Some(0), false);
-        assert_eq!(dying.left(at(1), 60 * MIB, false), 60 * MIB, "gathered, not free");
-        assert_eq!(dying.left(at(2), 300 * MIB, true), 100 * MIB, "no more than it had");
-        assert_eq!(dying.left(at(3), 0, false), 0);
-        assert_eq!(dying.left(at(30), 60 * MIB, true), 0, "others took it");
+        assert_eq!(dying.left(at(1), 60 * MIB, NOT), 60 * MIB, "gathered, not free");
+        assert_eq!(dying.left(at(2), 300 * MIB, MISSED), 100 * MIB, "no more than it had");
+        assert_eq!(dying.left(at(3), 0, NOT), 0);
+        assert_eq!(dying.left(at(30), 60 * MIB, MISSED), 0, "others took it");
         let (_sleeper, mut without_map) = victim(None, false);
-        assert_eq!(without_map.left(at(30), 60 * MIB, true), 60 * MIB);
+        assert_eq!(without_map.left(at(30), 60 * MIB, MISSED), 60 * MIB);
         let (_sleeper, mut ended) = victim(None, true);
-        assert_eq!(ended.left(at(1), 60 * MIB, false), 0);
+        assert_eq!(ended.left(at(1), 60 * MIB, NOT), 0);
     }
 
     #[test]
     fn what_an_ended_victim_does_not_give_is_waited_for_a_while() {
         let (_sleeper, mut ended) = victim(None, true);
-        assert_eq!(ended.left(at(1), 100 * MIB, true), 100 * MIB, "somebody reads its map");
-        assert_eq!(ended.left(at(22), 100 * MIB, true), 0, "or shares it");
+        assert_eq!(ended.left(at(1), 100 * MIB, MISSED), 100 * MIB, "somebody reads its map");
+        assert_eq!(ended.left(at(52), 100 * MIB, MISSED), 0, "or shares it");
     }
 
     #[test]
@@ -293,6 +332,22 @@ mod tests {
         assert_eq!(freed, [100 * MIB, 100 * MIB]);
     }
 
+    #[test]
+    fn a_victim_has_time_while_nobody_takes_more_memory() {
+        let timeout = Duration::from_millis(100);
+        for (free, is_late) in [(64, [false, false, true]), (59, [false, true, true])] {
+            for (after, expected) in [at(50), at(101), at(1001)].into_iter().zip(is_late) {
+                let mut victims = Victims::with_room(1);
+                let (_sleeper, stuck) = victim(Some(100 * MIB), false);
+                victims.begin(64 * MIB);
+                victims.push(stuck);
+                let mut told = Vec::new();
+                victims.settle(after, free * MIB, timeout, |_, one| told.push(one.is_back));
+                assert_eq!(told, vec![false; usize::from(expected)], "{free} {after:?}");
+            }
+        }
+    }
+
     /// What is told of victims that give so much, with so much gained by all.
     fn settled(victims: Vec<(Sleeper, Victim)>, gained: u64) -> (Vec<Settled>, Batch) {
         let mut all = Victims::with_room(4);
@@ -303,15 +358,15 @@ mod tests {
             sleepers.push(sleeper);
             all.push(victim);
         }
-        for now in [at(1), at(22)] {
-            all.settle(now, 7 * MIB + gained, Duration::from_secs(60), |_, one| told.push(one));
+        for now in [at(1), at(20_000)] {
+            all.settle(now, 7 * MIB + gained, Duration::from_secs(1), |_, one| told.push(one));
         }
         (told, all.batch())
     }
 
     #[test]
     fn freed_is_what_was_gained_as_far_as_the_victim_accounts_for_it() {
-        for (gained, freed) in [(97, 97), (100, 100), (110, 110), (300, 125), (60, 60), (0, 0)] {
+        for (gained, freed) in [(97, 97), (100, 100), (110, 110), (300, 150), (60, 60), (0, 0)] {
             let (told, batch) = settled(vec![victim(None, true)], gained * MIB);
             let [one] = told[..] else { panic!("{told:?}") };
             assert_eq!((one.gained_bytes, one.freed_bytes), (gained * MIB, freed * MIB));

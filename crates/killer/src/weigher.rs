@@ -57,8 +57,8 @@ struct Shared {
 struct Mail {
     jobs: [Option<Job>; AT_ONCE],
     done: [Option<Weighing>; AT_ONCE + 1],
-    /// Since when it reads.
-    reading: Option<Instant>,
+    /// Since when it reads, and the map of which process.
+    reading: Option<(Instant, u32)>,
     is_over: bool,
 }
 
@@ -94,7 +94,7 @@ impl Weigher {
     ) -> bool {
         let until = Instant::now() + time;
         let mut mail = self.shared.mail();
-        if mail.reading.is_none_or(|since| since.elapsed() < STUCK_AFTER) {
+        if !mail.is_stuck() {
             // One that an earlier call did not wait for.
             mail = self.wait(mail, until);
             if !mail.is_busy() {
@@ -107,6 +107,15 @@ impl Weigher {
         mail.jobs.iter_mut().for_each(|job| drop(job.take()));
         mail.done.iter_mut().filter_map(Option::take).for_each(&mut each);
         mail.reading.is_none()
+    }
+
+    /// Waits, at most for `time`, until it does not read the map of process `number`: the memory of a
+    /// process that dies meanwhile stays until the read ends.
+    pub(crate) fn let_go(&self, number: u32, time: Duration) {
+        let mail = self.shared.mail();
+        if mail.reading.is_some_and(|(_, read)| read == number) && !mail.is_stuck() {
+            drop(self.wait(mail, Instant::now() + time));
+        }
     }
 
     /// Waits until nothing is to be done any more.
@@ -131,6 +140,10 @@ impl Drop for Weigher {
 }
 
 impl Mail {
+    fn is_stuck(&self) -> bool {
+        self.reading.is_some_and(|(since, _)| since.elapsed() >= STUCK_AFTER)
+    }
+
     fn is_busy(&self) -> bool {
         self.reading.is_some() || self.jobs.iter().any(Option::is_some)
     }
@@ -154,7 +167,7 @@ impl Shared {
                 mail = self.came.wait(mail).expect(UNPOISONED);
                 continue;
             };
-            mail.reading = Some(Instant::now());
+            mail.reading = Some((Instant::now(), job.process.number()));
             drop(mail);
             let weighing = weigh(&job, page);
             // Closes its descriptors.

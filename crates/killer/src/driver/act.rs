@@ -103,6 +103,7 @@ impl Killer {
         if part == Part::Chosen {
             table.weigh_one(weigher, now, WAIT_VICTIM, place);
         }
+        weigher.let_go(table.candidates()[place].process, WAIT_VICTIM);
         if !table.confirm(place, now) {
             return false;
         }
@@ -172,6 +173,7 @@ impl Killer {
             let seen = entry.seen;
             let mut victim = Victim::new(process, occasion.name, cause.why, killed, had, seen);
             victim.is_joint = part != Part::Chosen || self.table.borrowers(place).next().is_some();
+            victim.grow();
             self.victims.push(victim);
         }
         Statistics::add(&self.statistics.kills, 1);
