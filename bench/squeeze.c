@@ -6,6 +6,7 @@
  *   crew MIB FORKS            as server, but grows again and again: each fork holds a share of it
  *   shared MIB FORKS          shared memory without a name, then forks that map it
  *   vfork MIB                 private memory, then a child between vfork and exec
+ *   siblings MIB COUNT        private memory, and processes that use the same map and are no children
  *   respawn MIB KIB_PER_MS    a parent whose child takes private memory; a killed child is started anew
  *   file PATH MIB             a file, as of tmpfs
  *   crowd COUNT KIB           so many processes with private memory of their own
@@ -13,6 +14,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,6 +80,22 @@ static void idle_forks(int count)
     }
 }
 
+static int sibling(void *unused)
+{
+    (void)unused;
+    wait_forever();
+    return 0;
+}
+
+static void siblings(int count)
+{
+    for (int i = 0; i < count; i++) {
+        char *stack = mapped(64 << 10, MAP_PRIVATE | MAP_STACK);
+        if (clone(sibling, stack + (64 << 10), CLONE_VM | CLONE_PARENT | SIGCHLD, NULL) < 0)
+            fail("clone");
+    }
+}
+
 /* Each child takes the memory once; killed, it is started again. */
 static void respawn(size_t bytes, size_t kib_per_ms)
 {
@@ -133,6 +151,9 @@ int main(int count, char **words)
         ready();
         if (vfork() == 0)
             wait_forever();
+    } else if (!strcmp(role, "siblings")) {
+        hold(mib << 20, 0);
+        siblings((int)more);
     } else if (!strcmp(role, "respawn")) {
         respawn(mib << 20, more);
     } else if (!strcmp(role, "file") && count > 3) {

@@ -6,7 +6,8 @@ Needs root, cc and memory cgroups of version 1; says what is missing where it is
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,71 @@ def test_only_the_right_victim_dies_and_gives_back_what_is_reported(
     squeeze = killer_squeezes.drawn(SEED, number)
     outcome = killer_squeezes.run(squeeze, program)
     assert outcome.right and not outcome.problems, (squeeze.command, outcome)
+
+
+def drama(
+    program: Path, policy: str, idle: list[str], hog: str, is_done: Callable[[str, int], bool]
+) -> tuple[str, dict[str, int], list[int]]:
+    """What killd logs until it is done, the processes by their words, and who is left."""
+    squeeze = killer_squeezes.Squeeze(0, os.getpid(), "drama", 300, policy, (), None)  # type: ignore[arg-type]
+    words = killer_squeezes.Program
+    with killer_squeezes.Stage(squeeze, program) as stage:
+        started = {line: stage.start(words(tuple(line.split())), True).pid for line in idle}
+        with killer_squeezes.killd(squeeze, stage) as killer:
+            text = ""
+            late = time.monotonic() + killer_squeezes.HANGS_AFTER_S
+            while "event=start " not in text and time.monotonic() < late:
+                text += killer_squeezes.read(killer, 0.05).decode()
+            started[hog] = stage.start(words(tuple(hog.split())), False).pid
+            while not is_done(text, len(stage.processes())):
+                assert time.monotonic() < late, text
+                text += killer_squeezes.read(killer, 0.01).decode()
+            return text, started, stage.processes()
+
+
+def killed(text: str) -> list[int]:
+    lines = [killer_squeezes.fields(line) for line in text.splitlines()]
+    return [int(line["process"]) for line in lines if line.get("event") == "kill"]
+
+
+def test_a_family_that_holds_the_memory_dies_as_one(program: Path) -> None:
+    """No process of a crew has much of its own; a bystander of 20 MiB would give little."""
+    idle, crew = ["hog 20"], "crew 600 12"
+
+    def is_done(text: str, _: int) -> bool:
+        return (
+            "holder=family" in text and text.count("event=back ") == text.count("event=kill ") > 1
+        )
+
+    text, started, left = drama(program, "largest", idle, crew, is_done)
+    assert started["hog 20"] in left, text
+    assert started[crew] in killed(text) and started["hog 20"] not in killed(text), text
+
+
+def test_nobody_dies_for_a_file_in_memory(program: Path) -> None:
+    """The file has 270 of 300 MiB, which no kill gives back."""
+    idle, writer = ["hog 2"], "file {tmpfs}/file 270"
+
+    def is_done(text: str, _: int) -> bool:
+        return text.count("event=spared ") > 1
+
+    for policy in killer_squeezes.POLICIES:
+        text, started, left = drama(program, policy, idle, writer, is_done)
+        assert "holder=shared-memory" in text and killed(text) == [], text
+        assert set(started.values()) <= set(left)
+
+
+def test_after_two_kills_in_vain_it_takes_another(program: Path) -> None:
+    """Processes that share a map and are not parent and child each seem to hold all of it."""
+    siblings, hog = "siblings 150 6", "hog 600 256"
+
+    def is_done(text: str, _: int) -> bool:
+        return text.count("event=back ") >= 3
+
+    text, started, _ = drama(program, "largest", [siblings], hog, is_done)
+    *vain, last = killed(text)
+    assert 'event=reconsider why="two kills gave nothing back"' in text
+    assert len(vain) <= 2 and last == started[hog], text
 
 
 def test_a_judge_sees_what_goes_wrong() -> None:

@@ -90,12 +90,20 @@ pub(crate) struct Victims {
     /// What those gave back that are waited for no longer.
     given: u64,
     batch: Batch,
+    /// The name of the last victim, and the bytes that its map counted.
+    last: Option<(Name, u64)>,
 }
 
 impl Victims {
     /// None, with room for as many.
     pub(crate) fn with_room(count: usize) -> Victims {
-        Victims { list: Vec::with_capacity(count), free: 0, given: 0, batch: Batch::default() }
+        Victims {
+            list: Vec::with_capacity(count),
+            free: 0,
+            given: 0,
+            batch: Batch::default(),
+            last: None,
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -116,11 +124,17 @@ impl Victims {
         self.batch
     }
 
+    /// The name of the last victim, and the bytes that its map counted.
+    pub(crate) fn last(&self) -> Option<(Name, u64)> {
+        self.last
+    }
+
     /// One more, unless there is no room for it.
     pub(crate) fn push(&mut self, victim: Victim) {
         if !self.is_full() {
             self.batch.victims += 1;
             self.batch.had += victim.had;
+            self.last = Some((victim.name, victim.seen.resident));
             self.list.push(victim);
         }
     }
@@ -140,7 +154,7 @@ impl Victims {
         timeout: Duration,
         mut each: impl FnMut(&Victim, Settled),
     ) {
-        let Victims { list, free: before, given, batch } = self;
+        let Victims { list, free: before, given, batch, .. } = self;
         // On processors that others use a victim takes long to die: while nobody takes more memory it may.
         let timeout = match free < *before - *before / FALLEN_PART {
             true => timeout,

@@ -1,6 +1,7 @@
 //! Who holds the memory: at first every process what its end gives back; where that is little beside what
 //! a family of forks shares, the family; where it is little beside shared memory that no process's end
-//! gives back, nobody. After two kills in vain the killer weighs all anew and takes the largest holder.
+//! gives back, nobody. After two kills in vain the killer weighs all anew, takes processes that look like
+//! the victims for sharers of their memory, and compares the holders as equals.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use types::Nanos;
 
 use super::{Killer, SAY_AGAIN};
 use crate::explain::{put, put_words};
-use crate::table::Family;
+use crate::table::{Family, Name};
 
 /// How long weights are waited for: with memory to spare, before a decision, and after kills in vain.
 const WAIT_NEAR: Duration = Duration::from_millis(5);
@@ -45,6 +46,8 @@ pub(super) struct Doubt {
     pub holder: Holder,
     /// Kills in a row that gave nothing back.
     vain: u32,
+    /// The name and the size of the last victim whose end gave nothing back.
+    vain_victim: Option<(Name, u64)>,
     is_raised: bool,
     /// What was said last, and when.
     said: Option<(Nanos, Holder)>,
@@ -64,6 +67,11 @@ impl Killer {
             (self.doubt.vain, self.doubt.is_raised) = (0, true);
         }
         self.table.weigh(&self.weigher, now, if is_raised { WAIT_DOUBT } else { WAIT_SHORT });
+        if self.doubt.is_raised
+            && let Some((name, resident)) = self.doubt.vain_victim
+        {
+            self.table.discount(name, resident);
+        }
         let best = self.table.best_own();
         self.doubt.holder = self.holder(best);
         if let Holder::Family(family) = &self.doubt.holder {
@@ -99,6 +107,7 @@ impl Killer {
         let batch = self.victims.batch();
         let is_vain = batch.is_vain(memory.total.0 / WORTH_PART);
         self.doubt.vain = if is_vain { self.doubt.vain.saturating_add(batch.victims) } else { 0 };
+        self.doubt.vain_victim = if is_vain { self.victims.last() } else { None };
     }
 
     /// Memory is no longer short.

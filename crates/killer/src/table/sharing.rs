@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use policy::kill::Standing;
 use types::{Bytes, Nanos};
 
-use super::Table;
+use super::{Name, Table};
 use crate::weigher::{AT_ONCE, Job, Weigher};
 
 /// Calls of the weigher for one look: 4 x 16 processes are weighed at most.
@@ -15,6 +15,8 @@ const CALLS_MAX: usize = 4;
 const WEIGHED_MIN: u64 = 1 << 20;
 /// Nor is a process that could give back less than this part of what the best gives back.
 const BEST_PART: u64 = 8;
+/// Two processes of one name are alike when their sizes differ by less than one part in so many.
+const LIKE_PART: u64 = 16;
 /// Parents of parents that are followed.
 const DEPTH_MAX: usize = 16;
 
@@ -172,6 +174,18 @@ impl Table {
             }
         }
         top.team
+    }
+
+    /// Candidates of this name and nearly this size share memory in a way that weights do not show: the end of
+    /// their like gave nothing back, so theirs is taken to give nothing back either.
+    pub(crate) fn discount(&mut self, name: Name, resident: u64) {
+        let Table { entries, candidates, .. } = self;
+        for (entry, candidate) in entries.iter().zip(candidates) {
+            if entry.name == name && entry.seen.resident.abs_diff(resident) <= resident / LIKE_PART
+            {
+                (candidate.resident, candidate.swapped) = (Bytes(0), Bytes(0));
+            }
+        }
     }
 
     /// Lets the root of `family` stand for all: policies see what comes back when all of them end.
