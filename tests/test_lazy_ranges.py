@@ -125,3 +125,40 @@ def test_sealed_memory_is_given_to_nobody_else(tmp_path: Path, mode: str) -> Non
     if ended == 9:
         pytest.skip("the kernel seals no memory (before Linux 6.10)")
     assert (ended, said) == (0, "")
+
+
+GROWN = r"""
+#define _GNU_SOURCE
+#include <string.h>
+#include <sys/mman.h>
+int main(void)
+{
+    int kind = MAP_PRIVATE | MAP_ANONYMOUS, open = PROT_READ | PROT_WRITE;
+    size_t size = 256 << 10;
+    char *data = mmap(NULL, size, open, kind, -1, 0);
+    data[5] = 7;
+    for (; size < 256UL << 20; size *= 2) {
+        /* In the way, so that it has to move. */
+        char *between = mmap(NULL, 256 << 10, open, kind, -1, 0);
+        data[size - 1] = between[0] = 1;
+        data = mremap(data, size, 2 * size, MREMAP_MAYMOVE);
+        if (data == MAP_FAILED || data[5] != 7 || data[size - 1] != 1 || data[2 * size - 1] != 0)
+            return 2;
+    }
+    /* Parts whose attributes were changed and that were freed are mapped anew. */
+    char *parts = mmap(NULL, 64 * 4096, open, kind, -1, 0);
+    memset(parts, 3, 64 * 4096);
+    for (int page = 0; page < 64; page += 2)
+        mprotect(parts + page * 4096, 4096, PROT_READ);
+    munmap(parts, 64 * 4096);
+    char *again = mmap(NULL, 64 * 4096, open, kind, -1, 0);
+    memset(again, 4, 64 * 4096);
+    char *other = mremap(again, 64 * 4096, 64 * 4096, MREMAP_MAYMOVE | MREMAP_DONTUNMAP, NULL);
+    return other == MAP_FAILED || other[63 * 4096] != 4 || again[63 * 4096] != 0;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
+def test_a_mapping_grows_step_by_step(tmp_path: Path, mode: str) -> None:
+    assert status(compiled(GROWN, tmp_path / "grown"), MODE=mode) == (0, "")

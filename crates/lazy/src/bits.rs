@@ -22,6 +22,8 @@ pub struct PageBits {
     pub mapped: Bits,
     /// The page's mapping is unlike that of the arena: it is mapped anew when it is freed.
     pub tainted: Bits,
+    /// The page is tainted only in that it was moved here: its mapping joins no other.
+    pub moved: Bits,
     /// The page is free and inaccessible.
     pub closed: Bits,
     /// What the page holds lies in the vault.
@@ -42,7 +44,7 @@ pub struct PageBits {
 
 impl PageBits {
     /// Kinds of bits.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 11;
 
     /// Bits of all kinds over one table: the words of the same pages lie beside each other, so that a small
     /// arena touches few pages of it.
@@ -61,6 +63,7 @@ impl PageBits {
             huge: bits(words, 7),
             returned: bits(words, 8),
             claimed: bits(words, 9),
+            moved: bits(words, 10),
         }
     }
 
@@ -68,7 +71,20 @@ impl PageBits {
     pub fn taint(self, first: u32, pages: u32) {
         for (from, to) in self.released.runs(first, first.saturating_add(pages), false) {
             self.tainted.set(from, to - from);
+            self.moved.clear(from, to - from);
         }
+    }
+
+    /// Whether the pages have the arena's own attributes, wherever they were before.
+    pub fn are_plain(self, first: u32, pages: u32) -> bool {
+        let mut tainted = self.tainted.runs(first, first.saturating_add(pages), true);
+        tainted.all(|(from, to)| self.moved.next(from, to, false) == to)
+    }
+
+    /// The pages have the arena's own mapping again.
+    pub fn untaint(self, first: u32, pages: u32) {
+        self.tainted.clear(first, pages);
+        self.moved.clear(first, pages);
     }
 }
 

@@ -51,7 +51,7 @@ pub fn unmap(first: u32, pages: u32) {
         // Free pages, as far as the arena knows: they have the arena's mapping again.
         if bits.claimed.take(from, to) == to {
             map_anew(from, to - from);
-            bits.tainted.clear(from, to - from);
+            bits.untaint(from, to - from);
         }
     }
     let mut page = first;
@@ -62,7 +62,7 @@ pub fn unmap(first: u32, pages: u32) {
         }
         let to = bits.mapped.take(from, bits.mapped.next(from, end, false));
         if to > from && map_anew(from, to - from) {
-            bits.tainted.clear(from, to - from);
+            bits.untaint(from, to - from);
             return_clean(from, to - from);
         }
         page = to.max(from + 1);

@@ -21,7 +21,7 @@ use crate::reserve::{OPEN, page_bits};
 use crate::spans::Free;
 use crate::stand_aside::served_from;
 use crate::system::{self, Errno, KeepErrno, Mapping};
-use crate::{deferred, holes, onward, retire, statistics};
+use crate::{deferred, holes, onward, pieces, retire, statistics};
 
 /// Shared mappings that profile `browser` populates: bitmaps are of such sizes.
 const POPULATED: std::ops::RangeInclusive<usize> = 256 << 10..=16 << 20;
@@ -225,6 +225,21 @@ struct Remap {
 }
 
 impl Remap {
+    /// What the kernel refuses since the range lies in several mappings.
+    fn by_hand(self, is_plain: bool) -> Result<usize, Errno> {
+        let errno = KeepErrno::new();
+        let answer = pieces::move_by_hand(pieces::Move {
+            is_plain,
+            from: self.address,
+            length: self.length.next_multiple_of(PAGE),
+            new_length: self.new_length.next_multiple_of(PAGE),
+            to: (self.flags & MREMAP_FIXED != 0).then_some(self.new),
+            flags: self.flags,
+        });
+        drop(errno);
+        answer.inspect_err(|&errno| system::set_errno(errno))
+    }
+
     fn call(self) -> Result<usize, Errno> {
         onward::remap(self.address, self.length, self.new_length, self.flags, self.new)
     }
@@ -250,10 +265,10 @@ fn remap(request: Remap) -> Result<usize, Errno> {
     if is_simple { resize(request, first, old, new) } else { remap_tainted(request, first, old) }
 }
 
-/// Whether the pages are mapped and have the arena's own attributes.
+/// Whether the pages are mapped and have the attributes of the arena.
 fn is_wholly_ours(first: u32, pages: u32) -> bool {
     let (bits, end) = (page_bits(), first.saturating_add(pages));
-    bits.mapped.next(first, end, false) == end && !bits.tainted.any(first, pages)
+    bits.mapped.next(first, end, false) == end && bits.are_plain(first, pages)
 }
 
 fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno> {
@@ -289,7 +304,14 @@ fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno
 /// The kernel moves the pages with all their attributes, out of the arena or within it. The place
 /// that they leave is the arena's again, if nobody was quicker.
 fn remap_tainted(request: Remap, first: u32, old: u32) -> Result<usize, Errno> {
-    let address = request.call()?;
+    let bits = page_bits();
+    let is_all_mapped = bits.mapped.next(first, first + old, false) == first + old;
+    let address = match request.call() {
+        Err(EFAULT) if is_all_mapped && request.new_length > 0 => {
+            request.by_hand(bits.are_plain(first, old))
+        }
+        answer => answer,
+    }?;
     if request.flags & MREMAP_DONTUNMAP != 0 {
         return Ok(address);
     }

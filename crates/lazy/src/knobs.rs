@@ -5,7 +5,7 @@ use std::cell::UnsafeCell;
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
-use policy::retention::{HOT_BYTES_MAX, Rules, hot_bytes_for, lazy_bytes_for};
+use policy::retention::{HELD_BYTES_MAX, HOT_BYTES_MAX, Rules, hot_bytes_for, lazy_bytes_for};
 use types::{Bytes, Nanos};
 
 use crate::limits::Reach;
@@ -79,6 +79,7 @@ impl Knobs {
         let hot_bytes = reach.whole.map_or(self.hot_max, hot_bytes_for).min(self.hot_max);
         let rules = Rules::decay(hot_bytes);
         Rules {
+            held_bytes: Some(HELD_BYTES_MAX),
             // A huge page that is freed in part is split first.
             part_pages: rules.part_pages.filter(|_| !has_huge_pages),
             lazy_bytes,

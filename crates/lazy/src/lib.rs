@@ -34,6 +34,7 @@ mod lock;
 mod next;
 mod objects;
 mod onward;
+mod pieces;
 mod placement;
 mod pool;
 mod premap;

@@ -221,7 +221,7 @@ pub fn give_back_tainted(first: u32, pages: u32) {
 
 /// Pages of nobody that are absent from memory become free.
 pub fn give_back_clean(first: u32, pages: u32) {
-    page_bits().tainted.clear(first, pages);
+    page_bits().untaint(first, pages);
     match lock_briefly() {
         Some(mut arena) => deposit_clean_locked(&mut arena, first, pages),
         None => deferred::return_clean(first, pages),

@@ -19,7 +19,9 @@ pub fn move_pages(from: u32, to: Grant, pages: u32) -> bool {
     if to.held != Free::Hot && pages >= MOVED_PAGES_MIN && hand_over(source, target, length) {
         // The pages bring along where they once were, so the kernel joins their mapping to no other
         // until it is made anew.
-        page_bits().tainted.set(to.first, pages);
+        let bits = page_bits();
+        bits.tainted.set(to.first, pages);
+        bits.moved.set(to.first, pages);
         return true;
     }
     system::copy(source, target, length);

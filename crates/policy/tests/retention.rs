@@ -21,7 +21,7 @@ enum Step {
     Split(u32, u32, u32),
     Wait(i64),
     Pressure,
-    Limit(u64, Option<u64>),
+    Limit(u64, Option<u64>, Option<u64>),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -34,7 +34,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (span.clone(), span, pages).prop_map(|(span, other, pages)| Step::Split(span, other, pages)),
         3 => (0..2 * SECOND).prop_map(Step::Wait),
         1 => Just(Step::Pressure),
-        1 => (0..400_u64, prop::option::of(0..200_u64)).prop_map(|(hot, lazy)| Step::Limit(hot, lazy)),
+        1 => (0..400_u64, prop::option::of(0..200_u64), prop::option::of(0..400_u64))
+            .prop_map(|(hot, lazy, held)| Step::Limit(hot, lazy, held)),
     ];
     prop::collection::vec(step, 1..300)
 }
@@ -44,6 +45,7 @@ fn model_rules(rules: Rules) -> naive::Rules {
         hot_pages: rules.hot_bytes.pages(),
         part_pages: rules.part_pages,
         lazy_pages: rules.lazy_bytes.map(Bytes::pages),
+        held_pages: rules.held_bytes.map(Bytes::pages),
         lazy_after_ns: rules.lazy_after.map(|age| age.0),
         discard_after_ns: rules.discard_after.map(|age| age.0),
     }
@@ -106,10 +108,11 @@ impl Pair {
                 retention.pressure(Nanos(self.now));
                 model.pressure(self.now);
             }
-            Step::Limit(hot_pages, lazy_pages) => {
+            Step::Limit(hot_pages, lazy_pages, held_pages) => {
                 let bytes = |pages| Bytes(pages * PAGE_BYTES);
                 let (hot_bytes, lazy_bytes) = (bytes(hot_pages), lazy_pages.map(bytes));
-                let rules = Rules { hot_bytes, lazy_bytes, ..*retention.rules() };
+                let held_bytes = held_pages.map(bytes);
+                let rules = Rules { hot_bytes, lazy_bytes, held_bytes, ..*retention.rules() };
                 retention.set_rules(rules);
                 model.set_rules(model_rules(rules));
             }
@@ -210,6 +213,9 @@ proptest! {
             prop_assert!(hot_pages <= rules.hot_bytes.pages());
             let most = rules.lazy_bytes.map_or(u64::MAX, Bytes::pages);
             prop_assert!(pair.retention.lazy_pages() <= most);
+            let held = pair.retention.lazy_pages() + hot_pages;
+            let most = rules.held_bytes.map_or(u64::MAX, Bytes::pages);
+            prop_assert!(held <= most || pair.retention.lazy_pages() == 0);
         }
         pair.now += 5 * SECOND;
         pair.actions();

@@ -33,6 +33,8 @@ pub struct Rules {
     pub part_pages: Option<u32>,
     /// Pages held lazily freed at most; none: as many as there are.
     pub lazy_pages: Option<u64>,
+    /// Pages held hot and lazily freed at most; none: no limit.
+    pub held_pages: Option<u64>,
     /// Age at which a span is lazily freed.
     pub lazy_after_ns: Option<i64>,
     /// Age at which a span is discarded.
@@ -103,8 +105,14 @@ impl Model {
     /// Everything that is to be done at `now_ns`: what is too old first, then what is too much.
     pub fn actions(&mut self, now_ns: i64) -> Vec<Action> {
         let mut actions = Vec::new();
-        let Rules { hot_pages, part_pages, lazy_pages, lazy_after_ns, discard_after_ns } =
-            self.rules;
+        let Rules {
+            hot_pages,
+            part_pages,
+            lazy_pages,
+            held_pages,
+            lazy_after_ns,
+            discard_after_ns,
+        } = self.rules;
         let is_reached =
             |since: i64, age: Option<i64>| age.is_some_and(|age| now_ns - since >= age);
         let pressure_ns = self.pressure_ns;
@@ -117,8 +125,11 @@ impl Model {
             actions.extend(old.map(|held| Action::Discard(held.span)));
         }
         self.held.retain(|held| !is_discarded(held));
-        let lazy_pages_max = lazy_pages.unwrap_or(u64::MAX);
-        while self.pages(true) > lazy_pages_max {
+        let is_too_much = |lazy: u64, hot: u64| {
+            lazy_pages.is_some_and(|limit| lazy > limit)
+                || held_pages.is_some_and(|limit| lazy > 0 && lazy + hot > limit)
+        };
+        while is_too_much(self.pages(true), self.pages(false)) {
             let oldest = self.held.iter().position(|held| held.is_lazy).expect("some are");
             actions.push(Action::Discard(self.held.remove(oldest).span));
         }
@@ -136,7 +147,8 @@ impl Model {
                     break;
                 }
             }
-            if self.pages(true) + u64::from(pages) > lazy_pages_max {
+            let others = self.pages(false) - u64::from(pages);
+            if is_too_much(self.pages(true) + u64::from(pages), others) {
                 self.held.remove(oldest);
                 actions.push(Action::Discard(span));
             } else {

@@ -16,7 +16,8 @@ mod rules;
 pub use ages::Entry;
 pub use foresight::{Foresight, Stretch};
 pub use rules::{
-    CATALOG, HOT_BYTES_MAX, HOT_SHARE_OF_MEMORY, Row, Rules, find, hot_bytes_for, lazy_bytes_for,
+    CATALOG, HELD_BYTES_MAX, HOT_BYTES_MAX, HOT_SHARE_OF_MEMORY, Row, Rules, find, hot_bytes_for,
+    lazy_bytes_for,
 };
 
 use ages::Ages;
@@ -191,7 +192,7 @@ impl Retention {
 
     fn discard_oldest_lazy(&mut self, entries: &mut [Entry], now: Nanos) -> Option<Action> {
         let (span, since) = self.lazy.oldest(entries)?;
-        let is_over = self.rules.is_too_much_lazy(self.lazy_pages);
+        let is_over = self.rules.is_too_much_lazy(self.lazy_pages, self.hot_pages);
         (is_over || self.is_discarded(since, now)).then(|| {
             self.take(entries, span);
             Action::Discard(span)
@@ -212,7 +213,7 @@ impl Retention {
             }
         }
         self.take(entries, span);
-        if self.rules.is_too_much_lazy(self.lazy_pages + u64::from(pages)) {
+        if self.rules.is_too_much_lazy(self.lazy_pages + u64::from(pages), self.hot_pages) {
             return Some(Action::Discard(span));
         }
         self.lazy.append(entries, span, pages, since);

@@ -13,6 +13,9 @@ pub struct Rules {
     /// Memory held lazily freed at most; none: no limit. What would be above it is discarded at
     /// once: a kernel takes lazily freed pages one by one from who needs them, which costs more.
     pub lazy_bytes: Option<Bytes>,
+    /// Hot and lazily freed memory together at most; none: no limit. Both are resident, and count as the
+    /// program's. What would be above it is discarded, lazily freed memory first.
+    pub held_bytes: Option<Bytes>,
     /// Age at which a hot span is lazily freed; none: never by age.
     pub lazy_after: Option<Nanos>,
     /// Age at which a span is discarded, so that resident memory says what is in use; none: never
@@ -27,6 +30,7 @@ impl Rules {
             hot_bytes,
             part_pages: Some(PART_PAGES),
             lazy_bytes: None,
+            held_bytes: None,
             lazy_after: Some(Nanos(1_000_000_000)),
             discard_after: Some(Nanos(5_000_000_000)),
         }
@@ -39,6 +43,7 @@ impl Rules {
             hot_bytes: Bytes(0),
             part_pages: None,
             lazy_bytes: None,
+            held_bytes: None,
             lazy_after: None,
             discard_after: None,
         }
@@ -51,9 +56,11 @@ impl Rules {
         (over > 0).then(|| self.part_pages.map_or(u64::MAX, part))
     }
 
-    /// Whether `pages` pages are more than may be held lazily freed.
-    pub(super) fn is_too_much_lazy(&self, pages: u64) -> bool {
-        self.lazy_bytes.is_some_and(|limit| pages * PAGE_BYTES > limit.0)
+    /// Whether `pages` pages are more than may be held lazily freed beside `hot_pages` hot ones.
+    pub(super) fn is_too_much_lazy(&self, pages: u64, hot_pages: u64) -> bool {
+        let is_above = |limit: Bytes, pages: u64| pages * PAGE_BYTES > limit.0;
+        self.lazy_bytes.is_some_and(|limit| is_above(limit, pages))
+            || self.held_bytes.is_some_and(|limit| pages > 0 && is_above(limit, pages + hot_pages))
     }
 
     pub(super) fn lazily_frees_at(&self, since: Nanos) -> Option<Nanos> {
@@ -74,6 +81,8 @@ fn later(since: Nanos, age: Option<Nanos>) -> Option<Nanos> {
 const PART_PAGES: u32 = 256;
 /// Hot memory is never more than this.
 pub const HOT_BYTES_MAX: Bytes = Bytes(32 << 20);
+/// Hot and lazily freed memory together are never more than this, or a quarter of the most that was in use.
+pub const HELD_BYTES_MAX: Bytes = HOT_BYTES_MAX;
 /// Nor more than one part in so many of the memory in reach.
 pub const HOT_SHARE_OF_MEMORY: u64 = 16;
 
