@@ -8,6 +8,7 @@ from typing import Any
 from lazy.claims import Claim
 from lazy.document import table, verdicts
 
+from programs.measure import JUDGED_TIMES, OTHER_ROUNDS
 from programs.modes import FAST, MODES
 from programs.places import ROOT
 from programs.program import MIB
@@ -40,6 +41,8 @@ reason.
   maximum of all memory charged to it, files in the page cache and the kernel's own memory
   included. Both are judged; the first one is in the table. Pages that the kernel may take at any
   time (MADV_FREE) count.
+- **Rounds.** Stock and `fast` run in every round, the other modes in the first {OTHER_ROUNDS};
+  programs whose CPU time is judged run {JUDGED_TIMES} times as many rounds.
 - **At once.** CPython's slow tests mostly wait; all modes run at the same time, and their CPU
   time is not judged.
 """
