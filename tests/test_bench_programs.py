@@ -1,5 +1,8 @@
 """The comparison of whole programs: what it calls a difference, what it judges, what it prints."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -122,6 +125,17 @@ def test_the_page_names_differences_and_what_was_skipped(store: Store) -> None:
     assert "**program**, thp: 1 of 1 runs differ" in page and "+failed" in page
     assert "| absent | node is missing |" in page
     assert "lines with `^debug` dropped" in page
+
+
+def test_runs_of_a_program_are_found_again_by_another_process() -> None:
+    code = "from programs.catalog import PROGRAMS; from programs.measure import fingerprint; "
+    code += "print([fingerprint(program) for program in PROGRAMS.values()])"
+    environment = os.environ | {"PYTHONPATH": str(SOURCES.parents[1])}
+    lists = {
+        subprocess.check_output([sys.executable, "-c", code], env=environment, timeout=60)
+        for _ in range(2)
+    }
+    assert len(lists) == 1
 
 
 def test_a_long_difference_is_cut() -> None:

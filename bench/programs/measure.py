@@ -39,8 +39,10 @@ class Measuring:
 
 def fingerprint(program: Program) -> str:
     """Names a program by what it is made of: runs of a changed one do not count."""
-    same = replace(program, what="", family="", is_quick=False)
+    same = replace(program, what="", family="", is_quick=False, prepare=None)
     digest = hashlib.sha256(repr(same).encode())
+    if program.prepare:
+        digest.update(program.prepare.__name__.encode())
     named = re.findall(r"SOURCES/([\w.]+)", " ".join(program.words))
     sources = [SOURCES / name for name in [*(built.source for built in program.built), *named]]
     for path in sources:
