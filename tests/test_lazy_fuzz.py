@@ -9,6 +9,7 @@ import pytest
 from lazy_programs import CC, HUNG_S, LIBRARY, NEEDED
 
 FUZZ = Path(__file__).parents[1] / "fuzz" / "programs"
+REGRESSIONS = FUZZ / "regressions"
 SEEDS = 8
 """From 1 on. Seed 1 needs a guard gap where memory was freed; seed 7 suspends threads."""
 SETTINGS = "fast,guarded,thp,off"
@@ -21,7 +22,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     built = tmp_path_factory.mktemp("fuzz") / "program"
-    subprocess.run([FUZZ / "build.sh", built], env=None, timeout=HUNG_S, check=True)
+    subprocess.run([FUZZ / "build.sh", built], timeout=HUNG_S, check=True)
     return built
 
 
@@ -34,6 +35,18 @@ def test_random_programs_observe_what_they_do_without_the_library(
         capture_output=True,
         text=True,
         timeout=2 * HUNG_S,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("script", sorted(REGRESSIONS.glob("*.script")), ids=lambda path: path.stem)
+def test_what_was_found_stays_mended(script: Path, program: Path) -> None:
+    words = ["--script", script, "--settings", SETTINGS]
+    done = subprocess.run(
+        [sys.executable, FUZZ / "run.py", program, LIBRARY, *words],
+        capture_output=True,
+        text=True,
+        timeout=HUNG_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
