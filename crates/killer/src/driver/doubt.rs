@@ -16,6 +16,10 @@ use crate::table::{Family, Name};
 const WAIT_NEAR: Duration = Duration::from_millis(5);
 const WAIT_SHORT: Duration = Duration::from_millis(30);
 const WAIT_DOUBT: Duration = Duration::from_millis(200);
+/// For how long the weight of a process that keeps its size is good, with memory to spare and without:
+/// this bounds what reading costs where memory stays nearly short for hours.
+const GOOD_NEAR: Nanos = Nanos(60_000_000_000);
+const GOOD_SHORT: Nanos = Nanos(10_000_000_000);
 /// So many kills in a row that gave nothing back raise doubt.
 const VAIN_MAX: u32 = 2;
 /// A family holds the memory when it has so many times what the best candidate gives back.
@@ -58,7 +62,7 @@ impl Killer {
     pub(super) fn weigh(&mut self, now: Nanos, memory: &Memory, is_short: bool) {
         self.doubt.holder = Holder::Processes;
         if !is_short {
-            self.table.weigh(&self.weigher, now, WAIT_NEAR);
+            self.table.weigh(&self.weigher, now, GOOD_NEAR, WAIT_NEAR);
             return;
         }
         let is_raised = self.doubt.vain >= VAIN_MAX;
@@ -66,7 +70,8 @@ impl Killer {
             self.table.forget_weights();
             (self.doubt.vain, self.doubt.is_raised) = (0, true);
         }
-        self.table.weigh(&self.weigher, now, if is_raised { WAIT_DOUBT } else { WAIT_SHORT });
+        let wait = if is_raised { WAIT_DOUBT } else { WAIT_SHORT };
+        self.table.weigh(&self.weigher, now, GOOD_SHORT, wait);
         if self.doubt.is_raised
             && let Some((name, resident)) = self.doubt.vain_victim
         {

@@ -20,8 +20,10 @@ const DYING_FOR: Nanos = Nanos(30_000_000_000);
 const START_MAX: Nanos = Nanos(10_000_000_000);
 /// What reading a page from storage is taken to cost.
 const MAJOR_FAULT: Nanos = Nanos(1_000_000);
-/// For how long a weight is good: a fork shares memory anew.
+/// For how long a weight is good whatever becomes of the process.
 const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
+/// A longer time holds only while the process grows and shrinks by less than one part in so many.
+const CHANGED_PART: u64 = 8;
 /// A process that shares less than this with others belongs to no family.
 const SHARED_MIN: u64 = 256 << 10;
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
@@ -306,9 +308,13 @@ impl Entry {
         self.weighed.is_some_and(|weighed| weighed.weight.is_some())
     }
 
-    /// Whether it was weighed lately, or could not be.
-    pub(super) fn is_weighed(&self, now: Nanos) -> bool {
-        self.weighed.is_some_and(|weighed| now.0 - weighed.at.0 < WEIGHED_FOR.0)
+    /// Whether its weight is good: for a second in any case, and for `longest` while its size stays.
+    pub(super) fn is_weighed(&self, now: Nanos, longest: Nanos) -> bool {
+        self.weighed.is_some_and(|weighed| {
+            let age = now.0 - weighed.at.0;
+            let changed = self.seen.anonymous.abs_diff(weighed.anonymous);
+            age < WEIGHED_FOR.0 || (age < longest.0 && changed <= weighed.anonymous / CHANGED_PART)
+        })
     }
 
     pub(super) fn is_dying(&self, now: Nanos) -> bool {
@@ -442,7 +448,12 @@ mod tests {
         assert_eq!((server.own(), server.share()), (Bytes(12 * MIB), Some(27 * MIB)));
         server.seen.anonymous = MIB;
         assert_eq!(server.own(), Bytes(0));
-        assert!(server.is_weighed(Nanos(999_999_999)) && !server.is_weighed(Nanos(1_000_000_000)));
+        let second = |count: i64| Nanos(count * 1_000_000_000);
+        assert!(server.is_weighed(Nanos(999_999_999), Nanos(0)));
+        assert!(!server.is_weighed(second(1), second(10)), "it gave memory back");
+        server.seen.anonymous = 101 * MIB;
+        assert!(server.is_weighed(second(9), second(10)));
+        assert!(!server.is_weighed(second(10), second(10)));
 
         // A hog that grows while it is weighed.
         let mut hog = entry();

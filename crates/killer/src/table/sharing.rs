@@ -15,6 +15,8 @@ const CALLS_MAX: usize = 4;
 const WEIGHED_MIN: u64 = 1 << 20;
 /// Nor is a process that could give back less than this part of what the best gives back.
 const BEST_PART: u64 = 8;
+/// Processes that use one map count the same pages, up to what changes between two looks.
+const SAME_MAP: u64 = 256 << 10;
 /// Two processes of one name are alike when their sizes differ by less than one part in so many.
 const LIKE_PART: u64 = 16;
 /// Parents of parents that are followed.
@@ -33,12 +35,13 @@ pub(crate) struct Family {
 }
 
 impl Table {
-    /// Has the largest candidates weighed that were not lately, as far as that is done within `time`.
-    pub(crate) fn weigh(&mut self, weigher: &Weigher, now: Nanos, time: Duration) {
+    /// Has the largest candidates weighed whose weight is not good (`longest` as for
+    /// `Entry::is_weighed`), as far as that is done within `time`.
+    pub(crate) fn weigh(&mut self, weigher: &Weigher, now: Nanos, longest: Nanos, time: Duration) {
         let begun = Instant::now();
         for _ in 0..CALLS_MAX {
             let mut places = [0; AT_ONCE];
-            let count = self.largest_unweighed(now, &mut places);
+            let count = self.largest_unweighed(now, longest, &mut places);
             let left = time.saturating_sub(begun.elapsed());
             if count == 0 || !self.weigh_places(weigher, now, left, &places[..count]) {
                 return;
@@ -54,7 +57,7 @@ impl Table {
         time: Duration,
         place: usize,
     ) {
-        if !self.entries[place].is_weighed(now) {
+        if !self.entries[place].is_weighed(now, Nanos(0)) {
             self.weigh_places(weigher, now, time, &[place]);
         }
     }
@@ -95,7 +98,12 @@ impl Table {
     }
 
     /// Places of the largest that are to be weighed, the largest first; how many there are.
-    fn largest_unweighed(&self, now: Nanos, places: &mut [usize; AT_ONCE]) -> usize {
+    fn largest_unweighed(
+        &self,
+        now: Nanos,
+        longest: Nanos,
+        places: &mut [usize; AT_ONCE],
+    ) -> usize {
         let weighed =
             self.entries.iter().zip(&self.candidates).filter(|(entry, _)| entry.has_weight());
         let best = weighed.map(|(_, candidate)| candidate.bytes().0).max().unwrap_or(0);
@@ -103,7 +111,7 @@ impl Table {
         let size = |place: usize| self.entries[place].seen.all();
         let mut count = 0;
         for (place, entry) in self.entries.iter().enumerate() {
-            if size(place) < least || entry.is_weighed(now) || entry.is_dying(now) {
+            if size(place) < least || entry.is_weighed(now, longest) || entry.is_dying(now) {
                 continue;
             }
             let rank = places[..count].partition_point(|&other| size(other) >= size(place));
@@ -176,14 +184,23 @@ impl Table {
         top.team
     }
 
-    /// Candidates of this name and nearly this size share memory in a way that weights do not show: the end of
-    /// their like gave nothing back, so theirs is taken to give nothing back either.
+    /// Candidates of this name and size share memory in a way that weights do not show: the end of their
+    /// like gave nothing back, so theirs is taken to give nothing back either. Of a candidate without a
+    /// weight nearly the same size is enough. Where nobody else has much, all stay as they are.
     pub(crate) fn discount(&mut self, name: Name, resident: u64) {
         let Table { entries, candidates, .. } = self;
-        for (entry, candidate) in entries.iter().zip(candidates) {
-            if entry.name == name && entry.seen.resident.abs_diff(resident) <= resident / LIKE_PART
-            {
-                (candidate.resident, candidate.swapped) = (Bytes(0), Bytes(0));
+        let is_like = |entry: &super::Entry| {
+            let most = if entry.has_weight() { SAME_MAP } else { resident / LIKE_PART };
+            entry.name == name && entry.seen.resident.abs_diff(resident) <= most
+        };
+        let pairs = || entries.iter().zip(candidates.iter());
+        let mut others =
+            pairs().filter(|(entry, candidate)| candidate.is_eligible() && !is_like(entry));
+        if others.any(|(_, candidate)| candidate.bytes().0 >= resident / BEST_PART) {
+            for (entry, candidate) in entries.iter().zip(candidates) {
+                if is_like(entry) {
+                    (candidate.resident, candidate.swapped) = (Bytes(0), Bytes(0));
+                }
             }
         }
     }
