@@ -145,7 +145,7 @@ unsafe extern "C" fn mbind(
 ) -> c_long {
     taint(address, length as usize);
     // SAFETY: as the caller vouches.
-    unsafe { onward::mbind(address, length, mode, nodes, nodes_max, flags) }
+    unsafe { libc::syscall(libc::SYS_mbind, address, length, mode, nodes, nodes_max, flags) }
 }
 
 /// Sealed memory cannot be mapped anew, so it stays nobody's when it is freed.
@@ -156,8 +156,11 @@ unsafe extern "C" fn mbind(
 unsafe extern "C" fn mseal(address: *mut c_void, length: size_t, flags: c_ulong) -> c_int {
     taint(address, length);
     // SAFETY: as the caller vouches.
-    unsafe { onward::mseal(address, length, flags) }
+    unsafe { libc::syscall(SYS_MSEAL, address, length, flags) as c_int }
 }
+
+/// The number is the same on all machines.
+const SYS_MSEAL: c_long = 462;
 
 /// Locking everything would fill the arena's free address space with memory.
 #[cfg_attr(not(test), unsafe(no_mangle))]
