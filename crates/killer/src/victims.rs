@@ -119,6 +119,11 @@ impl Victims {
         (self.free, self.given, self.batch) = (free, 0, Batch::default());
     }
 
+    /// No more than this was free when the last one was killed.
+    pub(crate) fn lower(&mut self, free: u64) {
+        self.free = self.free.min(free);
+    }
+
     /// What came of the batch so far.
     pub(crate) fn batch(&self) -> Batch {
         self.batch
@@ -360,6 +365,20 @@ mod tests {
                 assert_eq!(told, vec![false; usize::from(expected)], "{free} {after:?}");
             }
         }
+    }
+
+    #[test]
+    fn what_a_victim_takes_until_its_end_is_gained_too() {
+        let (_sleeper, ended) = victim(None, true);
+        let mut victims = Victims::with_room(1);
+        victims.begin(20 * MIB);
+        // More is free already: the fall has begun.
+        victims.lower(30 * MIB);
+        victims.lower(5 * MIB);
+        victims.push(ended);
+        let mut told = Vec::new();
+        victims.settle(at(1), 120 * MIB, Duration::from_secs(1), |_, one| told.push(one));
+        assert_eq!((told[0].gained_bytes, told[0].freed_bytes), (115 * MIB, 115 * MIB));
     }
 
     /// What is told of victims that give so much, with so much gained by all.

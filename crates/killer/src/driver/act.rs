@@ -167,10 +167,14 @@ impl Killer {
             let Config { reclaim, grace, .. } = self.config;
             self.reapers.send(process, entry.is_slow, reclaim, grace, note);
         }
+        let seen = entry.seen;
+        // Until the victim heard of it, it may have grown: on busy processors for milliseconds.
+        if let Some((_, free)) = self.read_free() {
+            self.victims.lower(free);
+        }
         let had = self.table.candidates()[place].resident.0;
         if let Ok(process) = watched {
             let killed = Nanos(self.began.elapsed().as_nanos() as i64);
-            let seen = entry.seen;
             let mut victim = Victim::new(process, occasion.name, cause.why, killed, had, seen);
             victim.is_joint = part != Part::Chosen || self.table.borrowers(place).next().is_some();
             victim.grow();
