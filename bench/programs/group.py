@@ -18,6 +18,8 @@ from pathlib import Path
 ROOTS = {name: Path("/sys/fs/cgroup") / name for name in ("memory", "cpuacct")}
 NUMBERS = itertools.count()
 END_S = 30
+OPEN: set[Group] = set()
+"""Groups of runs that have not ended."""
 
 
 def absent() -> str | None:
@@ -47,9 +49,11 @@ class Group:
             if not self.has_swap:
                 (self.memory / "memory.memsw.limit_in_bytes").write_text(str(self.limit_bytes))
         self.statistics = os.open(self.memory / "memory.stat", os.O_RDONLY)
+        OPEN.add(self)
         return self
 
     def __exit__(self, *_: object) -> None:
+        OPEN.discard(self)
         os.close(self.statistics)
         self.end()
         for folder in (self.memory, self.cpu):

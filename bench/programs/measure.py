@@ -7,12 +7,13 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lazy.store import Run, Store, load
 
+from programs.group import OPEN
 from programs.modes import FAST, MODES, STOCK, Mode
 from programs.outcome import short
 from programs.places import OUTCOMES, SOURCES
@@ -80,8 +81,15 @@ def together(measuring: Measuring, program: Program, number: int) -> None:
             pool.submit(keep, measuring, program, mode, number, str(place))
             for place, mode in enumerate(measuring.modes)
         ]
-        for future in work:
-            future.result()
+        try:
+            for future in work:
+                future.result()
+        except BaseException:
+            # The pool waits for its threads, and they for their programs.
+            for group in list(OPEN):
+                with suppress(OSError):  # removed by its own thread meanwhile
+                    group.end()
+            raise
 
 
 def keep(measuring: Measuring, program: Program, mode: Mode, number: int, apart: str = "") -> None:

@@ -51,7 +51,7 @@ def main() -> None:
     if arguments.fresh:
         RUNS.unlink(missing_ok=True)
     store = store_of_runs()
-    with tempfile.TemporaryDirectory(prefix="pagewise-programs-") as folder:
+    with tempfile.TemporaryDirectory(prefix="pagewise-bench-programs-") as folder:
         Path(folder).chmod(0o755)
         print("selftest", file=sys.stderr, flush=True)
         selftest(Path(folder))
