@@ -6,7 +6,7 @@ use linux::held_process::HeldProcess;
 use linux::kernel_file::bytes;
 use linux::stat::Stat;
 use linux::weight::Weight;
-use policy::kill::{Candidate, Standing};
+use policy::kill::{Candidate, Standing, start_cost};
 use rustix::io::Errno;
 use types::{Bytes, Nanos};
 
@@ -16,10 +16,6 @@ use crate::rules::{self, Rule, Traits};
 const REFUSED_FOR: Nanos = Nanos(60_000_000_000);
 /// For how long a killed process counts as dying, should it never go.
 const DYING_FOR: Nanos = Nanos(30_000_000_000);
-/// Longest CPU time that counts as that of a start.
-const START_MAX: Nanos = Nanos(10_000_000_000);
-/// What reading a page from storage is taken to cost.
-const MAJOR_FAULT: Nanos = Nanos(1_000_000);
 /// For how long a weight is good whatever becomes of the process.
 const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
 /// A longer time holds only while the process grows and shrinks by less than one part in so many.
@@ -242,7 +238,7 @@ impl Entry {
         self.look_at_size(look)?;
         let adj = signed(self.process.read(c"oom_score_adj", &mut buffer).ok()?)?;
         let rule = rules::first(look.rules, self.mask, adj);
-        let start = cpu.0.min(START_MAX.0) + major_faults * MAJOR_FAULT.0;
+        let start = start_cost(cpu, u64::try_from(major_faults).unwrap_or(0));
         Some(Candidate {
             process: self.process.number(),
             group: self.group,
@@ -250,7 +246,7 @@ impl Entry {
             resident: self.own(),
             swapped: self.own_swapped(),
             idle: Nanos(look.now.0 - self.ran.0),
-            restart_cost: rule.and_then(|rule| rule.restart).unwrap_or(Nanos(start)),
+            restart_cost: rule.and_then(|rule| rule.restart).unwrap_or(start),
             standing: self.standing(rule, look.now),
         })
     }
