@@ -206,7 +206,7 @@ mod tests {
     fn this_process_has_a_weight() {
         let processes = crate::held_process::open_processes(&crate::Root::system()).unwrap();
         let held = HeldProcess::open(&processes, std::process::id()).unwrap();
-        let block = vec![1_u8; 32 << 20];
+        let block = std::hint::black_box(vec![1_u8; 32 << 20]);
         let weight = Weight::of(&held).unwrap();
         assert!(weight.own >= block.len() as u64, "{weight:?}");
         assert!(weight.proportional >= weight.own - weight.own_shared, "{weight:?}");

@@ -101,7 +101,7 @@ const LOOKED_AT_MAX: u32 = 512;
 const SECOND_NS: u64 = 1_000_000_000;
 const ZERO_PAGES_MAX: u32 = 2048;
 /// What is above the limit goes in parts of 64 KiB.
-const PART_PAGES: u64 = 16;
+const PART_PAGES: u64 = 256;
 
 /// Replays timed steps; `budget` is the number of frames.
 pub fn replay(steps: &[(u64, Step)], pool: Pool, budget: Option<u64>) -> Counts {
