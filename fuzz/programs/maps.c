@@ -407,8 +407,10 @@ static void act_remap(Worker *worker, const uint64_t *numbers)
         // Twice: by MREMAP_DONTUNMAP, or a shared mapping once more.
         int is_again = numbers[3] % 6 == 5;
         unmap_region(other);
+        // With MREMAP_DONTUNMAP the kernel takes the last argument for a wish.
+        int flags = MREMAP_MAYMOVE | MREMAP_DONTUNMAP;
         moved = is_again ? mremap(at, 0, old * PAGE, MREMAP_MAYMOVE)
-                         : mremap(at, old * PAGE, old * PAGE, MREMAP_MAYMOVE | MREMAP_DONTUNMAP);
+                         : mremap(at, old * PAGE, old * PAGE, flags, NULL);
         report("twice: errno %d", error_of((long)moved));
         if (moved != MAP_FAILED) {
             Region made = *region;
@@ -432,7 +434,8 @@ const Kind MAP_KINDS[] = {
     {"map", act_map}, {"unmap", act_unmap}, {"unmap_part", act_unmap_part}, {"write", act_write},
     {"read", act_read}, {"map_over", act_map_over}, {"protect", act_protect},
     {"advise", act_advise}, {"lock", act_lock}, {"sync", act_sync}, {"incore", act_incore},
-    {"pipe", act_pipe}, {"map_refused", act_refused}, {"remap", act_remap}, {"look_up", act_look_up}, {NULL, NULL},
+    {"pipe", act_pipe}, {"map_refused", act_refused}, {"remap", act_remap},
+    {"look_up", act_look_up}, {NULL, NULL},
 };
 
 void report_memory(Worker *worker)
