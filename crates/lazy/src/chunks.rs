@@ -25,6 +25,9 @@ static CHUNK_AT: [AtomicU8; 1 << (ADDRESS_BITS - CHUNK_BITS)] =
     [const { AtomicU8::new(0) }; 1 << (ADDRESS_BITS - CHUNK_BITS)];
 static ADDRESSES: [AtomicUsize; CHUNKS_MAX] = [const { AtomicUsize::new(0) }; CHUNKS_MAX];
 static COUNT: AtomicU32 = AtomicU32::new(0);
+/// Where the lowest chunk begins, and how far from there the highest one ends.
+static LOWEST: AtomicUsize = AtomicUsize::new(0);
+static EXTENT: AtomicUsize = AtomicUsize::new(0);
 
 /// Chunks so far.
 pub fn count() -> usize {
@@ -40,9 +43,28 @@ pub fn add(address: usize) -> bool {
         return false;
     };
     base.store(address, Release);
+    widen(address);
     place.store((number + 1) as u8, Release);
     COUNT.store(number as u32 + 1, Release);
     true
+}
+
+/// Makes the hull hold the chunk at `address`. Whoever reads one number before and the other one after a change
+/// sees too wide a hull, never too narrow a one: the extent grows before the lowest address falls.
+fn widen(address: usize) {
+    let (lowest, extent) = (LOWEST.load(Acquire), EXTENT.load(Acquire));
+    let first = if extent == 0 { address } else { lowest.min(address) };
+    let end = (lowest + extent).max(address + CHUNK);
+    EXTENT.store(end - first, Release);
+    LOWEST.store(first, Release);
+}
+
+/// Whether `address` may lie in the arena: it lies between its ends. Cheaper than `page_of`, and enough for most
+/// blocks of other allocators.
+#[inline(always)]
+pub fn may_have(address: usize) -> bool {
+    let lowest = LOWEST.load(Acquire);
+    address.wrapping_sub(lowest) < EXTENT.load(Acquire)
 }
 
 /// The page that `address` lies in; none outside the arena.

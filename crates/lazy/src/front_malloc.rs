@@ -5,7 +5,7 @@
 use libc::{EINVAL, ENOMEM, c_int, c_void, size_t};
 
 use crate::arena::{Grant, Owner};
-use crate::chunks::{PAGE, address_of, page_of};
+use crate::chunks::{PAGE, address_of, may_have, page_of};
 use crate::knobs::knobs;
 use crate::pool::{Content, extend, give_back_locked, obtain};
 use crate::relocate::move_pages;
@@ -51,7 +51,7 @@ fn large_zeroed(count: usize, size: usize) -> *mut c_void {
 /// `pointer` is null or a live block.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn free(pointer: *mut c_void) {
-    if page_of(pointer as usize).is_none() {
+    if !may_have(pointer as usize) {
         // SAFETY: the block is not the pool's, so it is the next allocator's.
         return unsafe { next::free(pointer) };
     }
@@ -71,7 +71,7 @@ fn free_in_arena(pointer: *mut c_void) {
 /// `pointer` is null or a live block.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn realloc(pointer: *mut c_void, size: size_t) -> *mut c_void {
-    if size < served_from() && page_of(pointer as usize).is_none() {
+    if size < served_from() && !may_have(pointer as usize) {
         // SAFETY: as the caller vouches.
         return unsafe { next::realloc(pointer, size) };
     }

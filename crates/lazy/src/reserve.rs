@@ -120,8 +120,8 @@ pub fn release_unused_tables() {
 /// Elements of a table for one chunk: one for each page, or one for each word of bits.
 const PAGES: usize = CHUNK_PAGES as usize;
 const WORDS: usize = PAGES / u64::BITS as usize * PageBits::COUNT;
-const TABLES_OF_CHUNK: usize = PAGES * (size_of::<Tag>() + size_of::<Entry>())
-    + PageBits::COUNT * WORDS * size_of::<AtomicU64>();
+const TABLES_OF_CHUNK: usize =
+    PAGES * (size_of::<Tag>() + size_of::<Entry>()) + WORDS * size_of::<AtomicU64>();
 
 /// Where the next table lies, and for how many chunks it is used.
 struct Place {
