@@ -128,7 +128,7 @@ PROGRAMS = (
             *SIGNAL,
         ),
         # The library's thread writes to descriptors of its own and ends; the environment is larger.
-        dropped=r"^[0-9]+ +(write\((0|[3-9])|\+\+\+ exited)",
+        dropped=r"^[0-9]+ +(write\((0|[3-9])|<... write resumed|\+\+\+ exited)",
         text_results=["calls"],
         is_quick=True,
     ),
