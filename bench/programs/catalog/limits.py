@@ -133,6 +133,7 @@ PROGRAMS = (
         ],
         expects="^refused: Cannot allocate memory",
         built=[c("address_space"), BLOCKS],
+        is_quick=True,
         allocates_large=True,
     ),
     Program(
