@@ -240,8 +240,8 @@ static void act_timer(Worker *worker, const uint64_t *numbers)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-// A limit of address space below what is in use: nothing more is mapped. Blocks large enough that no
-// allocator has them left.
+// A limit of address space. Below what is in use nothing more is mapped: the block is so large that no
+// allocator has it left. Above it, by the program's own count, all is as before.
 static void act_limit(Worker *worker, const uint64_t *numbers)
 {
     (void)worker;
@@ -250,14 +250,17 @@ static void act_limit(Worker *worker, const uint64_t *numbers)
     struct rlimit before, limit;
     getrlimit(RLIMIT_AS, &before);
     limit = before;
-    limit.rlim_cur = PAGE;
+    int is_wide = numbers[3] % 2;
+    limit.rlim_cur = is_wide ? (rlim_t)5 << 29 : PAGE;
     setrlimit(RLIMIT_AS, &limit);
     errno = 0;
-    void *block = malloc((100u << 20) + numbers[1] % 4096);
+    void *block = malloc((is_wide ? 70000 : 100u << 20) + numbers[1] % 4096);
     int block_errno = errno;
     void *pages = mmap(NULL, (16 + numbers[2] % 999) * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS,
                        -1, 0);
     int pages_errno = error_of((long)pages);
+    if (pages_errno == 0)
+        munmap(pages, (16 + numbers[2] % 999) * PAGE);
     setrlimit(RLIMIT_AS, &before);
     report("block %d, errno %d; pages: errno %d", block != NULL, block_errno, pages_errno);
     free(block);
