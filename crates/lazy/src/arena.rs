@@ -157,15 +157,19 @@ impl Arena {
         }
     }
 
-    /// Hands out the `pages` pages from `first` on to the memory before them, if they are free and
-    /// in one span. Says how they were held.
-    pub fn extend(&mut self, first: u32, pages: u32) -> Option<Free> {
-        if first.is_multiple_of(CHUNK_PAGES) {
+    /// Hands out the `pages` pages from `first` on to the memory before them, if they are free and in one
+    /// chunk.
+    pub fn extend(&mut self, first: u32, pages: u32) -> Option<Grant> {
+        let end = first.checked_add(pages)?;
+        if first.is_multiple_of(CHUNK_PAGES) || first / CHUNK_PAGES != (end - 1) / CHUNK_PAGES {
             return None;
         }
-        let span = self.spans.at(first).filter(|span| span.pages >= pages)?;
-        self.cut(span, first, pages);
-        Some(span.state)
+        let span = self.spans.at(first)?;
+        let mut reached = span.end();
+        while reached < end {
+            reached = self.spans.at(reached)?.end();
+        }
+        Some(self.take(span, first, pages))
     }
 
     /// Takes the free pages among `pages` pages from `first` on, span by span; each belongs to

@@ -167,8 +167,7 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     let _errno = KeepErrno::new();
     let end = owned.first + owned.pages;
     let Some(mut arena) = lock_for(owner) else { return false };
-    let Some(held) = arena.extend(end, pages) else { return false };
-    let grant = Grant::of(end, pages, held);
+    let Some(grant) = arena.extend(end, pages) else { return false };
     arena.own(owned.first, owned.pages + pages, owner);
     statistics::add(LazyCounter::OwnedPages, u64::from(pages));
     let known = Known::of(&arena);

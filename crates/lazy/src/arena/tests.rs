@@ -189,10 +189,17 @@ impl Checked {
         let (first, whole, owner) = self.owned[place];
         let end = first + whole;
         let free = self.free_spans();
-        let next = free.iter().find(|span| span.first == end && !end.is_multiple_of(CHUNK_PAGES));
-        let expected = next.filter(|span| span.pages >= pages).map(|span| span.state);
-        assert_eq!(self.arena.extend(end, pages), expected);
-        if expected.is_some() {
+        let is_inside = |page: u32| page / CHUNK_PAGES == (end - 1) / CHUNK_PAGES;
+        let is_free = |page: u32| {
+            is_inside(page) && free.iter().any(|span| (span.first..span.end()).contains(&page))
+        };
+        let is_expected = (end..end + pages).all(is_free);
+        let grant = self.arena.extend(end, pages);
+        assert_eq!(
+            grant.map(|grant| (grant.first, grant.pages)),
+            is_expected.then_some((end, pages))
+        );
+        if is_expected {
             self.arena.own(first, whole + pages, owner);
             self.owned[place].1 += pages;
         }
