@@ -212,7 +212,7 @@ MAKERS: dict[str, Callable[[random.Random, int], Drawn]] = {
     "thousands": thousands,
 }
 KINDS = tuple(kind for kind in MAKERS if kind != "thousands")
-# One squeeze in so many has thousands of processes, which take a group of this size and seconds.
+# One squeeze in this many has thousands of processes, which take a larger group and seconds.
 RARE, THOUSANDS_MIB = 50, 1024
 
 

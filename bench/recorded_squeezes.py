@@ -29,7 +29,7 @@ HANGS_AFTER_S = 60
 SQUEEZE_S = 20
 SWAP_MIB = 96
 
-# Grows to so many MiB by so many a second and holds them; touches a share of them each second.
+# Grows to a size in MiB at a rate and holds it; touches a share of it each second.
 HOLDER = """
 import mmap, sys, time
 size, rate, touched = (float(word) for word in sys.argv[1:])

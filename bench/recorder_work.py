@@ -134,7 +134,7 @@ def feed(storm: subprocess.Popen[bytes], is_over: threading.Event) -> None:
     assert storm.stdin is not None
     with contextlib.suppress(OSError):
         while not is_over.is_set():
-            # A pipe holds so many lines that the program never waits.
+            # The pipe is large enough that the program never waits.
             storm.stdin.write(b"\n")
             storm.stdin.flush()
 

@@ -9,7 +9,7 @@
  *   siblings MIB COUNT        private memory, and processes that use the same map and are no children
  *   respawn MIB KIB_PER_MS    a parent whose child takes private memory; a killed child is started anew
  *   file PATH MIB             a file, as of tmpfs
- *   crowd COUNT KIB           so many processes with private memory of their own
+ *   crowd COUNT KIB           COUNT processes with private memory of their own
  */
 #define _GNU_SOURCE
 #include <errno.h>

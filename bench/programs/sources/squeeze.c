@@ -1,4 +1,4 @@
-/* Holds so many MiB at most, over and over, in blocks of 256 KiB to 4 MiB by malloc and mmap: squeeze MIB. */
+/* Holds at most MIB MiB, over and over, in blocks of 256 KiB to 4 MiB by malloc and mmap: squeeze MIB. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

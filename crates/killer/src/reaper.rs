@@ -244,7 +244,7 @@ pub(crate) fn finish(root: &Root, unfinished: &Unfinished) -> bool {
     victim.is_some() || is_frozen_again
 }
 
-/// The process of a note, if it is still the same and was told to end.
+/// The process of a note, if it is still the same and got SIGKILL.
 fn killed_victim(root: &Root, unfinished: &Unfinished) -> Option<HeldProcess> {
     let processes = open_processes(root).ok()?;
     let victim = HeldProcess::open(&processes, unfinished.process).ok()?;

@@ -183,11 +183,11 @@ fn listen(path: &Path) -> std::io::Result<UnixListener> {
 
 /// What came of connecting.
 enum Connected {
-    /// Nobody listens.
+    /// No process listens.
     No,
     /// Somebody accepts.
     Yes(UnixStream),
-    /// Somebody listens and accepts nobody for now.
+    /// A process listens and accepts no connection for now.
     Full,
 }
 

@@ -19,8 +19,8 @@ const REST: u64 = 10;
 const GATHERED: Nanos = Nanos(20_000_000);
 /// However slowly a victim gives back, the next is chosen then.
 const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
-/// While less than one part in so many of what was free has been taken since the kill, a victim may give
-/// nothing back for so many times the timeout.
+/// While less than one part in this many of what was free has been taken since the kill, a victim may give
+/// nothing back for this many times the timeout.
 const FALLEN_PART: u64 = 16;
 const PATIENCE: u32 = 10;
 /// A kill is in vain where less than this part of what the victims had was gained.
@@ -151,7 +151,7 @@ impl Victims {
     }
 
     /// With so much free now, tells `each` of the victims whose memory is back, and of those that have
-    /// given nothing back for `timeout`, or ten times that while nobody takes more memory.
+    /// given nothing back for `timeout`, or ten times that while no process takes more memory.
     pub(crate) fn settle(
         &mut self,
         now: Nanos,
@@ -160,7 +160,7 @@ impl Victims {
         mut each: impl FnMut(&Victim, Settled),
     ) {
         let Victims { list, free: before, given, batch, .. } = self;
-        // On processors that others use a victim takes long to die: while nobody takes more memory it may.
+        // On processors that others use a victim takes long to die: while no process takes more memory it may.
         let timeout = match free < *before - *before / FALLEN_PART {
             true => timeout,
             false => timeout * PATIENCE,
@@ -381,7 +381,7 @@ mod tests {
         assert_eq!((told[0].gained_bytes, told[0].freed_bytes), (115 * MIB, 115 * MIB));
     }
 
-    /// What is told of victims that give so much, with so much gained by all.
+    /// The reports on victims that give these amounts, with a total gain.
     fn settled(victims: Vec<(Sleeper, Victim)>, gained: u64) -> (Vec<Settled>, Batch) {
         let mut all = Victims::with_room(4);
         all.begin(7 * MIB);

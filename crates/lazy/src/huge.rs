@@ -120,7 +120,7 @@ fn look_back_at_last(next: u32, handed_out: u32, foresight: &mut Foresight) {
     }
 }
 
-/// Learns how much of a stretch the program touched, which nobody has now.
+/// Learns how much of a freed stretch the program touched.
 pub fn look_back_at(left: Stretch) {
     let touched = match page_bits().huge.any(left.first, left.pages) {
         true if is_confined() => None,

@@ -26,7 +26,7 @@ pub struct Function<F> {
 }
 
 impl<F: Copy> Function<F> {
-    /// The function `name`, which nobody has looked up yet. `F` is the type of the C function.
+    /// The function `name`, not looked up yet. `F` is the type of the C function.
     pub const fn new(name: &'static CStr) -> Function<F> {
         Function { name, address: AtomicUsize::new(0), kind: PhantomData }
     }

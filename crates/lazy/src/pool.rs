@@ -352,7 +352,7 @@ fn deposit(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owne
     }
 }
 
-/// Hot memory up to which nobody looks how much memory is in reach: reading that takes longer than the
+/// Hot memory up to which the memory in reach is not read: reading it takes longer than the
 /// whole life of some children.
 const UNMEASURED: Bytes = Bytes(2 << 20);
 static IS_MEASURED: AtomicBool = AtomicBool::new(false);

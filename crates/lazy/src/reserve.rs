@@ -90,7 +90,7 @@ pub fn page_bits() -> PageBits {
     bits_of(chunks::count())
 }
 
-/// The bits of the pages of so many chunks.
+/// The bits of the pages of the first `chunks` chunks.
 fn bits_of(chunks: usize) -> PageBits {
     let address = BITS.load(Relaxed);
     if address == 0 || chunks == 0 {

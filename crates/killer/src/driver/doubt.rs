@@ -20,15 +20,15 @@ const WAIT_DOUBT: Duration = Duration::from_millis(200);
 /// this bounds what reading costs where memory stays nearly short for hours.
 const GOOD_NEAR: Nanos = Nanos(60_000_000_000);
 const GOOD_SHORT: Nanos = Nanos(10_000_000_000);
-/// So many kills in a row that gave nothing back raise doubt.
+/// Kills in a row that gave nothing back, from which on killd doubts.
 const VAIN_MAX: u32 = 2;
-/// A family holds the memory when it has so many times what the best candidate gives back.
+/// A family holds the memory when it has this many times what the best candidate gives back.
 const FAMILY_TIMES: u64 = 4;
-/// Shared memory does when it has so many times that.
+/// Shared memory does when it has this many times that.
 const SHARED_TIMES: u64 = 16;
-/// What a batch of kills must gain at least not to be in vain, one part of all memory in so many.
+/// A batch of kills that gains less than one part in this many of all memory is in vain.
 const WORTH_PART: u64 = 4096;
-/// Why nobody dies for shared memory that stays.
+/// Why no process dies for shared memory that stays.
 const UNOWNED: &str =
     "memory is held by shared memory or files in memory, which no process's end gives back";
 
@@ -40,7 +40,7 @@ pub(super) enum Holder {
     Processes,
     /// A family of processes that share it.
     Family(Family),
-    /// No process: so many bytes of shared memory or files in memory.
+    /// No process holds it: bytes of shared memory or of files in memory.
     Unowned(u64),
 }
 
@@ -102,7 +102,7 @@ impl Killer {
         }
     }
 
-    /// Why nobody is to die now, whatever the policy says.
+    /// Why no process is to die now, whatever the policy says.
     pub(super) fn objection(&self) -> Option<&'static str> {
         matches!(self.doubt.holder, Holder::Unowned(_)).then_some(UNOWNED)
     }

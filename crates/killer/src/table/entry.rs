@@ -18,7 +18,7 @@ const REFUSED_FOR: Nanos = Nanos(60_000_000_000);
 const DYING_FOR: Nanos = Nanos(30_000_000_000);
 /// For how long a weight is good whatever becomes of the process.
 const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
-/// A longer time holds only while the process grows and shrinks by less than one part in so many.
+/// A longer time holds only while the process grows and shrinks by less than one part in this many.
 const CHANGED_PART: u64 = 8;
 /// A process that shares less than this with others belongs to no family.
 const SHARED_MIN: u64 = 256 << 10;

@@ -17,7 +17,7 @@ const WEIGHED_MIN: u64 = 1 << 20;
 const BEST_PART: u64 = 8;
 /// Processes that use one map count the same pages, up to what changes between two looks.
 const SAME_MAP: u64 = 256 << 10;
-/// Two processes of one name are alike when their sizes differ by less than one part in so many.
+/// Two processes of one name are alike when their sizes differ by less than one part in this many.
 const LIKE_PART: u64 = 16;
 /// Parents of parents that are followed.
 const DEPTH_MAX: usize = 16;
@@ -186,7 +186,7 @@ impl Table {
 
     /// Candidates of this name and size share memory in a way that weights do not show: the end of their
     /// like gave nothing back, so theirs is taken to give nothing back either. Of a candidate without a
-    /// weight nearly the same size is enough. Where nobody else has much, all stay as they are.
+    /// weight nearly the same size is enough. Where no other has much, all stay as they are.
     pub(crate) fn discount(&mut self, name: Name, resident: u64) {
         let Table { entries, candidates, .. } = self;
         let is_like = |entry: &super::Entry| {
