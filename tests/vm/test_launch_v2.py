@@ -100,6 +100,8 @@ kill_run() {
 
 observe doctor pagewise-agent doctor --json
 observe record pagewise-agent record --for 2s --json -o /result/record.pgr
+observe record-all pagewise-agent record --swap --faults --files --block --kills --launches \
+    --for 2s --json -o /result/record-all.pgr
 for name in swap-file zram zram+file kill minfree starved; do
     observe $name pagewise-agent launch /plans/$name.toml -o /disk/$name --record --json
     cp -r /disk/$name /result/
@@ -144,8 +146,9 @@ def test_the_guest_has_what_runs_need(results: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_recording_ends_in_time(results: Path) -> None:
-    report = answered(results, "record")
+@pytest.mark.parametrize("name", ["record", "record-all"])
+def test_a_recording_ends_in_time(results: Path, name: str) -> None:
+    report = answered(results, name)
     assert (report["backend"], report["lost"], report["failure"]) == ("bpf", 0, None)
 
 

@@ -137,7 +137,7 @@ struct mm_struct {
 
 /* Before Linux 6.2. */
 struct mm_rss_stat {
-	long count[4];
+	atomic_long_t count[4];
 } __kernel_type;
 
 struct mm_struct___by_counts {

@@ -31,20 +31,26 @@ struct {
 	__uint(max_entries, 64 << 10);
 } notices SEC(".maps");
 
-// Each processor has up to a batch of pages that it has yet to add.
-static __always_inline s64 pages_of_kind(struct mm_struct *memory, u32 kind)
+// The pages of each kind. A loop for each kind of kernel: clang moves what a loop does not change ahead of it, and
+// where a kernel lacks the field, the verifier must not come past that.
+static __always_inline void count_pages(struct mm_struct *memory, s64 *pages)
 {
-	struct mm_struct___by_counts *older = (void *)memory;
-	s64 pages = 0;
+	if (bpf_core_type_exists(struct mm_rss_stat)) {
+		struct mm_struct___by_counts *older = (void *)memory;
 
-	if (bpf_core_type_exists(struct mm_rss_stat))
-		pages = BPF_CORE_READ(older, rss_stat.count[kind & 3]);
-	else
-		bpf_probe_read_kernel(&pages, sizeof(pages),
-				      (void *)memory + bpf_core_field_offset(memory->rss_stat) +
-					      kind * bpf_core_type_size(struct percpu_counter) +
-					      bpf_core_field_offset(struct percpu_counter, count));
-	return pages > 0 ? pages : 0;
+		for (u32 kind = 0; kind < KINDS_OF_PAGES; kind++)
+			pages[kind] = BPF_CORE_READ(older, rss_stat.count[kind].counter);
+	} else {
+		// Each processor has up to a batch of pages that it has yet to add.
+		for (u32 kind = 0; kind < KINDS_OF_PAGES; kind++)
+			bpf_probe_read_kernel(&pages[kind], sizeof(pages[kind]),
+					      (void *)memory + bpf_core_field_offset(memory->rss_stat) +
+						      kind * bpf_core_type_size(struct percpu_counter) +
+						      bpf_core_field_offset(struct percpu_counter, count));
+	}
+	for (u32 kind = 0; kind < KINDS_OF_PAGES; kind++)
+		if (pages[kind] < 0)
+			pages[kind] = 0;
 }
 
 // The noted group, which the victim is in or below; null where the victim is not.
@@ -131,8 +137,7 @@ static __always_inline void give_notice(u64 time_ns, struct task_struct *task, s
 	notice->time_ns = time_ns;
 	notice->start_ns = BPF_CORE_READ(task, group_leader, start_boottime);
 	notice->major_faults = BPF_CORE_READ(task, group_leader, maj_flt) + BPF_CORE_READ(task, signal, maj_flt);
-	for (u32 kind = 0; kind < KINDS_OF_PAGES; kind++)
-		notice->pages[kind] = pages_of_kind(memory, kind);
+	count_pages(memory, notice->pages);
 	notice->used_pages = UNKNOWN_PAGES;
 	if (noted && charges_of(noted))
 		notice->used_pages = BPF_CORE_READ(charges_of(noted), memory.usage.counter);

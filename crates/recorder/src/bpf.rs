@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
-use libbpf_rs::{PrintLevel, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use linux::cgroup::{Hierarchy, MemoryGroup, Version};
 use linux::system::Machine;
 use linux::{Root, SharedWords};
@@ -16,6 +16,7 @@ use trace::recording::FileName;
 
 use crate::batch::Batch;
 use crate::notices::Notice;
+use crate::refusals::{keep_prints, refused};
 use crate::rings::{Rings, Shape};
 use crate::sources::Source;
 use crate::{Error, Filter, file_names};
@@ -71,7 +72,7 @@ impl<'object> Programs<'object> {
         noted: Option<&MemoryGroup>,
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
-        quiet();
+        keep_prints();
         let mut open = RecorderSkelBuilder::default().open(object).map_err(refused)?;
         let root = Root::system();
         load_only(&mut open, &programs_of(sources, &root)?);
@@ -156,7 +157,7 @@ impl<'object> Programs<'object> {
 /// # Errors
 /// Why not.
 pub fn probe_function_entry() -> Result<(), Error> {
-    quiet();
+    keep_prints();
     let mut object = object();
     let mut open = RecorderSkelBuilder::default().open(&mut object).map_err(refused)?;
     load_only(&mut open, &["function_entry"]);
@@ -216,20 +217,6 @@ fn tells_swap_ins(program: &str) -> Option<bool> {
         "swap_in_begins" | "swap_in_ends" => Some(true),
         _ => None,
     }
-}
-
-/// What libbpf has to say arrives in errors; its own printing would disturb a user.
-pub fn quiet() {
-    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, _| {})));
-}
-
-/// What libbpf or the kernel refused, with what helps.
-pub fn refused(error: libbpf_rs::Error) -> Error {
-    if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-        let what = "the kernel refuses it; run as root, or with CAP_BPF and CAP_PERFMON";
-        return Error::Bpf(format!("{what} ({error:#})"));
-    }
-    Error::Bpf(format!("{error:#}"))
 }
 
 /// The buffer of names of files, which puts what it holds into `named` when it is consumed.

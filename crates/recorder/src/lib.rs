@@ -14,6 +14,8 @@ mod moments;
 #[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "text events tell only who and when"))]
 mod notices;
 #[cfg(feature = "bpf")]
+mod refusals;
+#[cfg(feature = "bpf")]
 mod rings;
 mod sampler;
 mod scene;

@@ -11,7 +11,8 @@ use trace::kills::{CATALOG, EVENT_BYTES, Event, typed_event};
 use trace::recording::Missing;
 
 use crate::Error;
-use crate::bpf::{Object, quiet, refused};
+use crate::bpf::Object;
+use crate::refusals::{keep_prints, refused};
 use skeleton::{KillsSkel, KillsSkelBuilder};
 
 #[allow(
@@ -45,7 +46,7 @@ impl<'object> Programs<'object> {
         object: &'object mut Object,
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
-        quiet();
+        keep_prints();
         let mut open = KillsSkelBuilder::default().open(object).map_err(refused)?;
         let symbols = Symbols::read(root)?;
         let mut absent = Vec::new();

@@ -1,0 +1,71 @@
+//! Why the kernel refused a BPF program, from what libbpf prints.
+
+use std::sync::{Mutex, PoisonError};
+
+use libbpf_rs::PrintLevel;
+
+use crate::Error;
+
+/// What libbpf has printed since it was last told to print here.
+static PRINTED: Mutex<String> = Mutex::new(String::new());
+
+/// Keeps what libbpf prints for [`refused`]; on the terminal it would disturb a user.
+pub fn keep_prints() {
+    PRINTED.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    libbpf_rs::set_print(Some((PrintLevel::Warn, |_, text| {
+        PRINTED.lock().unwrap_or_else(PoisonError::into_inner).push_str(&text);
+    })));
+}
+
+/// What libbpf or the kernel refused, with what helps.
+pub fn refused(error: libbpf_rs::Error) -> Error {
+    let what = if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
+        "the kernel refuses it; run as root, or with CAP_BPF and CAP_PERFMON: "
+    } else {
+        ""
+    };
+    let printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let why = verifier_says(&printed).map(|why| format!(" ({why})")).unwrap_or_default();
+    Error::Bpf(format!("{what}{error:#}{why}"))
+}
+
+/// The program that the kernel's verifier refused, and the last thing it said about it.
+fn verifier_says(printed: &str) -> Option<String> {
+    let (head, rest) = printed.split_once("-- BEGIN PROG LOAD LOG --")?;
+    let program = head.rsplit_once("prog '")?.1.split_once('\'')?.0;
+    let log = rest.split_once("-- END PROG LOAD LOG --").map_or(rest, |(log, _)| log);
+    let is_count = |line: &str| {
+        ["processed ", "verification time ", "stack depth "]
+            .iter()
+            .any(|start| line.starts_with(start))
+    };
+    let reason =
+        log.lines().rev().map(str::trim).find(|line| !line.is_empty() && !is_count(line))?;
+    Some(format!("program {program}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // As libbpf 1.7 prints it on Linux 6.1.
+    const PRINTED: &str = "libbpf: prog 'kill': BPF program load failed: Invalid argument\n\
+        libbpf: prog 'kill': -- BEGIN PROG LOAD LOG --\n\
+        571: R1_w=1 refs=20\n\
+        617: <invalid CO-RE relocation>\n\
+        failed to resolve CO-RE relocation <byte_off> [186] struct mm_struct\n\
+        verification time 10145 usec\n\
+        stack depth 72\n\
+        processed 410 insns (limit 1000000) max_states_per_insn 3\n\
+        -- END PROG LOAD LOG --\n\
+        libbpf: prog 'kill': failed to load: -22\n";
+
+    #[test]
+    fn the_verifiers_last_words_are_found() {
+        let reason =
+            "program kill: failed to resolve CO-RE relocation <byte_off> [186] struct mm_struct";
+        assert_eq!(verifier_says(PRINTED).as_deref(), Some(reason));
+        assert_eq!(verifier_says("libbpf: failed to open object\n"), None);
+        assert_eq!(verifier_says("prog 'kill': -- BEGIN PROG LOAD LOG --\nstack depth 72\n"), None);
+    }
+}
