@@ -18,7 +18,7 @@ use crate::next::Function;
 use crate::pool::{self, perform};
 use crate::retire::is_retired;
 use crate::stand_aside::{may_serve, served_from};
-use crate::{front_process, helper, streams, system, vault};
+use crate::{front_process, helper, premap, streams, system, vault};
 
 /// Pages of the pool that the parent keeps, and spans of them: each costs a call before the fork and one in
 /// either process after it.
@@ -165,6 +165,7 @@ unsafe extern "C" fn child() {
     front_process::forget_process();
     front_process::mark_if_other();
     vault::forget();
+    premap::forget_look();
     pool::forget_work();
     if take(&IS_LOCKED) {
         // SAFETY: the one thread of the child is the one that locked it in `prepare`.

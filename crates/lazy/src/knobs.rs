@@ -68,6 +68,9 @@ const DEFAULTS: Knobs = Knobs {
 /// Freed spans below this stay accessible in mode `guarded`: closing each would split the process's
 /// mappings into more than the kernel allows.
 const GUARDED_MIN: usize = 256 << 10;
+/// Hot and lazily freed memory together at most in mode `guarded`: what threads are closing and opening adds
+/// to it.
+const GUARDED_HELD_MAX: Bytes = Bytes(24 << 20);
 
 impl Knobs {
     /// The rules of retention with so much memory in reach.
@@ -76,10 +79,14 @@ impl Knobs {
         if self.profile == Profile::Faithful {
             return Rules { lazy_bytes, ..Rules::paper() };
         }
+        let held_bytes = match self.mode {
+            Mode::Guarded => GUARDED_HELD_MAX,
+            Mode::Fast | Mode::Thp => HELD_BYTES_MAX,
+        };
         let hot_bytes = reach.whole.map_or(self.hot_max, hot_bytes_for).min(self.hot_max);
-        let rules = Rules::decay(hot_bytes);
+        let rules = Rules::decay(hot_bytes.min(held_bytes));
         Rules {
-            held_bytes: Some(HELD_BYTES_MAX),
+            held_bytes: Some(held_bytes),
             // A huge page that is freed in part is split first.
             part_pages: rules.part_pages.filter(|_| !has_huge_pages),
             lazy_bytes,

@@ -12,7 +12,7 @@ use crate::arena::{Arena, Grant, Owner, Work};
 use crate::bits::{Bits, PageBits};
 use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
 use crate::huge::{self, HUGE_PAGE, HUGE_PAGES};
-use crate::knobs::knobs;
+use crate::knobs::{Profile, knobs};
 use crate::limits::Reach;
 use crate::lock::{Guard, Lock};
 use crate::reserve::{OPEN, next_chunk, page_bits};
@@ -234,14 +234,15 @@ pub fn deposit_clean_locked(arena: &mut Arena, first: u32, pages: u32) {
 }
 
 /// A block or a part of a mapping that the caller holds under the lock becomes free.
-pub fn give_back_locked(arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owner) {
+pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owner) {
     let bits = arena.bits;
     if bits.tainted.any(first, pages) {
         drop(arena);
         return give_back_tainted(first, pages);
     }
     let is_seen = knobs().foresees() || huge::are_used();
-    let fresh = premap::last_fresh(first, pages, bits.dirty).filter(|_| is_seen);
+    let fresh = premap::last_fresh(first, pages, bits.dirty)
+        .filter(|_| is_seen && arena.foresight.looks_back());
     let is_closed = knobs().closes(pages as usize * PAGE);
     if fresh.is_none() && !is_closed {
         return deposit(arena, first, pages, owner);
@@ -253,7 +254,11 @@ pub fn give_back_locked(arena: Guard<'static, Arena>, first: u32, pages: u32, ow
             false => premap::look_back_at(fresh),
         }
     }
-    let closing = if is_closed { vault::close(first, pages) } else { Closing::Refused };
+    let closing = match is_closed {
+        true if knobs().profile == Profile::Faithful => vault::close(first, pages),
+        true => vault::close_unless_many_do(first, pages),
+        false => Closing::Refused,
+    };
     give_back_as(first, pages, closing, owner);
 }
 

@@ -5,6 +5,8 @@
 //! A fresh page of a block or mapping is one whose dirty bit is clear: it was clean when it was handed
 //! out, and was not mapped here.
 
+use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
+
 use libc::MADV_POPULATE_WRITE;
 use policy::retention::{Foresight, Stretch};
 use types::LazyCounter;
@@ -12,6 +14,7 @@ use types::LazyCounter;
 use crate::arena::Grant;
 use crate::bits::Bits;
 use crate::chunks::{PAGE, address_of};
+use crate::fork::take;
 use crate::front_process::is_confined;
 use crate::pool::lock_briefly;
 use crate::{statistics, system};
@@ -60,11 +63,25 @@ pub fn last_fresh(first: u32, pages: u32, dirty: Bits) -> Option<Stretch> {
     Some(Stretch { first: from, pages: to - from })
 }
 
+/// Whether a thread looks at memory that is freed. Others do not wait for the kernel meanwhile: no thread could
+/// be given that memory.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
+static IS_LOOKING: AtomicBool = AtomicBool::new(false);
+
 /// Learns whether the program touched what was left to it and is freed now.
 pub fn look_back_at(left: Stretch) {
+    if IS_LOOKING.swap(true, Acquire) {
+        return;
+    }
     if let Some(touched) = count_present(left) {
         look_back(left, touched);
     }
+    IS_LOOKING.store(false, Release);
+}
+
+/// The child of a fork: the thread that looked is not in this process.
+pub fn forget_look() {
+    take(&IS_LOOKING);
 }
 
 fn look_back(left: Stretch, touched: u32) {

@@ -10,6 +10,8 @@ pub struct Foresight {
     given: u64,
     touched: u64,
     awaited: Option<Stretch>,
+    /// Freed stretches that were not looked at since the last that was.
+    passed_over: u32,
 }
 
 /// Pages beside each other.
@@ -29,6 +31,9 @@ const SEEN_BEFORE_PIECES: u64 = 64;
 const UNTOUCHED_ONE_IN: u64 = 4;
 /// What was seen before this many pages hardly counts: 16 MiB.
 const REMEMBERED_PAGES: u64 = 4096;
+/// Of a program that leaves much untouched, one freed stretch in so many is looked at: it tells when that changes,
+/// and a look is a system call.
+const LOOKED_AT_ONE_IN: u32 = 8;
 /// One page in so many may be left untouched, and as many are left to the program: they say whether
 /// it still comes that far.
 const LEFT_ONE_IN: u32 = 16;
@@ -36,7 +41,7 @@ const LEFT_ONE_IN: u32 = 16;
 impl Foresight {
     /// Has seen nothing yet.
     pub const fn new() -> Foresight {
-        Foresight { given: 0, touched: 0, awaited: None }
+        Foresight { given: 0, touched: 0, awaited: None, passed_over: 0 }
     }
 
     /// Of `left`, which was left to the program, it touched `touched` pages: it is freed now, or has
@@ -63,6 +68,13 @@ impl Foresight {
         let end = first.saturating_add(pages);
         let is_among = |left: &Stretch| left.first < end && first < left.first + left.pages;
         self.awaited = self.awaited.filter(|left| !is_among(left));
+    }
+
+    /// Whether to look how much of a stretch that is freed now was touched.
+    pub fn looks_back(&mut self) -> bool {
+        let is_passed_over = self.leaves_much() && self.passed_over + 1 < LOOKED_AT_ONE_IN;
+        self.passed_over = if is_passed_over { self.passed_over + 1 } else { 0 };
+        !is_passed_over
     }
 
     /// Whether so many pages of a stretch are as good as all.
@@ -127,6 +139,18 @@ mod tests {
         assert!(!foresight.touches_most());
         foresight.observe(pages(64), 64);
         assert!(foresight.touches_most());
+    }
+
+    #[test]
+    fn one_freed_stretch_in_eight_is_looked_at_where_much_is_untouched() {
+        let mut foresight = Foresight::new();
+        foresight.observe(pages(64), 64);
+        assert!((0..20).all(|_| foresight.looks_back()));
+        foresight.observe(pages(64), 0);
+        let looks: Vec<bool> = (0..24).map(|_| foresight.looks_back()).collect();
+        assert_eq!(looks.iter().filter(|&&looks| looks).count(), 3);
+        foresight.observe(pages(1024), 1024);
+        assert!(foresight.looks_back() && foresight.looks_back());
     }
 
     #[test]

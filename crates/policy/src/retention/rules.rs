@@ -81,7 +81,7 @@ fn later(since: Nanos, age: Option<Nanos>) -> Option<Nanos> {
 const PART_PAGES: u32 = 256;
 /// Hot memory is never more than this.
 pub const HOT_BYTES_MAX: Bytes = Bytes(32 << 20);
-/// Hot and lazily freed memory together are never more than this, or a quarter of the most that was in use.
+/// Hot and lazily freed memory together are never more than this.
 pub const HELD_BYTES_MAX: Bytes = HOT_BYTES_MAX;
 /// Nor more than one part in so many of the memory in reach.
 pub const HOT_SHARE_OF_MEMORY: u64 = 16;
