@@ -2,7 +2,7 @@
 //! here; the pool performs what this decides.
 //!
 //! Every page is in a free span, in a block (from `malloc`), mapped (from `mmap`), detached (a span
-//! whose system call is under way), or of nobody for the moment in which the pool moves it between
+//! whose system call is under way), or unowned for the moment in which the pool moves it between
 //! these. Free spans beside each other differ in state, except at the borders of chunks.
 
 use policy::retention::{Action, Entry, Foresight, Retention, Rules, Span};
@@ -173,7 +173,7 @@ impl Arena {
     }
 
     /// Takes the free pages among `pages` pages from `first` on, span by span; each belongs to
-    /// nobody then.
+    /// unowned then.
     pub fn carve(&mut self, first: u32, pages: u32) -> Option<Grant> {
         let end = first.saturating_add(pages);
         let span = self.spans.first_from(first, end)?;
@@ -196,7 +196,7 @@ impl Arena {
         self.spans.block(first)
     }
 
-    /// The block at `first` ends: its pages belong to nobody. Says how many they are; none where no
+    /// The block at `first` ends: its pages are unowned. Says how many they are; none where no
     /// block begins there.
     pub fn disown_block(&mut self, first: u32) -> Option<u32> {
         let pages = self.spans.block(first)?;
@@ -205,7 +205,7 @@ impl Arena {
     }
 
     /// The first stretch of mapped pages among `pages` from `first` on, alike in being tainted: they
-    /// belong to nobody then.
+    /// are unowned then.
     pub fn disown_mapped(&mut self, first: u32, pages: u32) -> Option<(u32, u32)> {
         let end = first.saturating_add(pages);
         let PageBits { mapped, tainted, .. } = self.bits;
@@ -226,7 +226,7 @@ impl Arena {
         }
     }
 
-    /// Pages of nobody become a hot span.
+    /// Unowned pages become a hot span.
     pub fn deposit(&mut self, first: u32, pages: u32, now: Nanos) {
         debug_assert!(
             !self.bits.mapped.any(first, pages),
@@ -239,7 +239,7 @@ impl Arena {
         self.retention.deposit(self.entries, Span(span.first), span.pages, now);
     }
 
-    /// Pages of nobody that are absent from memory become a clean span.
+    /// Unowned pages that are absent from memory become a clean span.
     pub fn deposit_clean(&mut self, first: u32, pages: u32) {
         self.bits.dirty.clear(first, pages);
         self.foresight.freed(first, pages);
@@ -285,7 +285,7 @@ impl Arena {
         }
     }
 
-    /// The detached span, if any, becomes hot: whoever made its system call is not in this process.
+    /// The detached span, if any, becomes hot: the thread that made its system call is not in this process.
     pub fn recover(&mut self, now: Nanos) {
         if let Some(Work::LazilyFree(span) | Work::Discard(span)) = self.detached.take() {
             self.retention.take(self.entries, Span(span.first));
@@ -343,7 +343,7 @@ impl Arena {
     }
 
     /// Pages that core files are to hold from now on, since some of them are in use: first and number,
-    /// told once. They end ahead of what is in use, at the end of a huge page.
+    /// reported once. They end ahead of what is in use, at the end of a huge page.
     pub fn wanted_dump(&mut self) -> Option<(u32, u32)> {
         if self.used <= self.dumped {
             return None;
@@ -364,7 +364,7 @@ impl Arena {
         self.spans.before(page)
     }
 
-    /// The first free page from `first` to `end`; none where there is none, or a page of nobody before it.
+    /// The first free page from `first` to `end`; none where there is none, or an unowned page before it.
     pub fn first_free(&self, first: u32, end: u32) -> Option<u32> {
         let PageBits { mapped, released, .. } = self.bits;
         let mut page = first;
@@ -396,7 +396,7 @@ impl Arena {
         true
     }
 
-    /// Parts of the tables that what was handed out will need soon, told once: address and bytes of
+    /// Parts of the tables that what was handed out will need soon, reported once: address and bytes of
     /// each. They end a quarter of what is in use ahead of it, so that a program pays for what it has.
     pub fn wanted_tables(&mut self) -> Option<[(usize, usize); 2]> {
         if self.used <= self.prepared {

@@ -34,7 +34,7 @@ pub struct PageBits {
     pub released: Bits,
     /// The arena asked for huge pages where the page lies.
     pub huge: Bits,
-    /// The program unmapped the page while the pool was locked: it is nobody's, absent from memory, and
+    /// The program unmapped the page while the pool was locked: it is unowned, absent from memory, and
     /// becomes free as soon as the pool is locked anew.
     pub returned: Bits,
     /// The program mapped over the page, which was free, while the pool was locked: it stops being free

@@ -49,7 +49,7 @@ pub fn add(address: usize) -> bool {
     true
 }
 
-/// Makes the hull hold the chunk at `address`. Whoever reads one number before and the other one after a change
+/// Makes the hull hold the chunk at `address`. A thread that reads one number before and the other one after a change
 /// sees too wide a hull, never too narrow a one: the extent grows before the lowest address falls.
 fn widen(address: usize) {
     let (lowest, extent) = (LOWEST.load(Acquire), EXTENT.load(Acquire));

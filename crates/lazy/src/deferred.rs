@@ -1,6 +1,6 @@
 //! What is done to the arena while its lock is not to be had: a collector stops threads by signals, also
 //! in the middle of `malloc`, and maps and unmaps memory before it lets them go on. The memory goes at
-//! once; what has to change in the arena is noted in the bits of the pages, and whoever takes the lock
+//! once; what has to change in the arena is noted in the bits of the pages, and the thread that takes the lock
 //! next makes it so, before anything else.
 
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Relaxed, Ordering::Release};
@@ -27,7 +27,7 @@ pub fn finish() {
     IS_PENDING.store(true, Release);
 }
 
-/// Pages of nobody, absent from memory, are to become free.
+/// Unowned pages, absent from memory, are to become free.
 pub fn return_clean(first: u32, pages: u32) {
     page_bits().returned.set(first, pages);
     IS_PENDING.store(true, Release);
@@ -69,8 +69,8 @@ pub fn unmap(first: u32, pages: u32) {
     }
 }
 
-/// Gives pages of nobody the arena's own mapping, empty; closed where freed memory is inaccessible.
-/// False where the kernel refuses: they stay nobody's.
+/// Gives unowned pages the arena's own mapping, empty; closed where freed memory is inaccessible.
+/// False where the kernel refuses: they stay unowned.
 pub fn map_anew(first: u32, pages: u32) -> bool {
     let (address, length) = (address_of(first), pages as usize * PAGE);
     let is_closed = knobs().closes(length);
@@ -89,7 +89,7 @@ pub fn map_anew(first: u32, pages: u32) -> bool {
     true
 }
 
-/// Makes what is pending so. Called first by whoever has taken the lock.
+/// Makes what is pending so. Called first by each thread that has taken the lock.
 #[inline]
 pub fn settle(arena: &mut Arena) {
     if IS_PENDING.load(Relaxed) {
@@ -142,7 +142,7 @@ pub fn own_free(arena: &mut Arena, first: u32, pages: u32) {
     vault::drop_aside(first, pages, arena.bits.aside);
 }
 
-/// The child of a fork: whoever was to finish is not in this process.
+/// The child of a fork: the thread that was to finish is not in this process.
 pub fn forget() {
     fork::take(&IS_FINISHED);
 }

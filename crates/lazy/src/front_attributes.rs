@@ -148,7 +148,7 @@ unsafe extern "C" fn mbind(
     unsafe { libc::syscall(libc::SYS_mbind, address, length, mode, nodes, nodes_max, flags) }
 }
 
-/// Sealed memory cannot be mapped anew, so it stays nobody's when it is freed.
+/// Sealed memory cannot be mapped anew, so it stays unowned when it is freed.
 ///
 /// # Safety
 /// As of the kernel's `mseal` (Linux 6.10).

@@ -302,7 +302,7 @@ fn resize(request: Remap, first: u32, old: u32, new: u32) -> Result<usize, Errno
 }
 
 /// The kernel moves the pages with all their attributes, out of the arena or within it. The place
-/// that they leave is the arena's again, if nobody was quicker.
+/// that they leave is the arena's again, unless another thread has mapped something there.
 fn remap_tainted(request: Remap, first: u32, old: u32) -> Result<usize, Errno> {
     let bits = page_bits();
     let is_all_mapped = bits.mapped.next(first, first + old, false) == first + old;

@@ -34,7 +34,7 @@ const STACK: usize = 128 << 10;
 /// The thread as libc calls it, or one of the states below.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static THREAD: AtomicUsize = AtomicUsize::new(ABSENT);
-/// Somebody starts or ends it.
+/// A thread is starting or ending it.
 const CHANGING: usize = 1;
 /// It may come.
 const ABSENT: usize = 0;
@@ -53,7 +53,7 @@ static IS_OVER: AtomicU32 = AtomicU32::new(0);
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Pages held now, told under the pool's lock.
+/// Pages held now. The caller has the pool's lock.
 pub fn notice(held_pages: u64) {
     if held_pages < WANTED_PAGES {
         return;
@@ -130,7 +130,7 @@ fn join(thread: pthread_t) {
         lock::wake(&IS_IDLE);
     }
     let mut state: c_int = 0;
-    // SAFETY: the thread may be joined, and whoever took its name out of `THREAD` alone does so. The wait
+    // SAFETY: the thread may be joined, and only the thread that took its name out of `THREAD` does so. The wait
     // is no place to end the caller, whose own call is none.
     unsafe {
         pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut state);
@@ -165,7 +165,7 @@ fn start() {
     THREAD.store(create().map_or(REFUSED, |thread| thread as usize), SeqCst);
 }
 
-/// Whoever starts the thread waits for locks of libc's, whose holder may be suspended by a collector that
+/// The thread that starts it waits for locks of libc's, whose holder may be suspended by a collector that
 /// waits for this thread's signal: so signals are kept from the new thread and not from this one.
 fn create() -> Option<pthread_t> {
     // SAFETY: the structures are initialized by the calls before those that read them; the function

@@ -68,7 +68,7 @@ pub fn advise(grant: Grant, bits: PageBits, mut foresight: Foresight) {
     let is_new = |region| !bits.huge.any(region, 1);
     let is_first = LAST.load(Relaxed) == NONE;
     if !foresight.leaves_much() && regions.clone().any(is_new) {
-        // By the next request whoever got this one has touched what is in the middle, if anything.
+        // By the next request the owner of this one has touched what is in the middle, if anything.
         let middle = (grant.first + grant.pages / 2) / HUGE_PAGES * HUGE_PAGES;
         let next = if grant.pages >= 2 * HUGE_PAGES { middle } else { end - HUGE_PAGES };
         look_back_at_last(next, grant.first, &mut foresight);
@@ -139,7 +139,7 @@ fn observe(left: Stretch, touched: u32) {
 }
 
 /// About how many of the pages hold anything but zeros, by some of them. The kernel reads them, since they
-/// may be of somebody who unmaps them meanwhile; none where it does not.
+/// may belong to a thread that unmaps them meanwhile; none where it does not.
 fn count_filled(left: Stretch) -> Option<u32> {
     let samples = left.pages.min(SAMPLES);
     let step = left.pages / samples.max(1);

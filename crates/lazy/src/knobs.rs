@@ -132,7 +132,7 @@ struct Loaded {
     is_loaded: AtomicBool,
 }
 
-// SAFETY: nobody writes the knobs once they are said to be loaded, and nobody reads them before.
+// SAFETY: no thread writes the knobs once `is_loaded` is set, and none reads them before.
 unsafe impl Sync for Loaded {}
 
 static LOADED: Loaded =
@@ -158,7 +158,7 @@ pub unsafe fn load() {
     read_file(&mut knobs);
     each_variable(|name, value| set_or_say(&mut knobs, &[PREFIX], name, value));
     knobs.mend_sizes();
-    // SAFETY: the one call, as the caller vouches, and nobody reads yet.
+    // SAFETY: the one call, as the caller vouches, and no thread reads yet.
     unsafe { *LOADED.knobs.get() = knobs };
     LOADED.is_loaded.store(true, Release);
 }
@@ -299,7 +299,7 @@ fn each_entry(mut each: impl FnMut(&[u8], &'static [u8])) {
     unsafe extern "C" {
         static environ: *const *const libc::c_char;
     }
-    // SAFETY: libc's variable; nobody changes it while the constructor runs.
+    // SAFETY: libc's variable; no thread changes it while the constructor runs.
     let mut place = unsafe { environ };
     // SAFETY: a null pointer ends the list, and a null list is an empty one.
     while let Some(entry) = unsafe { place.as_ref() }.filter(|entry| !entry.is_null()) {

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_has_left_what_nobody_needs() {
+    fn a_group_has_left_what_is_not_in_use() {
         for (version, none) in [(0, "9223372036854771712\n"), (1, "max\n")] {
             let folder = folders(version, [("1000\n", 900, 250), (none, 5, 0)]);
             let mount = folder.path().as_os_str().as_encoded_bytes();

@@ -1,7 +1,7 @@
 //! A mutex that spins for a moment and then sleeps, and that says so instead of waiting when the
 //! thread that asks holds it already: a signal handler may call `mmap` wherever it interrupted.
 //!
-//! The word is 0 when free, else the holder's number shifted by one, with bit 0 set where somebody
+//! The word is 0 when free, else the holder's number shifted by one, with bit 0 set where a thread
 //! sleeps. Two threads whose numbers are equal by accident take each other's calls for calls of
 //! their own handler, which costs them the pool for that call.
 
@@ -85,7 +85,7 @@ impl<T> Lock<T> {
                 return None;
             }
             if word == 0 {
-                // Whoever slept cannot know whether others still do.
+                // A thread that slept cannot know whether others still do.
                 if self.word.compare_exchange(0, wanted, Acquire, Relaxed).is_ok() {
                     return Some(Guard { lock: self });
                 }

@@ -98,7 +98,7 @@ impl Spans {
         self.ahead(*span).filter(|before| before.state != Free::Clean)
     }
 
-    /// From `span`, or the free one before it, if so many pages are free beside each other there.
+    /// From `span`, or the free one before it, if `pages` pages are free beside each other there.
     fn neighbourhood(&self, span: FreeSpan, pages: u32) -> Option<Place> {
         let mut end = span.end();
         for next in successors(self.behind(span), |next| self.behind(*next)).take(WALKED_SPANS_MAX)

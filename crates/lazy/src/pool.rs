@@ -102,7 +102,7 @@ pub unsafe fn unlock_after_fork() {
     unsafe { POOL.unlock_forgotten() };
 }
 
-/// The child of a fork: whoever worked is not in this process.
+/// The child of a fork: the thread that worked is not in this process.
 pub fn forget_work() {
     fork::take(&IS_WORKING);
     deferred::forget();
@@ -185,7 +185,7 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     false
 }
 
-/// Pages of nobody become free, closed as they are.
+/// Unowned pages become free, closed as they are.
 fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
     let bits = page_bits();
     if closing != Closing::Refused {
@@ -210,15 +210,15 @@ fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
     deposit(arena, first, pages, owner);
 }
 
-/// Pages of nobody, whose attributes are unlike the arena's, are mapped anew and become free. Where
-/// the kernel refuses, they stay nobody's.
+/// Unowned pages whose attributes are unlike the arena's are mapped anew and become free. Where
+/// the kernel refuses, they stay unowned.
 pub fn give_back_tainted(first: u32, pages: u32) {
     if deferred::map_anew(first, pages) {
         give_back_clean(first, pages);
     }
 }
 
-/// Pages of nobody that are absent from memory become free.
+/// Unowned pages that are absent from memory become free.
 pub fn give_back_clean(first: u32, pages: u32) {
     page_bits().untaint(first, pages);
     match lock_briefly() {
@@ -266,7 +266,7 @@ pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32
 pub fn work(mut arena: Guard<'static, Arena>) {
     let mut signals = None;
     while let Some(work) = arena.next_work(system::now()) {
-        // Whoever maps over free memory waits for these calls, so no handler may suspend this thread.
+        // A thread that maps over free memory waits for these calls, so no handler may suspend this thread.
         signals.get_or_insert_with(Signals::block);
         IS_WORKING.store(true, Release);
         let aside = arena.bits.aside;

@@ -36,7 +36,7 @@ pub fn share() {
 
 pub fn retire() {
     stand_aside::stop_serving();
-    // Once is enough: what lay beside the arena may be somebody's by now.
+    // Once is enough: something else may be mapped beside the arena by now.
     if HAS_BEGUN.swap(true, AcqRel) {
         return;
     }

@@ -113,14 +113,14 @@ impl Spans {
 
     /// Makes the span free, without joining it to others.
     pub fn insert(&mut self, span: FreeSpan) {
-        debug_assert!(self.is_nobodys(span), "{span:?} is somebody's");
+        debug_assert!(self.is_unowned(span), "{span:?} has an owner");
         let end = Tag { pages: span.pages, next: NONE, previous: NONE, role: Role::End };
         self.set(span.end() - 1, end);
         self.set(span.first, Tag { role: Role::of(span.state), ..end });
         self.bins.push(self.tags, span.first, span.state);
     }
 
-    /// Takes the free span that begins at `first` out; its pages belong to nobody then.
+    /// Takes the free span that begins at `first` out; its pages are unowned then.
     pub fn remove(&mut self, first: u32) -> Option<FreeSpan> {
         let span = self.at(first)?;
         debug_assert!(self.before(span.end()) == Some(span), "{span:?} ends elsewhere");
@@ -150,7 +150,7 @@ impl Spans {
         self.around(page).or_else(|| (page..end).find_map(|page| self.at(page)))
     }
 
-    /// What `page` lies in; none where it is mapped, or nobody's.
+    /// What `page` lies in; none where it is mapped or unowned.
     pub fn place_of(&self, page: u32) -> Option<Place> {
         let nearest = self.nearest_role(page)?;
         match self.block(nearest) {
@@ -224,7 +224,7 @@ impl Spans {
     }
 
     /// Whether none of these pages has a role.
-    fn is_nobodys(&self, span: FreeSpan) -> bool {
+    fn is_unowned(&self, span: FreeSpan) -> bool {
         let tags = self.tags(span.first as usize..span.end() as usize);
         tags.len() == span.pages as usize && tags.iter().all(|tag| tag.role == Role::Inside)
     }

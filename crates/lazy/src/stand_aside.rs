@@ -22,7 +22,7 @@ pub fn served_from() -> usize {
     SERVED_FROM.load(Relaxed)
 }
 
-/// Serves nothing, and says so to whoever asked for it, without a look at anything but the environment.
+/// Serves nothing, and says so if the library was asked for, without a look at anything but the environment.
 pub fn obey_switch() {
     DECISION.store(STAND_ASIDE, Relaxed);
     if matches!(variable(b"PAGEWISE_LAZY_VERBOSE"), Some(b"on" | b"1")) {
@@ -117,7 +117,7 @@ fn is_malloc_ours() -> bool {
 
 fn is_limited(resource: libc::__rlimit_resource_t) -> bool {
     let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: writes the limit to where it is told, or nothing.
+    // SAFETY: writes the limit to the given place, or nothing.
     unsafe { libc::getrlimit(resource, &mut limit) };
     limit.rlim_cur != libc::RLIM_INFINITY
 }

@@ -1,7 +1,7 @@
 //! System calls, made without libc's functions of the same name, which this library replaces.
 //!
 //! Addresses are numbers here. What a call does to memory is the caller's to answer for: pages of
-//! the arena belong to whoever took them out of it under the pool's lock, everything else to the
+//! the arena belong to the thread that took them out of it under the pool's lock, everything else to the
 //! program, which asked for the call. Nothing here allocates.
 
 use libc::{c_int, c_long, timespec};
@@ -126,7 +126,7 @@ pub fn copy(from: usize, to: usize, length: usize) {
 /// The time that retention goes by; coarse, since it is asked at every `free`.
 pub fn now() -> Nanos {
     let mut time = timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the time to where it is told, or nothing.
+    // SAFETY: writes the time to the given place, or nothing.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut time) };
     Nanos(time.tv_sec * 1_000_000_000 + time.tv_nsec)
 }

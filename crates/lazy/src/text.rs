@@ -56,7 +56,7 @@ pub fn read<'a>(path: &Text, room: &'a mut [u8]) -> Option<&'a [u8]> {
     if is_confined() {
         return None;
     }
-    // A pipe that nobody writes to must not stop the program.
+    // A pipe without a writer must not stop the program.
     let flags = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NONBLOCK;
     let file = system::open(path.path()?, flags).ok()?;
     let mut length = 0;

@@ -1,4 +1,4 @@
-//! Where freed memory lies while nobody may touch it: address space beside the arena, a page of it for
+//! Where freed memory lies while it is inaccessible: address space beside the arena, a page of it for
 //! each page of the arena, that no program knows of. `mremap` moves pages there and back, and the place
 //! they left is closed. It hands on page tables of 2 MiB whole, and touches no page's own record, so it
 //! costs a fraction of two changes of protection; small spans are protected in place.
@@ -48,7 +48,7 @@ pub enum Opening {
     Open,
     /// The kernel has no room for one more mapping: they are as they were.
     Refused,
-    /// Their addresses may be somebody else's: they must not be used again.
+    /// Something else may be mapped at their addresses: they must not be used again.
     Lost,
 }
 
@@ -122,7 +122,7 @@ pub fn places(first: u32, pages: u32, aside: Bits) -> impl Iterator<Item = (usiz
     })
 }
 
-/// Gives up what of these pages lies in the vault: their addresses are somebody's.
+/// Gives up what of these pages lies in the vault: their addresses are in use.
 pub fn drop_aside(first: u32, pages: u32, aside: Bits) {
     for (from, to) in aside.runs(first, first + pages, true) {
         let (address, length) = (address_of(from) + CHUNK, (to - from) as usize * PAGE);
@@ -156,7 +156,7 @@ fn bring_back(vault: usize, address: usize, length: usize) -> Opening {
 
 const MOVE: c_int = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
 
-/// Maps memory where a hole was left. False where something lies there: it may be somebody else's.
+/// Maps memory where a hole was left. False where something lies there: it may be the program's.
 pub fn fill(address: usize, length: usize, protection: c_int) -> bool {
     match system::map_anonymous(address, length, protection, MAP_FIXED_NOREPLACE) {
         Ok(place) if place == address => true,

@@ -1,5 +1,5 @@
 //! Whether fresh memory is worth mapping before its first touch. S3 maps all that a miss asks for,
-//! which fills memory that nobody uses. Here a program that touched what it was given lately is taken
+//! which fills memory that is not used. Here a program that touched what it was given lately is taken
 //! to touch what it is given next.
 
 /// Fresh pages given lately, and how many of them the program touched.
@@ -27,14 +27,14 @@ pub struct Stretch {
 const SEEN_PAGES_MIN: u64 = 256;
 /// Pages seen before larger pieces are taken for worth it: 256 KiB.
 const SEEN_BEFORE_PIECES: u64 = 64;
-/// One page in so many of them may be left untouched.
+/// One page in this many of them may be left untouched.
 const UNTOUCHED_ONE_IN: u64 = 4;
 /// What was seen before this many pages hardly counts: 16 MiB.
 const REMEMBERED_PAGES: u64 = 4096;
-/// Of a program that leaves much untouched, one freed stretch in so many is looked at: it tells when that changes,
+/// Of a program that leaves much untouched, one freed stretch in this many is looked at: it shows when that changes,
 /// and a look is a system call.
 const LOOKED_AT_ONE_IN: u32 = 8;
-/// One page in so many may be left untouched, and as many are left to the program: they say whether
+/// One page in this many may be left untouched, and as many are left to the program: they say whether
 /// it still comes that far.
 const LEFT_ONE_IN: u32 = 16;
 
@@ -77,7 +77,7 @@ impl Foresight {
         !is_passed_over
     }
 
-    /// Whether so many pages of a stretch are as good as all.
+    /// Whether `touched` pages of a stretch are as good as all.
     pub fn is_touched(left: Stretch, touched: u32) -> bool {
         (left.pages - touched.min(left.pages)) * LEFT_ONE_IN <= left.pages
     }

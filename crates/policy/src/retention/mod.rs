@@ -44,7 +44,7 @@ pub enum Stage {
 /// What the driver does with a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The span falls into two of its age: itself with so many pages, and the rest. Nothing is done
+    /// The span falls into two of its age: itself with this many pages, and the rest. Nothing is done
     /// yet; the driver calls [`Retention::split`] at once, and the first part is lazily freed next.
     Split(Span, u32),
     /// `madvise(MADV_FREE)`; the span stays retained, as [`Stage::Lazy`].

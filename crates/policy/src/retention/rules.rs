@@ -6,9 +6,9 @@ use types::{Bytes, Nanos, PAGE_BYTES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Memory held hot at most. Above it the oldest spans are lazily freed at once: a kernel short
-    /// of memory kills before it tells anybody, so what it cannot take must be little.
+    /// of memory kills before it reports that, so what it cannot take must be little.
     pub hot_bytes: Bytes,
-    /// What is above the limit is cut from a span in multiples of so many pages; none: spans go whole.
+    /// What is above the limit is cut from a span in multiples of this many pages; none: spans go whole.
     pub part_pages: Option<u32>,
     /// Memory held lazily freed at most; none: no limit. What would be above it is discarded at
     /// once: a kernel takes lazily freed pages one by one from who needs them, which costs more.
@@ -83,7 +83,7 @@ const PART_PAGES: u32 = 256;
 pub const HOT_BYTES_MAX: Bytes = Bytes(32 << 20);
 /// Hot and lazily freed memory together are never more than this.
 pub const HELD_BYTES_MAX: Bytes = HOT_BYTES_MAX;
-/// Nor more than one part in so many of the memory in reach.
+/// Nor more than one part in this many of the memory in reach.
 pub const HOT_SHARE_OF_MEMORY: u64 = 16;
 
 /// The limit of hot memory where `memory` is what the process may still reach: the limit of its
@@ -93,7 +93,7 @@ pub const fn hot_bytes_for(memory: Bytes) -> Bytes {
     if share < HOT_BYTES_MAX.0 { Bytes(share) } else { HOT_BYTES_MAX }
 }
 
-/// The limit of lazily freed memory where a memory cgroup has `left` that nobody uses: as large a
+/// The limit of lazily freed memory where a memory cgroup has `left` that is not in use: as large a
 /// share as hot memory has, so that the next need of the group's finds most of it without reclaim.
 pub const fn lazy_bytes_for(left: Bytes) -> Bytes {
     Bytes(left.0 / HOT_SHARE_OF_MEMORY)
