@@ -147,8 +147,7 @@ mod tests {
         foresight.observe(pages(64), 64);
         assert!((0..20).all(|_| foresight.looks_back()));
         foresight.observe(pages(64), 0);
-        let looks: Vec<bool> = (0..24).map(|_| foresight.looks_back()).collect();
-        assert_eq!(looks.iter().filter(|&&looks| looks).count(), 3);
+        assert_eq!((0..24).filter(|_| foresight.looks_back()).count(), 3);
         foresight.observe(pages(1024), 1024);
         assert!(foresight.looks_back() && foresight.looks_back());
     }
