@@ -79,14 +79,14 @@ impl Knobs {
         if self.profile == Profile::Faithful {
             return Rules { lazy_bytes, ..Rules::paper() };
         }
-        let held_bytes = match self.mode {
+        let held_max = match self.mode {
             Mode::Guarded => GUARDED_HELD_MAX,
             Mode::Fast | Mode::Thp => HELD_BYTES_MAX,
         };
         let hot_bytes = reach.whole.map_or(self.hot_max, hot_bytes_for).min(self.hot_max);
-        let rules = Rules::decay(hot_bytes.min(held_bytes));
+        let rules = Rules::decay(hot_bytes.min(held_max));
         Rules {
-            held_bytes: Some(held_bytes),
+            held_bytes: Some(held_max),
             // A huge page that is freed in part is split first.
             part_pages: rules.part_pages.filter(|_| !has_huge_pages),
             lazy_bytes,

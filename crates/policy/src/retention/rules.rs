@@ -30,7 +30,7 @@ impl Rules {
             hot_bytes,
             part_pages: Some(PART_PAGES),
             lazy_bytes: None,
-            held_bytes: None,
+            held_bytes: Some(if hot_bytes.0 > HELD_BYTES_MAX.0 { hot_bytes } else { HELD_BYTES_MAX }),
             lazy_after: Some(Nanos(1_000_000_000)),
             discard_after: Some(Nanos(5_000_000_000)),
         }
@@ -81,7 +81,7 @@ fn later(since: Nanos, age: Option<Nanos>) -> Option<Nanos> {
 const PART_PAGES: u32 = 256;
 /// Hot memory is never more than this.
 pub const HOT_BYTES_MAX: Bytes = Bytes(32 << 20);
-/// Hot and lazily freed memory together are never more than this.
+/// Hot and lazily freed memory together are never more than this, or than the limit of hot memory alone.
 pub const HELD_BYTES_MAX: Bytes = HOT_BYTES_MAX;
 /// Nor more than one part in this many of the memory in reach.
 pub const HOT_SHARE_OF_MEMORY: u64 = 16;
@@ -114,7 +114,7 @@ pub struct Row {
 pub const CATALOG: &[Row] = &[
     Row {
         name: "decay",
-        summary: "up to 32 MiB hot, lazily freed after 1 s, discarded after 5 s",
+        summary: "up to 32 MiB hot, lazily freed after 1 s, discarded after 5 s and above 32 MiB",
         build: Rules::decay,
     },
     Row {
