@@ -17,34 +17,33 @@ from programs.summary import CPU_LEAST_S
 METHOD = f"""Command, as root: `make bench-programs`. It installs Debian's packages
 (`tools/bench_programs_setup.sh`), compiles `bench/programs/sources`, and runs each program stock
 and in every mode, one after the other in each round. Every run is kept in build/bench-programs,
-so an interrupted comparison resumes. A program that is missing is skipped and listed with the
-reason.
+so an interrupted comparison resumes. Programs that are not installed are skipped and listed.
 
-- **Same outcome.** Exit status or signal, standard output, standard error, result files, and
-  whether processes are left behind are compared exactly, after the normalisation of the
-  program's row in the table at the end. A run differs if no stock run of the same comparison
-  came out that way. After a difference stock and the mode run three times more.
-- **Proof that a difference shows.** `bench/programs/selftest.py` runs before the comparison:
-  libraries that are broken on purpose change a byte of the output, the status, a file, or write
-  to standard error, crash, hang, leave a process behind, take memory or burn CPU time; each must
-  be reported, and a library that does nothing must not.
-- **Stock does its work.** Each row names what the output must hold; a stock run without it
-  proves nothing and is reported.
-- **A time limit** for every run; a run above it is a difference, and its control group is
-  killed.
-- **CPU time** is cpuacct's of a private control group: the program, all its children and the
-  start by `pagewise-agent`. Ratio: median over the rounds, in brackets its 95 % interval by
-  bootstrap. It is judged from {CPU_LEAST_S:g} s of CPU time on, for programs that do not
-  allocate large blocks.
-- **Peak memory** is the most anonymous memory of all processes at once (rss of the group's
-  memory.stat, sampled every 5 ms; a page shared by fork counts once) and the group's exact
-  maximum of all memory charged to it, files in the page cache and the kernel's own memory
-  included. Both are judged; the first one is in the table. Pages that the kernel may take at any
-  time (MADV_FREE) count.
-- **Rounds.** Stock and `fast` run in every round, the other modes in the first {OTHER_ROUNDS};
-  programs whose CPU time is judged run {JUDGED_TIMES} times as many rounds.
-- **At once.** CPython's slow tests mostly wait; all modes run at the same time, and their CPU
-  time is not judged.
+- **Same outcome.** The script compares exit status or signal, standard output, standard error,
+  result files, and whether processes remain, exactly, after the normalisation in the table at
+  the end. A run differs if its outcome matches no stock run of the same comparison. After a
+  difference, stock and the mode run three more times.
+- **Selftest.** `bench/programs/selftest.py` runs before the comparison. It preloads libraries that
+  are broken on purpose: they change a byte of the output, the status or a file, write to standard
+  error, crash, hang, leave a process behind, take memory or burn CPU time. The comparison must
+  report each of them, and must not report a library that does nothing.
+- **Stock runs must succeed.** Each row of the catalog says what the output must contain. A stock
+  run without it proves nothing and is reported.
+- **Time limit.** Every run has one. A run that exceeds it is a difference, and its control group
+  is killed.
+- **CPU time** is cpuacct's for a private control group: the program, all its children and the
+  start by `pagewise-agent`. The ratio is the median over the rounds, with its 95 % interval by
+  bootstrap in brackets. It has a limit if the program uses at least {CPU_LEAST_S:g} s of CPU time
+  and does not allocate large blocks.
+- **Peak memory** has two measures, each with a limit. The table shows the first: the largest
+  anonymous memory of all processes together (rss in the group's memory.stat, sampled every 5 ms; a
+  page shared by fork counts once). The second is the group's exact maximum of all memory charged
+  to it, including the page cache and kernel memory. Both include pages that the kernel may take
+  at any time (MADV_FREE).
+- **Rounds.** Stock and `fast` run in every round, the other modes in the first {OTHER_ROUNDS}.
+  Programs with a limit of CPU time run {JUDGED_TIMES} times as many rounds.
+- **Parallel runs.** CPython's slow tests mostly wait, so all modes run at the same time, without
+  a limit of CPU time.
 """
 
 
