@@ -1,9 +1,9 @@
-"""Whether replay-kills names the victims of a killd that was at work while it was recorded.
+"""Checks that replay-kills names the processes that killd killed during the recording.
 
     python bench/kill_replay.py [--squeezes N] [--seed N] [--policies NAME,...] [--keep FOLDER]
 
-prints a row a squeeze. Needs root and memory cgroups of version 1. Some policies need swap: a file
-is used as swap meanwhile, and given back.
+prints one row per squeeze. Needs root and memory cgroups of version 1. Adds a swap file while
+policies that need swap run.
 """
 
 from __future__ import annotations

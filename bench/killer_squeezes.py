@@ -3,9 +3,10 @@
     python bench/killer_squeezes.py [--rounds N] [--seed S] [--only NUMBER]
 
 Beside the hog run programs that mislead a killer: forks that share memory, shared memory without a
-name, a child between vfork and exec, a child that is started anew after each kill, a crowd of small
-processes, a file in memory. The script counts kills in vain and needless kills, and compares what
-`killd` reports with what the group gained. Needs root, cc and memory cgroups of version 1.
+name, a child between vfork and exec, a child that is restarted after each kill, a crowd of small
+processes, a file in tmpfs. The script counts kills in vain and needless kills, and compares the
+memory that `killd` reports as freed with the group's counter. Needs root, cc and memory cgroups of
+version 1.
 """
 
 from __future__ import annotations
@@ -33,27 +34,27 @@ SOURCE = Path(__file__).with_name("squeeze.c")
 V1 = Path("/sys/fs/cgroup/memory")
 MIB = 1 << 20
 HANGS_AFTER_S = 60
-# Memory in per cent of the limit below which killd kills, and which its kills must bring about.
+# Available memory in per cent of the limit: killd kills below the first, until it has the second.
 LOW, HIGH = 12, 20
-# How far a report may be from what the group gained.
+# How far freed_bytes may be from what the group gained, as a share.
 TOLERANCE = 0.10
-# Page tables, stacks and the kernel's own counting, which a report of a small victim does not have.
+# Page tables, stacks and the error of the kernel's counters, which matter for a small victim.
 SLACK_BYTES = MIB
-# How long a squeeze is watched after the right victim has died: needless kills come then.
+# How long a squeeze goes on after the right victim has died, to catch needless kills.
 QUIET_S = 0.3
 POLICIES = {
     "restart-cost": 'policy = "restart-cost"\n[options]\n'
     f"low_percent = {LOW}\nhigh_percent = {HIGH}\n",
     "largest": f'policy = "largest"\n[options]\nmemory_percent = {LOW}\n',
 }
-# What is never killed.
+# The name of protected programs.
 KEEPER = "keeper"
 PROTECTED = f'[[rule]]\nname = "{KEEPER}"\nis = "protected"\n'
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program of a squeeze: the words for squeeze.c, and whether its end is right."""
+    """A program of a squeeze: the arguments of squeeze.c, and whether it is the right victim."""
 
     words: tuple[str, ...]
     is_right: bool = False
@@ -71,7 +72,7 @@ class Squeeze:
     policy: str
     idle: tuple[Program, ...]
     hog: Program
-    # Open files that killd may have, which bounds what it can hold; None as the machine has it.
+    # Limit of killd's open files, which bounds its table; None: the machine's limit.
     files_max: int | None = None
 
     @property
@@ -82,7 +83,7 @@ class Squeeze:
 
 @dataclass
 class Watch:
-    """What the group used since the last decision, and the victims whose memory is awaited."""
+    """The group's usage since the last decision, and its victims whose memory is not back yet."""
 
     stage: Stage
     samples: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=20_000))
@@ -90,14 +91,14 @@ class Watch:
     began_ns: int = 0
     reported: int = 0
 
-    def look(self) -> None:
-        """Keeps what the group uses now."""
+    def sample(self) -> None:
+        """Records the group's usage now."""
         self.samples.append((time.monotonic_ns(), self.stage.usage()))
 
     def gained(self) -> int:
-        """The most that the group used before the fall, less the least after it.
+        """The group's highest usage before the kill, less its lowest usage after it.
 
-        Others may take memory right afterwards; the kernel keeps the most, whenever it is read."""
+        Other programs may take memory right afterwards; the kernel keeps the maximum."""
         peak = self.stage.folder / "memory.max_usage_in_bytes"
         most = int(peak.read_text())
         peak.write_text("0")
@@ -106,14 +107,14 @@ class Watch:
 
 @dataclass
 class Outcome:
-    """What came of a squeeze."""
+    """The result of a squeeze."""
 
     kills: int = 0
     right: int = 0
     vain: int = 0
     needless: int = 0
     protected: int = 0
-    # Reported bytes beside those that the group gained by its own counter, decision by decision.
+    # For each decision: bytes that killd reported, and bytes that the group gained by its counter.
     reports: list[tuple[int, int]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -135,12 +136,12 @@ Drawn = tuple[tuple[Program, ...], Program, int | None]
 
 
 def rate(dice: random.Random) -> str:
-    """KiB a millisecond: memory that fills within half a second to some seconds."""
+    """KiB per millisecond: fills the group within half a second to some seconds."""
     return str(dice.choice((128, 256, 512)))
 
 
 def hog(dice: random.Random, limit: int) -> Program:
-    """Takes what is left of the limit, and more."""
+    """A process that takes more than is left of the limit."""
     return Program(("hog", str(2 * limit), rate(dice)), is_right=True)
 
 
@@ -164,6 +165,7 @@ def shared_hog(dice: random.Random, limit: int) -> Drawn:
 
 def vfork(dice: random.Random, limit: int) -> Drawn:
     """The hog has a child between vfork and exec, which is the younger of the two."""
+    # The right victim starts first, with its child; then a protected program fills the group.
     size = limit * 5 // 8
     idle = Program(("vfork", str(size)), is_right=True)
     filler = Program(("hog", str(limit // 4), rate(dice)), is_protected=True)
@@ -171,25 +173,25 @@ def vfork(dice: random.Random, limit: int) -> Drawn:
 
 
 def respawn(dice: random.Random, limit: int) -> Drawn:
-    """The hog is started anew after each kill."""
+    """The hog is restarted after each kill."""
     idle = Program(("server", str(limit // 4), str(dice.randint(2, 8))))
     return (idle,), Program(("respawn", str(2 * limit), rate(dice)), is_right=True), None
 
 
 def crowd(dice: random.Random, limit: int) -> Drawn:
-    """A crowd of small processes, more than killd has files for."""
+    """A crowd of small processes, more than killd can open files for."""
     count = dice.randint(150, 400)
     idle = Program(("crowd", str(count), str(dice.randint(4, 64))))
     return (idle,), hog(dice, limit), dice.choice((300, 320, 360))
 
 
 def thousands(dice: random.Random, limit: int) -> Drawn:
-    """More processes than killd has room for, of which the newest is the hog."""
+    """More processes than killd's table holds; the newest is the hog."""
     return (Program(("crowd", "5000", "4")),), hog(dice, limit), None
 
 
 def tmpfs(dice: random.Random, limit: int) -> Drawn:
-    """A file in memory, which no process's end gives back."""
+    """A file in tmpfs, which no kill frees."""
     size = dice.randint(limit // 4, limit // 2)
     return (Program(("file", "{tmpfs}/file", str(size))),), hog(dice, limit), None
 
@@ -212,12 +214,12 @@ MAKERS: dict[str, Callable[[random.Random, int], Drawn]] = {
     "thousands": thousands,
 }
 KINDS = tuple(kind for kind in MAKERS if kind != "thousands")
-# One squeeze in this many has thousands of processes, which take a larger group and seconds.
+# One squeeze in this many has thousands of processes, which need a larger group and take seconds.
 RARE, THOUSANDS_MIB = 50, 1024
 
 
 class Stage:
-    """A memory cgroup, a folder of tmpfs, and the programs in it; all gone at the end."""
+    """A memory cgroup, a tmpfs, and the programs in it; all removed at the end."""
 
     def __init__(self, squeeze: Squeeze, program: Path) -> None:
         self.program = program
@@ -229,7 +231,7 @@ class Stage:
     def __enter__(self) -> Stage:
         self.folder.mkdir()
         (self.folder / "memory.limit_in_bytes").write_text(str(self.limit))
-        # No swap, whatever the machine has: a killer waits while there is some.
+        # No swap, even if the machine has some: a killer would wait until it is full.
         (self.folder / "memory.swappiness").write_text("0")
         with contextlib.suppress(FileNotFoundError):
             (self.folder / "memory.memsw.limit_in_bytes").write_text(str(self.limit))
@@ -260,7 +262,7 @@ class Stage:
                 time.sleep(0.002)
 
     def processes(self) -> list[int]:
-        """Who is in the group."""
+        """The processes of the group."""
         return [int(line) for line in (self.folder / "cgroup.procs").read_text().split()]
 
     def usage(self) -> int:
@@ -295,7 +297,7 @@ class Stage:
 
 @contextlib.contextmanager
 def killd(squeeze: Squeeze, stage: Stage) -> Iterator[subprocess.Popen[bytes]]:
-    """killd on the group; its lines come without blocking."""
+    """killd on the group; its standard output does not block."""
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as settings:
         settings.write(POLICIES[squeeze.policy] + PROTECTED)
         settings.flush()
@@ -326,7 +328,7 @@ def fields(line: str) -> dict[str, str]:
 
 
 def family(process: int) -> set[int]:
-    """A process and all below it."""
+    """A process and all its descendants."""
     found = {process}
     with contextlib.suppress(OSError):
         children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
@@ -336,7 +338,7 @@ def family(process: int) -> set[int]:
 
 
 def run(squeeze: Squeeze, program: Path) -> Outcome:
-    """Runs a squeeze until the right victim has died and nothing more happens."""
+    """Runs a squeeze until the right victim has died and memory is no longer short."""
     outcome = Outcome()
     with Stage(squeeze, program) as stage:
         started = [(idle, stage.start(idle, is_awaited=True)) for idle in squeeze.idle]
@@ -351,14 +353,14 @@ def run(squeeze: Squeeze, program: Path) -> Outcome:
             seen, quiet_since = 0, None
             watch = Watch(stage)
             while time.monotonic() < late:
-                watch.look()
+                watch.sample()
                 text += read(killer, 0.001)
                 for process in set(right):
                     right |= family(process)
                 lines = text.decode(errors="replace").splitlines()
                 if len(lines) > seen:
-                    # What a line tells of lies before this.
-                    watch.look()
+                    # The event of a line happened before this sample.
+                    watch.sample()
                 for line in lines[seen:]:
                     judge(line, outcome, right, protected, watch)
                 seen = len(lines)
@@ -377,12 +379,12 @@ def run(squeeze: Squeeze, program: Path) -> Outcome:
 
 
 def is_short(stage: Stage) -> bool:
-    """Whether killd would look for a victim."""
+    """Whether so little memory is available that killd chooses a victim."""
     return stage.usage() > stage.limit * (100 - LOW) // 100
 
 
 def read(process: subprocess.Popen[bytes], time_s: float) -> bytes:
-    """What the process wrote, after at most so long."""
+    """What the process wrote; waits for at most `time_s`."""
     assert process.stdout is not None
     if not select.select([process.stdout], [], [], time_s)[0]:
         return b""
@@ -390,7 +392,7 @@ def read(process: subprocess.Popen[bytes], time_s: float) -> bytes:
 
 
 def judge(line: str, outcome: Outcome, right: set[int], protected: set[int], watch: Watch) -> None:
-    """Counts what a line tells."""
+    """Counts the event of a line, and notes what is wrong with it."""
     found = fields(line)
     process = int(found.get("process", 0))
     match found.get("event"):
@@ -416,13 +418,13 @@ def judge(line: str, outcome: Outcome, right: set[int], protected: set[int], wat
             outcome.reports.append((watch.reported, gained))
             if gained < SLACK_BYTES // 4:
                 outcome.vain += 1
-                outcome.problems.append(f"the end of {process} gave nothing back")
+                outcome.problems.append(f"the end of {process} freed nothing")
             if abs(watch.reported - gained) > max(TOLERANCE * gained, SLACK_BYTES):
                 outcome.problems.append(f"{process}: {watch.reported} reported, {gained} gained")
 
 
 def compiled(folder: Path) -> Path:
-    """squeeze.c as a program."""
+    """Compiles squeeze.c."""
     program = folder / "squeeze"
     command = ["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-o", program, SOURCE]
     subprocess.run(command, check=True, timeout=HANGS_AFTER_S)
@@ -431,10 +433,10 @@ def compiled(folder: Path) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Squeezes whose right victim is known.")
-    parser.add_argument("--rounds", type=int, default=200, help="squeezes")
+    parser = argparse.ArgumentParser(description="Random squeezes whose right victim is known.")
+    parser.add_argument("--rounds", type=int, default=200, help="number of squeezes")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", type=int, help="the one squeeze of this number, with its lines")
+    parser.add_argument("--only", type=int, help="run only this squeeze, and print killd's log")
     arguments = parser.parse_args()
     if os.geteuid() != 0 or not (V1 / "memory.usage_in_bytes").exists():
         raise SystemExit("needs root and memory cgroups of version 1")
@@ -455,16 +457,18 @@ def main() -> None:
                 protected=outcome.protected,
                 failed=bool(outcome.problems),
             )
-            errors += [abs(said - gained) / gained for said, gained in outcome.reports if gained]
+            errors += [
+                abs(reported - gained) / gained for reported, gained in outcome.reports if gained
+            ]
             if outcome.problems or arguments.only is not None:
-                print(f"{squeeze.kind}: {'; '.join(outcome.problems) or 'well'}: {squeeze.command}")
+                print(f"{squeeze.kind}: {'; '.join(outcome.problems) or 'ok'}: {squeeze.command}")
             if arguments.only is not None:
                 print(squeeze, *outcome.lines, sep="\n")
     print(", ".join(f"{int(count)} {name}" for name, count in total.items()), flush=True)
     if errors:
         errors.sort()
         worst, middle = errors[-1], errors[len(errors) // 2]
-        print(f"reported beside gained: {middle:.1%} off in the middle, {worst:.1%} at worst")
+        print(f"reported against gained: {middle:.1%} off at the median, {worst:.1%} at most")
     raise SystemExit(1 if total["failed"] else 0)
 
 

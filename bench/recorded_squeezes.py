@@ -1,4 +1,4 @@
-"""Squeezes that killd ends while they are recorded, each made from its seed.
+"""Random squeezes in which killd kills while a recorder records, each drawn from its seed.
 
 A squeeze has a memory cgroup with a limit, processes that hold memory, processes that grow beyond
 the limit, and a killd with one of its policies. ``outcome`` runs it and replays the recording with
@@ -25,7 +25,7 @@ BIN = Path(sys.executable).parent
 MEMORY = Path("/sys/fs/cgroup/memory")
 MIB = 1 << 20
 HANGS_AFTER_S = 60
-# A process that is not killed by then will not be.
+# How long a squeeze waits for its growers to be killed.
 SQUEEZE_S = 20
 SWAP_MIB = 96
 
@@ -64,7 +64,7 @@ class Member:
 
 @dataclass(frozen=True)
 class Squeeze:
-    """All that a seed decides."""
+    """One squeeze; the seed determines every field."""
 
     seed: int
     policy: str
@@ -79,7 +79,7 @@ class Squeeze:
 
 POLICIES = ("largest", "minfree", "restart-cost", "lmkd", "pressure")
 NEED_SWAP = ("lmkd", "pressure")
-"""In a group of version 1 these two have no rule that applies without swap."""
+"""Policies whose rules, in a group of version 1, all need swap."""
 
 
 def squeeze(seed: int, policy: str) -> Squeeze:
@@ -116,7 +116,7 @@ def squeeze(seed: int, policy: str) -> Squeeze:
 
 
 def options(draw: random.Random, policy: str, limit_mib: int) -> dict[str, str]:
-    """Thresholds that the policy meets before the kernel's own killer does."""
+    """Thresholds that the policy reaches before the kernel's OOM killer runs."""
     if policy == "largest":
         return {"memory_percent": str(draw.randint(6, 25))}
     if policy == "restart-cost":
@@ -137,7 +137,7 @@ def options(draw: random.Random, policy: str, limit_mib: int) -> dict[str, str]:
 
 
 def settings(squeeze: Squeeze, folder: Path) -> str:
-    """The file of settings that killd takes."""
+    """The text of killd's settings file."""
 
     def value(text: str) -> str:
         return text if text.isdigit() or text in ("true", "false") else json.dumps(text)
@@ -157,7 +157,7 @@ def settings(squeeze: Squeeze, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Whom killd killed, and whom the replay of the recording names."""
+    """The processes that killd killed, and those that the replay of the recording names."""
 
     squeeze: Squeeze
     killed: list[int]
@@ -172,7 +172,7 @@ class Outcome:
 
 
 def outcome(squeeze: Squeeze, folder: Path) -> Outcome:
-    """Runs the squeeze; ``folder`` keeps what its programs wrote."""
+    """Runs the squeeze; ``folder`` keeps the recording and the logs."""
     folder.mkdir(exist_ok=True)
     recording, path = folder / "squeeze.pgr", folder / "killd.toml"
     path.write_text(settings(squeeze, folder))
@@ -207,23 +207,23 @@ def outcome(squeeze: Squeeze, folder: Path) -> Outcome:
 
 
 def settled(log: str) -> int:
-    """Victims whose memory came back, or was waited for long enough."""
+    """Victims whose memory came back, or for which killd has stopped waiting."""
     return log.count("event=back ") + log.count("event=late ")
 
 
 def replay(recording: Path, squeeze: Squeeze) -> dict[str, Any]:
-    """What ``pagewise replay-kills`` tells of a recording with killd's own policy."""
+    """The result of ``pagewise replay-kills`` with killd's own policy and options."""
     given = [f"--option={squeeze.policy}.{name}={text}" for name, text in squeeze.options.items()]
     command = [BIN / "pagewise", "replay-kills", recording, "--policy", squeeze.policy, "--json"]
-    answer = subprocess.run(
+    ran = subprocess.run(
         [*command, *given], capture_output=True, text=True, check=True, timeout=HANGS_AFTER_S
     )
-    result: dict[str, Any] = json.loads(answer.stdout)
+    result: dict[str, Any] = json.loads(ran.stdout)
     return result
 
 
 def holds(group: Path, squeeze: Squeeze) -> bool:
-    """Whether the holders have what they will hold, or one of them was killed already."""
+    """Whether the holders have all their memory, or one of them was killed already."""
     used = int((group / "memory.usage_in_bytes").read_text())
     alive = len((group / "cgroup.procs").read_text().split())
     wanted = sum(member.mebibytes for member in squeeze.holders) * MIB
@@ -231,7 +231,7 @@ def holds(group: Path, squeeze: Squeeze) -> bool:
 
 
 def start(group: Path, member: Member) -> subprocess.Popen[bytes]:
-    """A member that is in the group from its first instruction on."""
+    """Starts a member, in the group from its first instruction on."""
     numbers = (member.mebibytes, member.rate, member.touched)
     script = (
         f'echo $$ > "{group}/cgroup.procs" && echo {member.adj} > /proc/self/oom_score_adj && '
@@ -243,7 +243,7 @@ def start(group: Path, member: Member) -> subprocess.Popen[bytes]:
 
 @contextlib.contextmanager
 def limited(mebibytes: int) -> Iterator[Path]:
-    """A memory cgroup with this limit; afterwards it is gone with all processes in it."""
+    """A memory cgroup with this limit; afterwards it and its processes are removed."""
     group = MEMORY / f"pagewise-squeeze-{os.getpid()}"
     group.mkdir()
     try:
@@ -255,7 +255,7 @@ def limited(mebibytes: int) -> Iterator[Path]:
 
 
 def kill_all(group: Path) -> bool:
-    """Kills what is in the group; whether there was anything."""
+    """Kills the processes of the group; returns whether there were any."""
     members = (group / "cgroup.procs").read_text().split()
     for member in members:
         with contextlib.suppress(ProcessLookupError):
@@ -267,7 +267,7 @@ def kill_all(group: Path) -> bool:
 
 
 def removed(group: Path) -> bool:
-    """Removes an empty group; the kernel lets go of it a little after its last process."""
+    """Tries to remove an empty group; the kernel allows it a little after its last process."""
     with contextlib.suppress(OSError):
         group.rmdir()
     return not group.exists()
@@ -275,7 +275,7 @@ def removed(group: Path) -> bool:
 
 @contextlib.contextmanager
 def running(command: list[Any], log: Path) -> Iterator[Path]:
-    """A program of ours with its output in a file; asked to end afterwards."""
+    """Runs a command with its output in a file, and terminates it afterwards."""
     with log.open("wb") as file:
         process = subprocess.Popen(
             [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=file, stderr=file
@@ -289,11 +289,11 @@ def running(command: list[Any], log: Path) -> Iterator[Path]:
         process.wait()
 
 
-def wait_for(holds: Any, seconds: float = HANGS_AFTER_S) -> bool:
-    """Whether it holds before the time is over."""
+def wait_for(condition: Any, seconds: float = HANGS_AFTER_S) -> bool:
+    """Whether a condition becomes true before the time is over."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if holds():
+        if condition():
             return True
         time.sleep(0.01)
     return False

@@ -1,11 +1,11 @@
-"""Recorders that are killed, and storms of all events, beside the kernel's counters.
+"""Kills recorders and records storms of events; compares the files with the kernel's counters.
 
     python bench/recorder_kills.py [--kills N] [--storm SECONDS] [--seed N] [--modes NAME,...]
 
-kills recorders of each mode at random times while programs work, reads what each left, and looks
-at what it left on the machine; then records storms of all sources. Prints rows of figures.
-Needs root, cc, memory cgroups of version 1 and, for text events, tracefs in a mount namespace of
-its own. A file is used as swap meanwhile.
+kills recorders of each mode at random times while programs work, reads the file of each, and checks
+that nothing of it remains in the kernel; then records storms of all sources. Prints a table.
+Needs root, cc, memory cgroups of version 1 and, for text events, tracefs in a private mount
+namespace. Adds a swap file while it runs.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from touches import swap_file
 BIN = Path(sys.executable).parent
 AGENT = BIN / "pagewise-agent"
 SWAP_MIB = 256
-# What is pending is written each second; a machine with load takes longer.
+# A recorder writes pending events every second; under load this takes longer.
 WRITTEN_S = 3.0
-# Events that a file may have before the work has counted them.
+# Events that a file may contain before the work has counted them.
 AHEAD = 8
 ALLOCATIONS = 20_000
 WITH_TRACEFS = (
@@ -56,7 +56,7 @@ INSTANCES = "/sys/kernel/tracing/instances"
 
 @dataclass
 class Killed:
-    """What became of the recorders of a mode that were killed."""
+    """What the killed recorders of a mode left."""
 
     mode: str
     recorders: int = 0
@@ -70,7 +70,7 @@ class Killed:
     left: list[str] = field(default_factory=list)
 
     def add(self, events: dict[str, int], least: dict[str, int], most: dict[str, int]) -> None:
-        """Sets the events of a file beside the fewest and the most that it may have."""
+        """Compares the events of a file with the fewest and the most that it may have."""
         for name, most_count in most.items():
             count = events.get(name, 0)
             self.recorded += count
@@ -88,7 +88,7 @@ MODES: dict[str, tuple[list[str], Callable[[Path], Any]]] = {
 
 
 def killed(mode: str, count: int, draw: random.Random, folder: Path) -> Killed:
-    """Kills that many recorders of a mode."""
+    """Kills `count` recorders of a mode."""
     options, working = MODES[mode]
     found = Killed(mode)
     with contextlib.ExitStack() as stack:
@@ -105,7 +105,7 @@ def killed(mode: str, count: int, draw: random.Random, folder: Path) -> Killed:
 def kill_once(
     found: Killed, work: Work, options: list[str], recording: Path, seconds: float
 ) -> None:
-    """Kills a recorder so long after it began, and checks all that it left."""
+    """Kills a recorder `seconds` after it began, and checks its file and the machine."""
     found.recorders += 1
     is_text = "tracefs" in options
     command = [AGENT, "record", *options, "-o", recording, "--for", "60s"]
@@ -137,36 +137,42 @@ def kill_once(
     sure = work.at(max(begun, when - WRITTEN_S))
     at_begin = work.at(begun + 0.1)
     least = {name: max(0, sure[name] - at_begin[name]) for name in after}
-    # An event may be recorded before the work has counted it, and who is there counts as begun.
+    # An event may be recorded before the work has counted it, and a process that exists when the
+    # recording begins is recorded as if it had started then.
     most = {name: after[name] - before[name] + AHEAD for name in after}
-    look_at_file(found, recording, least, most)
-    look_at_machine(found, recorder.pid, programs, is_text)
+    check_file(found, recording, least, most)
+    check_machine(found, recorder.pid, programs, is_text)
 
 
-def look_at_file(
-    found: Killed, recording: Path, least: dict[str, int], most: dict[str, int]
-) -> None:
-    """Reads what a killed recorder left."""
+def check_file(found: Killed, recording: Path, least: dict[str, int], most: dict[str, int]) -> None:
+    """Reads the file of a killed recorder."""
     if not recording.exists():
         found.without_file += 1
         return
     found.torn_bytes += torn_bytes(recording)
-    answer = subprocess.run(
+    info = info_of(found, recording)
+    if info is not None:
+        found.add(events_of(info), least, most)
+
+
+def info_of(found: Killed, recording: Path) -> dict[str, Any] | None:
+    """What `pagewise info` reports of a recording; None, and counted, if it cannot be read."""
+    ran = subprocess.run(
         [BIN / "pagewise", "info", recording, "--json"],
         capture_output=True,
         text=True,
         timeout=HANGS_AFTER_S,
     )
-    if answer.returncode != 0:
+    if ran.returncode != 0:
         found.unreadable += 1
-        found.wrong.append(answer.stderr.strip())
-        return
-    info = json.loads(answer.stdout)
-    found.add(events_of(info), least, most)
+        found.wrong.append(ran.stderr.strip())
+        return None
+    info: dict[str, Any] = json.loads(ran.stdout)
+    return info
 
 
 def events_of(info: dict[str, Any]) -> dict[str, int]:
-    """Events by name; of page writes as many as pages, as the kernel counts them."""
+    """Events by name; page writes are counted in pages, as the kernel counts them."""
     events: dict[str, int] = info["events"]
     kinds = dict(info["kinds"])
     is_text = info["header"]["recorder"]["backend"] == "tracefs"
@@ -176,7 +182,7 @@ def events_of(info: dict[str, Any]) -> dict[str, int]:
 
 
 def torn_bytes(recording: Path) -> int:
-    """Bytes behind the last whole block of a recording (docs/recording.md)."""
+    """Bytes after the last complete block of a recording (docs/recording.md)."""
     data = recording.read_bytes()
     place = 8
     while place + 12 <= len(data):
@@ -187,10 +193,10 @@ def torn_bytes(recording: Path) -> int:
     return len(data) - place
 
 
-def look_at_machine(found: Killed, recorder: int, programs: set[int], is_text: bool) -> None:
-    """Waits until nothing of a killed recorder is left."""
+def check_machine(found: Killed, recorder: int, programs: set[int], is_text: bool) -> None:
+    """Waits until the kernel has no BPF program and no trace instance of a killed recorder."""
     if not is_text and not programs:
-        found.left.append("no BPF program was seen while it recorded")
+        found.left.append("no BPF program was loaded while it recorded")
     end = time.monotonic() + 20
     left: list[str] = ["?"]
     while left and time.monotonic() < end:
@@ -210,7 +216,7 @@ def instances() -> list[str]:
 
 
 def killed_allocations(count: int, draw: random.Random, folder: Path) -> Killed:
-    """Kills that many recorders of allocations, every other one with its program."""
+    """Kills `count` recorders of allocations, and the program of every second one."""
     found = Killed("record --allocations")
     source, program = folder / "allocator.c", folder / "allocator"
     source.write_text(ALLOCATOR)
@@ -242,18 +248,10 @@ def killed_allocations(count: int, draw: random.Random, folder: Path) -> Killed:
             check=not number % 2,
             timeout=HANGS_AFTER_S,
         )
-        answer = subprocess.run(
-            [BIN / "pagewise", "info", recovered, "--json"],
-            capture_output=True,
-            text=True,
-            timeout=HANGS_AFTER_S,
-        )
-        if answer.returncode != 0:
-            found.unreadable += 1
-            found.wrong.append(answer.stderr.strip())
+        info = info_of(found, recovered)
+        if info is None:
             continue
-        info = json.loads(answer.stdout)
-        # A killed program may have been given a block that it has not counted yet.
+        # A killed program may have allocated a block that it has not counted yet.
         found.add(
             {"allocated": info["allocated"]},
             {"allocated": allocations},
@@ -266,17 +264,17 @@ def killed_allocations(count: int, draw: random.Random, folder: Path) -> Killed:
 
 
 def is_group(group: int) -> bool:
-    """Whether a process group has a process."""
+    """Whether a process group exists."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(group, 0)
         return True
     return False
 
 
-def wait_for(holds: Callable[[], bool]) -> None:
-    """Waits until it holds."""
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Waits until a condition is true."""
     end = time.monotonic() + HANGS_AFTER_S
-    while not holds():
+    while not condition():
         if time.monotonic() > end:
             raise TimeoutError
         time.sleep(0.005)
@@ -284,31 +282,32 @@ def wait_for(holds: Callable[[], bool]) -> None:
 
 @dataclass(frozen=True)
 class Storm:
-    """A storm of all sources: what the recorder told, and its events beside those that happened."""
+    """A storm of all sources: the recorder's report, and recorded beside expected events."""
 
-    told: dict[str, Any]
+    report: dict[str, Any]
     rows: list[tuple[str, int, int]]
+    """Name, recorded events, expected events."""
 
 
 SOURCES = ("swap", "faults", "files", "block", "kills", "launches")
 
 
 def swap_storm(seconds: float, folder: Path) -> Storm:
-    """All sources of the whole machine while a program swaps, beside the kernel's counters."""
+    """Records all sources of the machine while a program swaps; the kernel counts, too."""
     with swap_file(folder, SWAP_MIB), swapping(folder) as work:
         return storm(seconds, folder, work, None)
 
 
 def other_storm(seconds: float, folder: Path) -> Storm:
-    """All sources of a group whose programs start, kill and end processes and read a file."""
+    """Records all sources of a group that starts, kills and ends processes and reads a file."""
     with spawning(folder) as spawned, reading(folder, spawned) as work:
         return storm(seconds, folder, work, work.group)
 
 
 def storm(seconds: float, folder: Path, work: Work, group: Path | None) -> Storm:
-    """Records all sources of a group or of the machine. The work stands still at either end."""
+    """Records all sources of a group or of the machine; the work pauses at the start and end."""
     recording = folder / "storm.pgr"
-    # What happens ahead of the recorder is not recorded.
+    # Events before the recorder has started are not recorded.
     signal_all(work, signal.SIGSTOP)
     time.sleep(0.5)
     before = work.count()
@@ -319,7 +318,7 @@ def storm(seconds: float, folder: Path, work: Work, group: Path | None) -> Storm
     )
     wait_for(lambda: recording.exists() and recording.stat().st_size > 0)
     time.sleep(0.5)
-    # Who is there when a recording begins is recorded as if it began its program.
+    # A process that exists when the recording begins is recorded as if it started its program then.
     present = members(group) if group else 0
     signal_all(work, signal.SIGCONT)
     time.sleep(seconds)
@@ -327,7 +326,7 @@ def storm(seconds: float, folder: Path, work: Work, group: Path | None) -> Storm
     time.sleep(0.5)
     after = work.count()
     recorder.send_signal(signal.SIGINT)
-    answer, _ = recorder.communicate(timeout=HANGS_AFTER_S)
+    report, _ = recorder.communicate(timeout=HANGS_AFTER_S)
     signal_all(work, signal.SIGCONT)
     stop(work)
     info = json.loads(
@@ -340,16 +339,16 @@ def storm(seconds: float, folder: Path, work: Work, group: Path | None) -> Storm
     if "exec" in events:
         events["exec"] -= present
     rows = [(name, events.get(name, 0), after[name] - before[name]) for name in after]
-    return Storm(json.loads(answer), rows)
+    return Storm(json.loads(report), rows)
 
 
 def members(group: Path) -> int:
-    """Processes in a group and in those below it."""
+    """The number of processes in a group and in those below it."""
     return sum(len(path.read_text().split()) for path in group.rglob("cgroup.procs"))
 
 
 def signal_all(work: Work, number: signal.Signals) -> None:
-    """Stops the programs of a work, or lets them go on."""
+    """Sends a signal to all programs of the work."""
     for program in work.programs:
         program.send_signal(number)
 
@@ -358,11 +357,11 @@ HEAD = "killed                     recorders  no file  unreadable  torn  events,
 
 
 def print_killed(found: Killed) -> None:
-    """A row of the table, and what is wrong."""
+    """Prints a row of the table, and below it every problem."""
     print(
         f"{found.mode:<26} {found.recorders:>7} {found.without_file:>7} {found.unreadable:>10} "
         f"{found.torn_bytes:>4}  {found.recorded:>10,} of {found.least:,} to {found.most:,}; "
-        f"{len(found.left)} left on the machine",
+        f"{len(found.left)} left in the kernel",
         flush=True,
     )
     for wrong in [*found.wrong, *found.left]:
@@ -370,14 +369,14 @@ def print_killed(found: Killed) -> None:
 
 
 def print_storm(title: str, found: Storm) -> None:
-    """What was recorded of a storm, beside what happened."""
-    told = found.told
+    """Prints the events of a storm, recorded beside expected."""
+    report = found.report
     print(
-        f"{title}: {told['records']:,} records, {told['lost']:,} lost, "
-        f"{told['bytes'] / 2**20:.1f} MiB"
+        f"{title}: {report['records']:,} records, {report['lost']:,} lost, "
+        f"{report['bytes'] / 2**20:.1f} MiB"
     )
-    for event, recorded, happened in found.rows:
-        print(f"    {event:<12} {recorded:>12,} recorded, {happened:>12,} happened", flush=True)
+    for event, recorded, expected in found.rows:
+        print(f"    {event:<12} {recorded:>12,} recorded, {expected:>12,} expected", flush=True)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Work whose events are counted twice, by the kernel or by the work itself and by the recorder."""
+"""Work for recorders to record; the kernel or the work itself counts its events, too."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ HANGS_AFTER_S = 120
 STORM_MIB = 64
 FILE_MIB = 16
 
-# Starts children one after the other: every other one is killed, the rest run a program and end.
-# Counts both where the first argument says.
+# Starts children in turn: kills every second one, and lets the others run a program and exit.
+# Writes both counts to the file of the first argument.
 SPAWNER = """
 import mmap, os, signal, struct, sys
 with open(sys.argv[1], "r+b") as file:
@@ -46,7 +46,7 @@ while True:
     shared[:] = struct.pack("<QQ", killed, ended)
 """
 
-# Reads a file again and again, each time from its disk, and counts the pages.
+# Reads a file in a loop, each time from disk, and counts the pages.
 READER = """
 import mmap, os, struct, sys
 with open(sys.argv[1], "r+b") as file:
@@ -89,7 +89,7 @@ Count = Callable[[], dict[str, int]]
 
 @dataclass
 class Work:
-    """Programs that run, and how often what they do has happened, by the names of the recorder."""
+    """Running programs, and counts of their events by the recorder's names."""
 
     count: Count
     group: Path
@@ -98,19 +98,19 @@ class Work:
     is_over: threading.Event = field(default_factory=threading.Event)
 
     def watch(self) -> None:
-        """Notes the counts many times a second."""
+        """Samples the counts many times a second."""
         while not self.is_over.wait(0.01):
             self.series.append((time.monotonic(), self.count()))
 
     def at(self, when: float) -> dict[str, int]:
-        """The counts at the last note before this time; those of the first where there is none."""
-        before = [counts for noted, counts in list(self.series) if noted <= when]
+        """The counts of the last sample before this time, or else of the first sample."""
+        before = [counts for sampled, counts in list(self.series) if sampled <= when]
         return before[-1] if before else self.series[0][1]
 
 
 @contextlib.contextmanager
 def swapping(folder: Path) -> Iterator[Work]:
-    """A program that does nothing but swap, in a group that has half of its memory."""
+    """A program that only swaps, in a group limited to half of its memory."""
 
     def count() -> dict[str, int]:
         now = counters()
@@ -130,7 +130,7 @@ def swapping(folder: Path) -> Iterator[Work]:
 
 
 def feed(storm: subprocess.Popen[bytes], is_over: threading.Event) -> None:
-    """Asks for more work until it is over."""
+    """Requests more work from the program until the storm is over."""
     assert storm.stdin is not None
     with contextlib.suppress(OSError):
         while not is_over.is_set():
@@ -157,7 +157,7 @@ def spawning(folder: Path) -> Iterator[Work]:
 
 @contextlib.contextmanager
 def reading(folder: Path, work: Work) -> Iterator[Work]:
-    """The work, and a program that reads a file from its disk."""
+    """The work, and also a program that reads a file from disk."""
     data = folder / "data"
     data.write_bytes(os.urandom(FILE_MIB * MIB))
     with data.open("rb") as file:
@@ -182,7 +182,7 @@ def shared(path: Path, count: int) -> Iterator[Callable[[], tuple[int, ...]]]:
 
 @contextlib.contextmanager
 def worked(work: Work) -> Iterator[Work]:
-    """Watches work, and ends its programs afterwards."""
+    """Samples the counts of work, and ends its programs afterwards."""
     work.series.append((time.monotonic(), work.count()))
     watcher = threading.Thread(target=work.watch, daemon=True)
     watcher.start()
@@ -195,7 +195,7 @@ def worked(work: Work) -> Iterator[Work]:
 
 
 def stop(work: Work) -> None:
-    """Ends the programs of a work: after that nothing more happens."""
+    """Kills the programs of the work, so that no more events happen."""
     for program in work.programs:
         program.kill()
         program.wait(HANGS_AFTER_S)
@@ -205,7 +205,7 @@ def stop(work: Work) -> None:
 def started(
     work: Work, group: Path, words: list[str], stdin: int = subprocess.DEVNULL
 ) -> subprocess.Popen[bytes]:
-    """A program of a work, in the group from its first instruction on."""
+    """Starts a program of the work, in the group from its first instruction on."""
     script = f'echo $$ > "{group}/cgroup.procs" && exec "$@"'
     program = subprocess.Popen(
         ["sh", "-c", script, "sh", *words], stdin=stdin, stdout=subprocess.DEVNULL
@@ -216,7 +216,7 @@ def started(
 
 @contextlib.contextmanager
 def groups(folder: Path) -> Iterator[Path]:
-    """A memory cgroup; afterwards it is gone with those in it and all of their processes."""
+    """A memory cgroup; afterwards it, the groups in it and all their processes are removed."""
     group = MEMORY / f"pagewise-record-{os.getpid()}-{folder.name}"
     group.mkdir()
     try:
@@ -227,7 +227,7 @@ def groups(folder: Path) -> Iterator[Path]:
 
 
 def emptied(group: Path) -> None:
-    """Kills what is in a group and removes it."""
+    """Kills the processes of a group and removes it."""
     end = time.monotonic() + HANGS_AFTER_S
     while group.exists() and time.monotonic() < end:
         for process in (group / "cgroup.procs").read_text().split():
@@ -239,7 +239,7 @@ def emptied(group: Path) -> None:
 
 
 def programs_of(recorder: int) -> set[int]:
-    """Numbers of the BPF programs that a recorder holds."""
+    """Numbers of the BPF programs that a recorder has open."""
     lines: list[str] = []
     for description in Path(f"/proc/{recorder}/fdinfo").glob("*"):
         with contextlib.suppress(OSError):

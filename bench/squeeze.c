@@ -1,15 +1,15 @@
-/* Programs that hold memory in the ways that mislead a low-memory killer. Each prints "ready" once it holds
- * what it was asked for, then waits.
+/* Programs that hold memory in ways that mislead a low-memory killer. Each prints "ready" once it holds the
+ * memory, then waits.
  *
  *   hog MIB [KIB_PER_MS]      private memory, at a rate
  *   server MIB FORKS          private memory, then forks that share it
- *   crew MIB FORKS            as server, but grows again and again: each fork holds a share of it
+ *   crew MIB FORKS            takes its memory in FORKS steps, and forks after each
  *   shared MIB FORKS          shared memory without a name, then forks that map it
  *   vfork MIB                 private memory, then a child between vfork and exec
- *   siblings MIB COUNT        private memory, and processes that use the same map and are no children
- *   respawn MIB KIB_PER_MS    a parent whose child takes private memory; a killed child is started anew
- *   file PATH MIB             a file, as of tmpfs
- *   crowd COUNT KIB           COUNT processes with private memory of their own
+ *   siblings MIB COUNT        private memory, and siblings that share the address space
+ *   respawn MIB KIB_PER_MS    a parent whose child takes private memory; restarts a killed child
+ *   file PATH MIB             a file, for instance in tmpfs
+ *   crowd COUNT KIB           COUNT processes, each with its own private memory
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -51,7 +51,7 @@ static char *mapped(size_t bytes, int flags)
     return at;
 }
 
-/* A rate of 0 is as fast as it goes. */
+/* A rate of 0 means as fast as possible. */
 static void fill(char *at, size_t bytes, size_t kib_per_ms)
 {
     for (size_t done = 0; done < bytes; done += 64 << 10) {
@@ -96,7 +96,7 @@ static void siblings(int count)
     }
 }
 
-/* Each child takes the memory once; killed, it is started again. */
+/* Each child takes the memory once; the parent restarts a killed child. */
 static void respawn(size_t bytes, size_t kib_per_ms)
 {
     ready();
@@ -111,7 +111,7 @@ static void respawn(size_t bytes, size_t kib_per_ms)
         }
         while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
             ;
-        /* As a supervisor does. */
+        /* A supervisor pauses before a restart, too. */
         usleep(200000);
     }
 }

@@ -47,9 +47,9 @@ def wait_until_gone(folder: Path) -> None:
 def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: str) -> None:
     balloon = started(group, "64MiB", "--kind", kind, "--threads", "2", "--for", "60s")
     try:
-        told = re.fullmatch(r'event=filled bytes=(\d+) cgroup="(.*)"\n', line_of(balloon.stdout))
-        assert told is not None
-        folder = Path(told[2])
+        event = re.fullmatch(r'event=filled bytes=(\d+) cgroup="(.*)"\n', line_of(balloon.stdout))
+        assert event is not None
+        folder = Path(event[2])
         assert folder.parent == group.folder
         assert used(folder) >= 60 * MIB
         (holder,) = map(int, (folder / "cgroup.procs").read_text().split())
@@ -67,13 +67,13 @@ def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: st
 def test_one_that_is_killed_leaves_no_process_and_no_group(group: Group) -> None:
     balloon = started(group, "32MiB", "--for", "60s")
     try:
-        told = re.search(r'cgroup="(.*)"', line_of(balloon.stdout))
-        assert told is not None
-        holder = int((Path(told[1]) / "cgroup.procs").read_text())
+        event = re.search(r'cgroup="(.*)"', line_of(balloon.stdout))
+        assert event is not None
+        holder = int((Path(event[1]) / "cgroup.procs").read_text())
     finally:
         balloon.kill()
         balloon.wait(timeout=HANGS_AFTER_S)
-    wait_until_gone(Path(told[1]))
+    wait_until_gone(Path(event[1]))
     wait_until_gone(Path(f"/proc/{holder}"))
 
 
@@ -106,9 +106,9 @@ def test_it_ends_when_the_machine_has_too_little_left(group: Group) -> None:
 def test_it_leaves_the_available_memory_that_it_is_told_to(group: Group) -> None:
     balloon = started(group, "available:100MiB", "--for", "60s")
     try:
-        told = re.search(r"bytes=(\d+)", line_of(balloon.stdout))
-        assert told is not None
-        assert 150 * MIB <= int(told[1]) <= 200 * MIB
+        event = re.search(r"bytes=(\d+)", line_of(balloon.stdout))
+        assert event is not None
+        assert 150 * MIB <= int(event[1]) <= 200 * MIB
     finally:
         balloon.terminate()
         balloon.communicate(timeout=HANGS_AFTER_S)

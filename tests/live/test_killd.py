@@ -75,7 +75,7 @@ def test_a_frozen_victim_dies_and_its_memory_comes_back(group: Group, tmp_path: 
 def test_a_frozen_victim_dies_with_the_next_killer_and_its_group_is_frozen_again(
     group: Group, tmp_path: Path
 ) -> None:
-    """Each round another moment between kill and thaw; a victim left frozen holds its memory."""
+    """Kills killd between kill and thaw, at another moment in each round; the next must finish."""
     freezer = Path("/sys/fs/cgroup/freezer")
     if not (freezer / "cgroup.procs").exists():
         pytest.skip("needs the freezer of version 1: in version 2 a frozen process dies")
@@ -172,13 +172,13 @@ def test_nobody_who_reads_is_needed(group: Group, tmp_path: Path) -> None:
 
 
 def test_a_hook_learns_of_a_kill_before_it(group: Group, tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    script = f"kill -0 $PAGEWISE_PROCESS && echo $PAGEWISE_PROCESS $PAGEWISE_NAME > {told}"
+    written = tmp_path / "written"
+    script = f"kill -0 $PAGEWISE_PROCESS && echo $PAGEWISE_PROCESS $PAGEWISE_NAME > {written}"
     hook = f'[hooks]\nbefore = ["sh", "-c", "{script}"]\ntime_max_ms = 60000\n'
     with Killer(group.folder, settings(tmp_path, SETTINGS + hook)) as killer:
         victim = group.grow(160 * MIB, adj=0)
         killer.until(lambda: killer.said("back"))
-    assert told.read_text() == f"{victim} tail\n", killer.lines
+    assert written.read_text() == f"{victim} tail\n", killer.lines
 
 
 def test_what_it_holds_in_memory_is_little(group: Group, tmp_path: Path) -> None:

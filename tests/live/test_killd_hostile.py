@@ -113,19 +113,19 @@ MINFREE = 'policy = "minfree"\n[options]\nminfree_levels = "51200:0"\n'
 
 
 def checked(words: list[object], files_max: int) -> tuple[int, str]:
-    """The status of a command of killd, and what it says last."""
+    """The exit status of a killd command, and the last line of its standard error."""
 
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (files_max, files_max))
 
-    answer = subprocess.run(
+    ran = subprocess.run(
         [AGENT, "killd", *words],
         capture_output=True,
         text=True,
         timeout=HANGS_AFTER_S,
         preexec_fn=limit,
     )
-    return answer.returncode, answer.stderr.strip().rpartition("\n")[2]
+    return ran.returncode, ran.stderr.strip().rpartition("\n")[2]
 
 
 @pytest.mark.parametrize(
@@ -153,15 +153,15 @@ def test_check_refuses_what_killd_refuses(
     assert run == check and run[0] in (2, 3)
 
 
-def test_check_lets_a_killd_run_that_has_its_sockets(group: Group, tmp_path: Path) -> None:
+def test_check_accepts_sockets_that_a_running_killd_uses(group: Group, tmp_path: Path) -> None:
     path = settings(tmp_path)
     with Killer(group.folder, path):
         command = [AGENT, "killd", "check", "--cgroup", group.folder, path]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
-        assert answer.returncode == 0, answer.stderr
-        assert f"killd runs and answers at {tmp_path}/killd.sock" in answer.stdout
-        assert f"killd runs and answers at {tmp_path}/metrics.sock" in answer.stdout
-        # A second killer would answer in its place.
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
+        assert ran.returncode == 0, ran.stderr
+        assert f"killd runs and answers at {tmp_path}/killd.sock" in ran.stdout
+        assert f"killd runs and answers at {tmp_path}/metrics.sock" in ran.stdout
+        # A second killd would take over the sockets, so it must refuse.
         assert "another program answers there" in refused(group, path)
 
 

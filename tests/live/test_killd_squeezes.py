@@ -1,6 +1,6 @@
-"""Squeezes whose right victim is known, a few of each kind of bench/killer_squeezes.py.
+"""Squeezes whose right victim is known: a few of each kind of bench/killer_squeezes.py.
 
-Needs root, cc and memory cgroups of version 1; says what is missing where it is.
+Needs root, cc and memory cgroups of version 1; a skipped test says what is missing.
 """
 
 import os
@@ -37,19 +37,17 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.mark.parametrize(
     "number", NUMBERS, ids=lambda number: killer_squeezes.drawn(SEED, number).kind
 )
-def test_only_the_right_victim_dies_and_gives_back_what_is_reported(
-    program: Path, number: int
-) -> None:
+def test_only_the_right_victim_dies_and_frees_what_is_reported(program: Path, number: int) -> None:
     squeeze = killer_squeezes.drawn(SEED, number)
     outcome = killer_squeezes.run(squeeze, program)
     assert outcome.right and not outcome.problems, (squeeze.command, outcome)
 
 
-def drama(
-    program: Path, policy: str, idle: list[str], hog: str, is_done: Callable[[str, int], bool]
+def run_until(
+    is_done: Callable[[str, int], bool], program: Path, policy: str, idle: list[str], hog: str
 ) -> tuple[str, dict[str, int], list[int]]:
-    """What killd logs until it is done, the processes by their words, and who is left."""
-    squeeze = killer_squeezes.Squeeze(0, os.getpid(), "drama", 300, policy, (), None)  # type: ignore[arg-type]
+    """killd's log until `is_done`, the started processes by arguments, and those still alive."""
+    squeeze = killer_squeezes.Squeeze(0, os.getpid(), "custom", 300, policy, (), None)  # type: ignore[arg-type]
     words = killer_squeezes.Program
     with killer_squeezes.Stage(squeeze, program) as stage:
         started = {line: stage.start(words(tuple(line.split())), True).pid for line in idle}
@@ -70,8 +68,8 @@ def killed(text: str) -> list[int]:
     return [int(line["process"]) for line in lines if line.get("event") == "kill"]
 
 
-def test_a_family_that_holds_the_memory_dies_as_one(program: Path) -> None:
-    """No process of a crew has much of its own; a bystander of 20 MiB would give little."""
+def test_a_family_that_holds_the_memory_is_killed_as_one(program: Path) -> None:
+    """No process of a crew has much own memory; a bystander of 20 MiB would free little."""
     idle, crew = ["hog 20"], "crew 600 12"
 
     def is_done(text: str, _: int) -> bool:
@@ -79,53 +77,53 @@ def test_a_family_that_holds_the_memory_dies_as_one(program: Path) -> None:
             "holder=family" in text and text.count("event=back ") == text.count("event=kill ") > 1
         )
 
-    text, started, left = drama(program, "largest", idle, crew, is_done)
+    text, started, left = run_until(is_done, program, "largest", idle, crew)
     assert started["hog 20"] in left, text
     assert started[crew] in killed(text) and started["hog 20"] not in killed(text), text
 
 
-def test_nobody_dies_for_a_file_in_memory(program: Path) -> None:
-    """The file has 270 of 300 MiB, which no kill gives back."""
+def test_no_process_is_killed_for_a_file_in_tmpfs(program: Path) -> None:
+    """The file has 270 of 300 MiB, which no kill frees."""
     idle, writer = ["hog 2"], "file {tmpfs}/file 270"
 
     def is_done(text: str, _: int) -> bool:
         return text.count("event=spared ") > 1
 
     for policy in killer_squeezes.POLICIES:
-        text, started, left = drama(program, policy, idle, writer, is_done)
+        text, started, left = run_until(is_done, program, policy, idle, writer)
         assert "holder=shared-memory" in text and killed(text) == [], text
         assert set(started.values()) <= set(left)
 
 
-def test_after_two_kills_in_vain_it_takes_another(program: Path) -> None:
-    """Processes that share a map and are not parent and child each seem to hold all of it.
+def test_after_two_kills_in_vain_it_kills_the_hog(program: Path) -> None:
+    """Siblings that share an address space each seem to hold all of it.
 
-    The hog is slow: killd waits after each kill in vain, and the kernel must not come first.
+    The hog is slow, because killd waits after each kill in vain and the kernel must not kill first.
     """
     siblings, hog = "siblings 150 6", "hog 600 32"
 
     def is_done(text: str, _: int) -> bool:
         return text.count("event=back ") >= 3
 
-    text, started, _ = drama(program, "largest", [siblings], hog, is_done)
+    text, started, _ = run_until(is_done, program, "largest", [siblings], hog)
     *vain, last = killed(text)
     assert 'event=reconsider why="two kills gave nothing back"' in text
     assert len(vain) <= 2 and last == started[hog], text
 
 
-def test_a_judge_sees_what_goes_wrong() -> None:
-    """The lines of a killer that kills a bystander in vain."""
+def test_a_kill_in_vain_is_counted() -> None:
+    """The log of a killer that kills a bystander in vain."""
     outcome = killer_squeezes.Outcome()
     lines = (
         "event=kill process=5 at_ns=20",
         "event=back process=5 at_ns=30 freed_bytes=181403648",
     )
 
-    class Still(killer_squeezes.Watch):
+    class NothingGained(killer_squeezes.Watch):
         def gained(self) -> int:
             return 0
 
-    watch = Still(stage=None)  # type: ignore[arg-type]
+    watch = NothingGained(stage=None)  # type: ignore[arg-type]
     for line in lines:
         killer_squeezes.judge(line, outcome, right={4}, protected={5}, watch=watch)
     assert (outcome.kills, outcome.right, outcome.protected, outcome.vain) == (1, 0, 1, 1)

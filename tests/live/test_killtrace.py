@@ -36,12 +36,12 @@ def why_not() -> str | None:
     """Why this machine cannot run these tests."""
     if reason := refusal():
         return reason
-    answer = subprocess.run(
+    ran = subprocess.run(
         in_namespace(AGENT, "doctor", "--json"), capture_output=True, text=True, timeout=DEADLINE_S
     )
-    if answer.returncode != 0:
-        return f"tracefs: {answer.stderr.strip()}"
-    findings = {finding["name"]: finding for finding in json.loads(answer.stdout)["findings"]}
+    if ran.returncode != 0:
+        return f"tracefs: {ran.stderr.strip()}"
+    findings = {finding["name"]: finding for finding in json.loads(ran.stdout)["findings"]}
     found = findings["killtrace"]
     return None if found["is_granted"] else f"killtrace: {found['detail']}"
 
@@ -58,16 +58,16 @@ def no_instance_stays() -> Iterator[None]:
 
 
 def orphans(before: set[str]) -> set[str]:
-    """Instances that came since and whose recorder has ended."""
-    came = instances() - before
-    return {name for name in came if not Path("/proc", name.rpartition("-")[2]).exists()}
+    """Instances created since then whose recorder has ended."""
+    created = instances() - before
+    return {name for name in created if not Path("/proc", name.rpartition("-")[2]).exists()}
 
 
 def instances() -> set[str]:
     """Names of the trace instances of this machine."""
     command = in_namespace("ls", "/sys/kernel/tracing/instances")
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
-    return set(answer.stdout.split())
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    return set(ran.stdout.split())
 
 
 @pytest.fixture(scope="module")
@@ -108,17 +108,17 @@ def tracing(*options: object) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-def told(tracer: subprocess.Popen[str]) -> dict[str, Any]:
+def report_of(tracer: subprocess.Popen[str]) -> dict[str, Any]:
     """What the recorder prints when it has ended by itself, or by Ctrl-C."""
     out, errors = tracer.communicate(timeout=DEADLINE_S)
     assert out, errors
-    answer: dict[str, Any] = json.loads(out)
-    assert answer["schema"] == "pagewise.kills/1"
-    return answer
+    report: dict[str, Any] = json.loads(out)
+    assert report["schema"] == "pagewise.kills/1"
+    return report
 
 
 def check(kill: dict[str, Any], threads: int, mib: int) -> None:
-    """That phases are told and add up, and that the memory is the one that was touched."""
+    """Checks that phases are reported and add up, and that the memory is what was touched."""
     assert kill["threads"] == threads
     phases = kill["signal_us"] + kill["threads_us"] + kill["reclaim_us"]
     assert phases == pytest.approx(kill["total_us"], rel=0.01)
@@ -134,20 +134,20 @@ def test_a_named_process_ends_the_recording(victim: Path, tmp_path: Path) -> Non
     recording, trace = tmp_path / "kills.pgk", tmp_path / "trace.json"
     with living(victim, 13, 40) as one, tracing("--pid", one.pid, "-o", recording) as tracer:
         one.kill()
-        answer = told(tracer)
+        report = report_of(tracer)
         assert tracer.returncode == 0
-    (kill,) = answer["kills"]
+    (kill,) = report["kills"]
     check(kill, 13, 40)
     assert (kill["pid"], kill["comm"], kill["trigger"]) == (one.pid, "victim", "user")
     assert kill["killer"]["pid"] == os.getpid()
     command = [AGENT, "killtrace", "--read", recording, "--json", "--chrome", trace]
     again = subprocess.run(command, capture_output=True, text=True, check=True, timeout=DEADLINE_S)
-    assert json.loads(again.stdout)["kills"] == answer["kills"]
+    assert json.loads(again.stdout)["kills"] == report["kills"]
     events = json.loads(trace.read_text())["traceEvents"]
     assert {"unmaps", "frees page tables"} <= {event["name"] for event in events}
 
 
-def test_kills_at_once_are_told_apart_until_ctrl_c(victim: Path) -> None:
+def test_simultaneous_kills_are_reported_apart_until_ctrl_c(victim: Path) -> None:
     with contextlib.ExitStack() as stack:
         victims = [stack.enter_context(living(victim, 3, 10 + number)) for number in range(4)]
         tracer = stack.enter_context(tracing("--all"))
@@ -157,7 +157,7 @@ def test_kills_at_once_are_told_apart_until_ctrl_c(victim: Path) -> None:
             one.wait(timeout=DEADLINE_S)
         # The recorder's loop is behind the kernel by two rounds of 20 ms; the end reads all.
         os.killpg(tracer.pid, signal.SIGINT)
-        kills = {kill["pid"]: kill for kill in told(tracer)["kills"]}
+        kills = {kill["pid"]: kill for kill in report_of(tracer)["kills"]}
     for number, one in enumerate(victims):
         check(kills[one.pid], 3, 10 + number)
 
@@ -172,7 +172,7 @@ def test_both_backends_tell_the_same_of_one_kill(victim: Path) -> None:
         tracing("--pid", one.pid, "--backend", "btf") as programs,
     ):
         one.kill()
-        (by_pages,), (by_programs,) = told(pages)["kills"], told(programs)["kills"]
+        (by_pages,), (by_programs,) = report_of(pages)["kills"], report_of(programs)["kills"]
     for name in ("pid", "comm", "threads", "trigger", "killer"):
         assert by_programs[name] == by_pages[name], name
     # Two clocks are read for one event, and the machine may stop between: who did what is the same.
@@ -191,10 +191,10 @@ def steps(kill: dict[str, Any]) -> list[tuple[str, int]]:
 def bpf_refusal() -> str | None:
     """Why BPF programs cannot be had; None where they can."""
     command = [AGENT, "killtrace", "--all", "--backend", "btf", "--for", "100ms"]
-    answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
-    refused = answer.returncode == 3 and "BPF" in answer.stderr
-    assert refused or answer.returncode == 0, answer.stderr
-    return answer.stderr.strip() if refused else None
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+    refused = ran.returncode == 3 and "BPF" in ran.stderr
+    assert refused or ran.returncode == 0, ran.stderr
+    return ran.stderr.strip() if refused else None
 
 
 def test_a_process_that_ends_by_itself_was_not_killed() -> None:
@@ -202,7 +202,7 @@ def test_a_process_that_ends_by_itself_was_not_killed() -> None:
     with saying(sleeping, "ready", "stdout") as one, tracing("--pid", one.pid) as tracer:
         one.terminate()
         one.wait(timeout=DEADLINE_S)
-        assert told(tracer)["kills"] == []
+        assert report_of(tracer)["kills"] == []
 
 
 def test_a_killed_recorder_leaves_no_instance() -> None:
@@ -219,7 +219,7 @@ def test_a_killed_recorder_leaves_no_instance() -> None:
 
 @contextlib.contextmanager
 def disk_of(folder: Path, kibibytes: int) -> Iterator[Path]:
-    """A file system of this size."""
+    """A tmpfs of this size."""
     folder.mkdir()
     options = ["-t", "tmpfs", "-o", f"size={kibibytes}k", "tmpfs"]
     subprocess.run(["mount", *options, folder], check=True, timeout=DEADLINE_S)
@@ -238,15 +238,15 @@ def test_a_full_disk_leaves_a_readable_file_or_none(
         with contextlib.ExitStack() as stack:
             victims = [stack.enter_context(living(victim, 9, 20)) for _ in range(6)]
             tracer = stack.enter_context(tracing("--all", "-o", recording))
-            for one in victims:
-                one.kill()
-                one.wait(timeout=DEADLINE_S)
+            for process in victims:
+                process.kill()
+                process.wait(timeout=DEADLINE_S)
             os.killpg(tracer.pid, signal.SIGINT)
-            answer = told(tracer)
+            report = report_of(tracer)
             assert tracer.returncode == 3
-        # What was measured is printed all the same.
-        assert {one.pid for one in victims} <= {kill["pid"] for kill in answer["kills"]}
-        # The description of the events takes more than a page.
+        # The results are printed although the file is incomplete.
+        assert {process.pid for process in victims} <= {kill["pid"] for kill in report["kills"]}
+        # The header alone, which describes the events, takes more than a page.
         assert recording.exists() or kibibytes < 24
         assert not recording.exists() or kibibytes > 4
         if recording.exists():
@@ -256,7 +256,7 @@ def test_a_full_disk_leaves_a_readable_file_or_none(
             assert json.loads(read.stdout)["is_cut"]
 
 
-def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_from_the_start_leaves_no_file(tmp_path: Path) -> None:
     with disk_of(tmp_path / "small", 4) as disk:
         filler = disk / "filler"
         filler.write_bytes(bytes(4096))
@@ -266,21 +266,21 @@ def test_a_disk_that_is_full_from_the_start_leaves_nothing(tmp_path: Path) -> No
         assert list(disk.iterdir()) == [filler]
 
 
-def test_a_trace_for_a_viewer_is_whole_or_not_there(victim: Path, tmp_path: Path) -> None:
+def test_a_trace_for_a_viewer_is_complete_or_absent(victim: Path, tmp_path: Path) -> None:
     recording = tmp_path / "kills.pgk"
-    with living(victim, 9, 20) as one, tracing("--pid", one.pid, "-o", recording) as tracer:
-        one.kill()
-        answer = told(tracer)
+    with living(victim, 9, 20) as process, tracing("--pid", process.pid, "-o", recording) as tracer:
+        process.kill()
+        report = report_of(tracer)
     with disk_of(tmp_path / "small", 4) as disk:
         trace = disk / "trace.json"
         command = [AGENT, "killtrace", "--read", recording, "--json", "--chrome", trace]
         done = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
         assert done.returncode == 3 and "trace.json: cannot be written" in done.stderr
-        assert json.loads(done.stdout)["kills"] == answer["kills"]
+        assert json.loads(done.stdout)["kills"] == report["kills"]
         assert not trace.exists()
 
 
-def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_reported(tmp_path: Path) -> None:
     hostile = tmp_path / "hostile.pgk"
     hostile.write_bytes(b"pgwkil\x00\x01" + b"\xff" * 400)
     other = tmp_path / "other"
@@ -293,8 +293,8 @@ def test_what_cannot_be_done_is_told(tmp_path: Path) -> None:
         ([], 2, "--pid"),
     ):
         command = [AGENT, "killtrace", *options]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
-        assert (answer.returncode, said in answer.stderr) == (status, True), answer.stderr
+        ran = subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE_S)
+        assert (ran.returncode, said in ran.stderr) == (status, True), ran.stderr
 
 
 def test_the_studys_runner_sees_every_kill(tmp_path: Path) -> None:

@@ -4,12 +4,10 @@ Needs root, a memory cgroup of version 1, BPF and an agent built with it; says w
 it is.
 """
 
-import ctypes
 import json
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -20,6 +18,7 @@ from typing import Any
 import pytest
 from agent import AGENT, refusal
 from groups import MIB, ROOTS, Group, entering
+from recorder_work import is_loaded, programs_of
 from touches import TOUCH, counters, swap_file, without_readahead
 from waiting import running, within
 
@@ -303,9 +302,7 @@ def test_what_a_killed_recorder_loaded_leaves_the_kernel(tmp_path: Path) -> None
     recording = tmp_path / "killed.pgr"
     with running([AGENT, "record", "-o", recording, "--for", "60s"]) as recorder:
         wait_until_begun(recorder, recording)
-        descriptions = Path(f"/proc/{recorder.pid}/fdinfo").glob("*")
-        lines = [line for one in descriptions for line in one.read_text().splitlines()]
-        programs = {int(line.split()[1]) for line in lines if line.startswith("prog_id:")}
+        programs = programs_of(recorder.pid)
         recorder.kill()
     assert programs
     for _ in range(100):
@@ -313,13 +310,3 @@ def test_what_a_killed_recorder_loaded_leaves_the_kernel(tmp_path: Path) -> None
             return
         time.sleep(0.1)
     pytest.fail("programs are still in the kernel")
-
-
-def is_loaded(program: int) -> bool:
-    """Whether the kernel has a BPF program of this number (BPF_PROG_GET_FD_BY_ID)."""
-    system_call = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
-    attributes = ctypes.create_string_buffer(struct.pack("<I12x", program), 16)
-    file = ctypes.CDLL(None).syscall(system_call, 13, attributes, 16)
-    if file >= 0:
-        os.close(file)
-    return bool(file >= 0)

@@ -68,7 +68,7 @@ def record(output: Path, *command: str | Path) -> subprocess.CompletedProcess[st
     )
 
 
-def told(recording: Path) -> dict[str, Any]:
+def report_of(recording: Path) -> dict[str, Any]:
     answer = subprocess.run(
         [PAGEWISE, "info", "--json", recording],
         capture_output=True,
@@ -85,7 +85,7 @@ def info_of(folder: Path, body: str) -> dict[str, Any]:
     recording = folder / "program.pgr"
     finished = record(recording, compiled(folder, body))
     assert finished.returncode == 0, finished.stderr
-    return told(recording)
+    return report_of(recording)
 
 
 def test_blocks_and_their_touched_pages_are_counted(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_threads_lose_nothing(tmp_path: Path) -> None:
     subprocess.run(["cc", "-O0", "-pthread", source, "-o", program], check=True, timeout=120)
     recording = tmp_path / "threads.pgr"
     assert record(recording, program).returncode == 0
-    info = told(recording)
+    info = report_of(recording)
     assert info["allocated"] == 16_000
     # The head and the next page, or the two behind the head's.
     assert 2 * 16_000 <= info["pages_touched"] <= 3 * 16_000
@@ -203,7 +203,7 @@ def test_what_a_killed_program_did_is_kept(tmp_path: Path) -> None:
     program = compiled(tmp_path, "touch(malloc(100 * KIB), 0, 9); raise(SIGKILL); return 0;")
     finished = record(tmp_path / "killed.pgr", program)
     assert finished.returncode == 128 + signal.SIGKILL
-    info = told(tmp_path / "killed.pgr")
+    info = report_of(tmp_path / "killed.pgr")
     assert info["allocated"] == 1
     # The touched pages of its block, and its time.
     assert [loss["count"] for loss in info["losses"]] == [1, 1]
@@ -251,7 +251,7 @@ def test_a_killed_recorder_leaves_what_can_be_recovered(tmp_path: Path) -> None:
     parts = tmp_path / "left.pgr.parts"
     recovery = [AGENT, "record", "--allocations", "--recover", parts, "-o", recording]
     subprocess.run(recovery, check=True, capture_output=True, timeout=120)
-    assert told(recording)["allocated"] == 1
+    assert report_of(recording)["allocated"] == 1
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_a_full_disk_keeps_what_a_recording_can_be_made_of(
     recovery = [AGENT, "record", "--allocations", "--recover", parts, "-o", elsewhere]
     recovered = subprocess.run(recovery, capture_output=True, text=True, timeout=120)
     assert recovered.returncode in (0, 4), recovered.stderr
-    assert told(elsewhere)["allocated"] > 0
+    assert report_of(elsewhere)["allocated"] > 0
 
 
 def test_streams_and_status_pass_through(tmp_path: Path) -> None:

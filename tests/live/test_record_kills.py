@@ -1,4 +1,4 @@
-"""Moments at kills: the replay of a recording names whom killd killed while it was recorded.
+"""Moments at kills: the replay of a recording names the processes that killd killed.
 
 Needs root, BPF and a memory cgroup of version 1.
 """
@@ -38,7 +38,7 @@ def test_the_replay_names_the_victims_of_killd(tmp_path: Path, policy: str) -> N
     assert all(kill["has_moment"] for kill in found.result["recorded"])
 
 
-def test_a_victim_is_whole_in_the_moment_of_its_kill(tmp_path: Path) -> None:
+def test_the_moment_of_a_kill_has_all_of_the_victims_memory(tmp_path: Path) -> None:
     recording = tmp_path / "kill.pgr"
     with Group(200 * MIB) as group:
         victim = group.hold(90 * MIB, 0)
@@ -47,7 +47,7 @@ def test_a_victim_is_whole_in_the_moment_of_its_kill(tmp_path: Path) -> None:
         with running(command) as recorder:
             assert within(60, lambda: recording.exists() and recording.stat().st_size > 0)
             second = group.hold(80 * MIB, 0)
-            # Both at once: the second dies while the first gives its memory back.
+            # Both at once: the second is killed before the memory of the first is back.
             os.kill(victim, signal.SIGKILL)
             os.kill(second, signal.SIGKILL)
             assert within(60, lambda: not {victim, second} & set(group.processes()))
@@ -60,7 +60,7 @@ def test_a_victim_is_whole_in_the_moment_of_its_kill(tmp_path: Path) -> None:
     (named,) = decision["victims"]
     assert named["process"] == victim and named["own_bytes"] >= 90 * MIB
     assert decision["available_bytes"] < 50 * MIB
-    # Not named: the memory of the first, which comes back, is enough.
+    # The second is not named: the memory of the first, which comes back, is enough.
     assert result["policies"][0]["victims_named"] == 1
     assert result["policies"][0]["victims_not_named"] == 1
 
@@ -98,6 +98,6 @@ def test_a_kill_without_a_moment_is_reported(tmp_path: Path) -> None:
     ]
     assert result["policies"][0]["victims_unknown"] == 1
     command = [AGENT.with_name("pagewise"), "replay-kills", recording, "--policy", "largest"]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    assert "have no moment of their own" in answer.stderr
-    assert "1 unknown" in answer.stdout
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    assert "have no moment of their own" in ran.stderr
+    assert "1 unknown" in ran.stdout

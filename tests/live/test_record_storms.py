@@ -1,4 +1,4 @@
-"""Killed recorders and storms of all events, the short form of bench/recorder_kills.py.
+"""What killed recorders leave, and storms of all events: a short form of bench/recorder_kills.py.
 
 Needs root, BPF, a C compiler, a memory cgroup of version 1 and, for text events, tracefs.
 """
@@ -32,13 +32,13 @@ STORM_S = 3
 
 @pytest.fixture
 def alone() -> None:
-    """Nobody else swaps: the kernel counts for the whole machine."""
+    """No other program swaps: the kernel's counters cover the whole machine."""
     if len(Path("/proc/swaps").read_text().splitlines()) > 1:
         pytest.skip("another swap area is in use: the kernel's counters would count its pages")
 
 
 @pytest.mark.parametrize("mode", [*MODES, "record --allocations"])
-def test_what_a_killed_recorder_wrote_is_kept(alone: None, mode: str, tmp_path: Path) -> None:
+def test_a_killed_recorder_leaves_a_readable_file(alone: None, mode: str, tmp_path: Path) -> None:
     if "tracefs" in mode and TEXT_REFUSAL is not None:
         pytest.skip(TEXT_REFUSAL)
     draw = random.Random(mode)
@@ -54,21 +54,21 @@ def test_what_a_killed_recorder_wrote_is_kept(alone: None, mode: str, tmp_path: 
 
 def test_a_storm_of_swap_is_counted_as_the_kernel_counts_it(alone: None, tmp_path: Path) -> None:
     found = swap_storm(STORM_S, tmp_path)
-    assert found.told["lost"] == 0
-    for name, recorded, happened in found.rows:
-        assert happened > 1000
-        # Others may swap until the recorder has ended.
-        assert recorded == pytest.approx(happened, rel=0.02), name
+    assert found.report["lost"] == 0
+    for name, recorded, expected in found.rows:
+        assert expected > 1000
+        # Other programs may swap until the recorder has ended.
+        assert recorded == pytest.approx(expected, rel=0.02), name
 
 
-def test_a_storm_of_processes_and_files_is_counted_one_by_one(tmp_path: Path) -> None:
+def test_a_storm_of_processes_and_files_is_counted_exactly(tmp_path: Path) -> None:
     found = other_storm(STORM_S, tmp_path)
-    assert found.told["lost"] == 0
-    for name, recorded, happened in found.rows:
-        assert happened > 10, name
+    assert found.report["lost"] == 0
+    for name, recorded, expected in found.rows:
+        assert expected > 10, name
         if name == "file_added":
-            # What is read ahead, and what programs of the group are read from.
-            assert recorded >= happened - 256
+            # Readahead and the executables of the group's programs add pages.
+            assert recorded >= expected - 256
         else:
             # The programs are stopped between an event and its count.
-            assert abs(recorded - happened) <= 4, name
+            assert abs(recorded - expected) <= 4, name
