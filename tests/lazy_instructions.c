@@ -20,7 +20,7 @@ static void require(int holds, const char *what)
     }
 }
 
-// Lets the child go on, and returns the signal at which it stops next; 0 when it has ended.
+// Resumes the child, and returns the signal at which it stops next, or 0 if it has ended.
 static int stop_after(pid_t child, int request)
 {
     int status;
@@ -33,7 +33,7 @@ static int is_own_trap(pid_t child)
 {
     siginfo_t signal;
     require(ptrace(PTRACE_GETSIGINFO, child, NULL, &signal) == 0, "reading the signal");
-    return signal.si_code == SI_TKILL;  // By raise(); that of an exec is SI_USER.
+    return signal.si_code == SI_TKILL;  // From raise(); an exec's SIGTRAP has SI_USER.
 }
 
 int main(int count, char **words)

@@ -1,4 +1,4 @@
-"""The comparison of whole programs: what it calls a difference, what it judges, what it prints."""
+"""The comparison of whole programs: differences, limits and the page."""
 
 import os
 import subprocess
@@ -33,7 +33,7 @@ def outcome(program: Program, folder: Path, text: str, end: str = "status 0") ->
     return outcome_text(program, folder, end, {"output": text.encode()}, False)
 
 
-def test_only_what_is_named_is_left_out(tmp_path: Path) -> None:
+def test_normalisation_removes_only_what_it_names(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"content")
     first = outcome(PROGRAM, tmp_path, f"worked in {tmp_path}\nprocess 17\ndebug 1\n")
     assert first == outcome(PROGRAM, tmp_path, "worked in FOLDER\nprocess 4\ndebug 2\ndebug 3\n")
@@ -50,14 +50,14 @@ def test_order_counts_unless_lines_are_sorted(tmp_path: Path) -> None:
     assert len({outcome(is_sorted, tmp_path, text) for text in texts}) == 1
 
 
-def test_a_process_that_is_left_is_a_difference(tmp_path: Path) -> None:
+def test_a_process_that_remains_is_a_difference(tmp_path: Path) -> None:
     ends = {outcome_text(PROGRAM, tmp_path, "status 0", {}, is_left) for is_left in (False, True)}
     assert len(ends) == 2
 
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
-    """An empty store whose outcomes lie in a folder of the test."""
+    """An empty store that writes outcomes to a folder of the test."""
     for module in (measure, summary):
         monkeypatch.setattr(module, "OUTCOMES", tmp_path)
     monkeypatch.setitem(PROGRAMS, PROGRAM.name, PROGRAM)
@@ -65,7 +65,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 
 def add(store: Store, mode: str, number: int, text: str, **figures: float) -> None:
-    """A run that came out with a text."""
+    """Adds a run whose outcome is `text`."""
     name = short(text)
     (store.path.parent / f"{name}.txt").write_text(text)
     defaults = {"cpu_s": 1.0, "peak_bytes": 100 * MIB, "charged_bytes": 100 * MIB, "wall_s": 1.0}
@@ -74,7 +74,7 @@ def add(store: Store, mode: str, number: int, text: str, **figures: float) -> No
     store.add(Run(*key, figures=whole, load=1.0))
 
 
-def test_a_run_differs_if_no_stock_run_came_out_that_way(store: Store) -> None:
+def test_a_run_differs_if_no_stock_run_has_its_outcome(store: Store) -> None:
     add(store, "stock", 0, "worked\n")
     add(store, "stock", 1, "worked late\n")
     add(store, "fast", 0, "worked late\n")
@@ -101,9 +101,7 @@ def test_equal_failures_prove_nothing(store: Store) -> None:
     ("stock", "ours", "is_held"),
     [(10, 42, True), (10, 43, False), (200, 250, True), (200, 251, False)],
 )
-def test_peak_memory_is_held_to_the_larger_of_both_limits(
-    stock: int, ours: int, is_held: bool
-) -> None:
+def test_the_larger_of_two_limits_bounds_peak_memory(stock: int, ours: int, is_held: bool) -> None:
     assert summary.is_held(stock * MIB, ours * MIB) is is_held
 
 
@@ -118,7 +116,7 @@ def test_cpu_time_is_judged_by_the_median_of_pairs(store: Store) -> None:
     assert not judges_cpu(row | {"stock_cpu_s": 0.1})
 
 
-def test_the_page_names_differences_and_what_was_skipped(store: Store) -> None:
+def test_the_page_names_differences_and_skipped_programs(store: Store) -> None:
     add(store, "stock", 0, "worked\n")
     add(store, "thp", 0, "failed\n")
     page = document(result(store, {"absent": "node is missing"}, "here", {"low": 1, "high": 2}))

@@ -1,4 +1,4 @@
-"""Agent commands that cannot run what they were given end as `env` does."""
+"""Agent commands that cannot run a program exit with the status of `env`."""
 
 import os
 import subprocess
@@ -34,7 +34,7 @@ def status(folder: Path, *words: str | Path) -> subprocess.CompletedProcess[str]
         ("./programs", 126),
     ],
 )
-def test_a_command_that_cannot_be_run_ends_as_env_ends(
+def test_a_program_that_cannot_be_run_gives_the_status_of_env(
     tmp_path: Path, runner: str, program: str, expected: int
 ) -> None:
     (tmp_path / "programs").mkdir()

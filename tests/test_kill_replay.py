@@ -41,19 +41,19 @@ def test_a_killer_takes_the_child_when_its_level_is_reached() -> None:
 def test_a_recording_without_moments_at_kills_says_what_it_cannot_tell(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    # It is older than moments at kills, and its killer is not known to the policy.
+    # The recording is older than moments at kills, and killd did not make its kills.
     options = LEVELS | {"largest": {"memory_percent": 1}}
     result = pw.replay_kills(RECORDING, policy="minfree,largest", options=options)
     assert [kill["has_moment"] for kill in result["recorded"]] == [False]
     named = ("victims_named", "victims_not_named", "victims_unknown")
     counts = [[policy[name] for name in named] for policy in result["policies"]]
-    # minfree had named the victim before it was killed.
+    # minfree names the victim before the time of its kill.
     assert counts == [[1, 0, 0], [0, 0, 1]]
     command = ["replay-kills", str(RECORDING), "--policy", "largest"]
     assert cli.run([*command, "--option", "largest.memory_percent=1"]) == 0
-    told = capsys.readouterr()
-    assert "the recording cannot tell whom a policy would have killed then" in told.err
-    assert "0 of 0, 1 unknown" in told.out
+    printed = capsys.readouterr()
+    assert "the recording cannot tell whom a policy would have killed then" in printed.err
+    assert "0 of 0, 1 unknown" in printed.out
 
 
 def test_with_a_shorter_window_the_same_decision_is_a_false_alarm() -> None:

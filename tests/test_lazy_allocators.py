@@ -39,13 +39,13 @@ static void *taken(int how, size_t size)
     case 4: return posix_memalign(&block, 64, size) == 0 ? block : NULL;
     case 5: return valloc(size);
     case 6: return reallocarray(NULL, size, 2);
-    /* Of pvalloc jemalloc has none: its blocks are libc's. */
+    /* No pvalloc: jemalloc has none, so its blocks would be libc's. */
     default: return realloc(malloc(100), size);
     }
 }
 static void use(void)
 {
-    /* Functions of jemalloc's own. */
+    /* Functions that only jemalloc has. */
     void *(*mallocx)(size_t, int) = (void *(*)(size_t, int))dlsym(RTLD_DEFAULT, "mallocx");
     void (*dallocx)(void *, int) = (void (*)(void *, int))dlsym(RTLD_DEFAULT, "dallocx");
     for (int how = 0; how < 8; how++)
@@ -90,7 +90,7 @@ OWN = r"""
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
-/* Never gives anything back, and stops the program that passes a block of somebody else's. */
+/* Never reuses memory, and traps if the program frees a block of another allocator. */
 enum { HEAD = 64, MARK = 0x5eed };
 static char *heap;
 static size_t used;
@@ -142,7 +142,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def allocator(name: str, folder: Path) -> Path:
-    """Where the library of the allocator lies."""
+    """The path of the allocator's library."""
     if name == "own":
         return compiled(OWN, folder / "libown.so", "-shared", "-fPIC", "-fno-builtin")
     path = LIBRARIES / ALLOCATORS[name]
@@ -161,7 +161,7 @@ def outcome(command: list[str | Path], **variables: str) -> tuple[int, str, str]
 @pytest.mark.parametrize("arguments", [[], ["child"]], ids=["itself", "child"])
 @pytest.mark.parametrize("how", ["linked", "preloaded", "preloaded first"])
 @pytest.mark.parametrize("name", [*ALLOCATORS, "own"])
-def test_another_allocator_keeps_its_whole_family(
+def test_another_allocator_serves_the_whole_malloc_family(
     folder: Path, name: str, how: str, arguments: list[str]
 ) -> None:
     library = allocator(name, folder)
@@ -208,7 +208,7 @@ int main()
 
 
 @pytest.mark.parametrize("name", ALLOCATORS)
-def test_another_allocator_keeps_the_operators_of_cpp(folder: Path, name: str) -> None:
+def test_another_allocator_serves_the_operators_of_cpp(folder: Path, name: str) -> None:
     library = allocator(name, folder)
     program = folder / f"operators-{name}"
     source = folder / "operators.cpp"
@@ -225,7 +225,7 @@ def test_another_allocator_keeps_the_operators_of_cpp(folder: Path, name: str) -
 
 
 @pytest.mark.parametrize("mode", ["fast", "guarded", "thp", "off"])
-def test_a_server_that_is_linked_to_jemalloc_tells_its_version(mode: str) -> None:
+def test_a_server_that_is_linked_to_jemalloc_prints_its_version(mode: str) -> None:
     if shutil.which("redis-server") is None:
         pytest.skip("needs redis-server: tools/prerequisites.sh test")
     knob = {"PAGEWISE_LAZY_SWITCH": "off"} if mode == "off" else {"PAGEWISE_LAZY_MODE": mode}
@@ -266,8 +266,8 @@ int main(int count, char **words)
 """
 
 
-def settled(text: str) -> str:
-    """A sanitizer's report without numbers of processes, addresses and threads."""
+def normalised(text: str) -> str:
+    """A sanitizer's report without process numbers, addresses and thread numbers."""
     text = re.sub(r"==\d+==|pid=\d+|tid=\d+|\bT\d+\b", "", text)
     return re.sub(r"0x[0-9a-f]+|\+0x\w+", "", text)
 
@@ -293,7 +293,7 @@ def test_programs_with_a_sanitizer_run_as_children(
             variables = {f"PAGEWISE_LAZY_{knob}": value}
             served = outcome([AGENT, "lazy", "--", *shell], **variables)
             assert served[:2] == (status, text)
-            assert settled(served[2]) == settled(error)
+            assert normalised(served[2]) == normalised(error)
 
 
 def test_valgrind_runs_as_a_child(folder: Path) -> None:
@@ -317,7 +317,7 @@ def system_calls(program: Path, folder: Path, environment: dict[str, str]) -> li
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
-def test_switched_off_it_costs_the_loaders_work_and_no_more(folder: Path) -> None:
+def test_switched_off_it_makes_no_system_calls_of_its_own(folder: Path) -> None:
     program = compiled(FAULTY, folder / "faulty", "-g")
     plain = system_calls(program, folder, {})
     off = {"LD_PRELOAD": str(LIBRARY), "PAGEWISE_LAZY_SWITCH": "off"}
@@ -325,7 +325,8 @@ def test_switched_off_it_costs_the_loaders_work_and_no_more(folder: Path) -> Non
     for call in plain:
         if call in more:
             more.remove(call)
-    # What maps a library: open, read, look, map its parts, close; and what it needs besides libc.
+    # Calls of the loader for a library: open, read, stat, map its parts, close; and for a library
+    # that it needs besides libc.
     loading = {"read", "pread64", "newfstatat", "fstat", "mmap", "mprotect", "close"}
     others = [call for call in more if call not in loading]
     assert all(call.startswith("openat") and ".so" in call for call in others), others

@@ -54,7 +54,7 @@ def core_of(program: Path, folder: Path, environment: dict[str, str]) -> bytes:
 
 
 @pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
-def test_core_files_hold_what_is_in_use_and_little_else(
+def test_core_files_hold_memory_in_use_and_little_else(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path, mode: str
 ) -> None:
     program = compiled(ABORTED, tmp_path_factory.getbasetemp() / "aborted")
@@ -62,5 +62,5 @@ def test_core_files_hold_what_is_in_use_and_little_else(
     hasty = loaded(MODE=mode, DISCARD_AFTER="1ms", LAZY_AFTER="1ms", HELPER="off")
     served = core_of(program, tmp_path / "served", hasty)
     assert b"the last words of this program" in plain and b"the last words" in served
-    # Beside the block, at most what was freed before it and a quarter ahead, of a chunk of 1 GiB.
+    # More than the block: at most what was freed before it and a quarter ahead, not 1 GiB of chunk.
     assert len(served) < len(plain) + 48 * MIB

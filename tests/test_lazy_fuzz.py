@@ -1,4 +1,4 @@
-"""Random programs behave under the preload library as without it: a few seeds of `make fuzz`."""
+"""Random programs behave the same with and without the preload library, for some seeds."""
 
 import shutil
 import subprocess
@@ -11,7 +11,7 @@ from lazy_programs import CC, HUNG_S, LIBRARY, NEEDED
 FUZZ = Path(__file__).parents[1] / "fuzz" / "programs"
 REGRESSIONS = FUZZ / "regressions"
 SEEDS = 8
-"""From 1 on. Seed 1 needs a guard gap where memory was freed; seed 7 suspends threads."""
+"""Seeds 1 to 8. Seed 1 needs a guard gap in freed memory; seed 7 suspends threads."""
 SETTINGS = "fast,guarded,thp,off"
 pytestmark = [
     NEEDED,
@@ -26,9 +26,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_random_programs_observe_what_they_do_without_the_library(
-    program: Path, tmp_path: Path
-) -> None:
+def test_random_programs_behave_the_same_with_the_library(program: Path, tmp_path: Path) -> None:
     words = ["--seed", "1", "--count", str(SEEDS), "--settings", SETTINGS, "--keep", str(tmp_path)]
     done = subprocess.run(
         [sys.executable, FUZZ / "run.py", program, LIBRARY, *words],
@@ -40,7 +38,7 @@ def test_random_programs_observe_what_they_do_without_the_library(
 
 
 @pytest.mark.parametrize("script", sorted(REGRESSIONS.glob("*.script")), ids=lambda path: path.stem)
-def test_what_was_found_stays_mended(script: Path, program: Path) -> None:
+def test_fixed_differences_stay_fixed(script: Path, program: Path) -> None:
     words = ["--script", script, "--settings", SETTINGS]
     done = subprocess.run(
         [sys.executable, FUZZ / "run.py", program, LIBRARY, *words],
@@ -52,7 +50,7 @@ def test_what_was_found_stays_mended(script: Path, program: Path) -> None:
 
 
 def test_a_difference_is_found_and_shortened(program: Path, tmp_path: Path) -> None:
-    """A library that breaks one call, in place of the real one."""
+    """Replaces the library by another that breaks one call."""
     broken = tmp_path / "broken.so"
     source = "int msync(void *at, unsigned long length, int flags) { return 0; }"
     command = [str(CC), "-shared", "-fPIC", "-x", "c", "-", "-o", str(broken)]

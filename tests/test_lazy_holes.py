@@ -1,4 +1,4 @@
-"""Ranges that a program has unmapped are free for guard gaps and for fixed places."""
+"""Ranges that a program has unmapped are free for guard gaps and mappings at fixed addresses."""
 
 import signal
 import subprocess
@@ -8,7 +8,7 @@ from lazy_programs import NEEDED, compiled, status
 
 pytestmark = NEEDED
 
-# After mmap18 of the Linux Test Project: a stack that grows downwards in a range that was unmapped.
+# Modelled on mmap18 of the Linux Test Project: a stack grows downwards into an unmapped range.
 STACK = r"""
 #define _GNU_SOURCE
 #include <string.h>
@@ -26,13 +26,13 @@ int main(int count, char **words)
     char *stack = start + whole - MAPPED;
     if (mmap(stack, MAPPED, open, kind | MAP_FIXED | MAP_GROWSDOWN, -1, 0) != stack)
         return 2;
-    /* Something of the program's below, so that growing ends a guard gap above it. */
+    /* A mapping below, so that growth ends at a guard gap above it. */
     if (mmap(start, PAGE, open, kind | MAP_FIXED_NOREPLACE, -1, 0) != start)
         return 3;
     size_t depth = words[1][0] == 'g' ? ROOM - 2 * PAGE : GAP + ROOM;
     for (size_t at = 0; at < depth; at += PAGE)
         *(volatile char *)(stack - 1 - at) = 1;
-    /* Where the stack has grown the kernel unmaps, too. */
+    /* munmap also removes the pages that the stack has grown by. */
     return munmap(start, whole) != 0 || munmap(start, whole) != 0;
 }
 """
@@ -40,7 +40,7 @@ int main(int count, char **words)
 
 @pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
 @pytest.mark.parametrize(("how", "expected"), [("grow", 0), ("overflow", -signal.SIGSEGV)])
-def test_a_stack_grows_into_what_was_unmapped_and_stops_at_its_guard_gap(
+def test_a_stack_grows_into_an_unmapped_range_and_stops_at_its_guard_gap(
     tmp_path_factory: pytest.TempPathFactory, mode: str, how: str, expected: int
 ) -> None:
     program = compiled(STACK, tmp_path_factory.getbasetemp() / "stack")
@@ -60,23 +60,23 @@ int main(void)
 {
     char *start = mmap(NULL, PAGES * PAGE, open, kind, -1, 0), *end = start + PAGES * PAGE;
     memset(start, 1, end - start);
-    /* In use: refused, and nothing of it is lost. */
+    /* A range in use is refused, and keeps its content. */
     CHECK(mmap(start + PART, PART, open, kind | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED);
     CHECK(errno == EEXIST && start[PART] == 1);
     CHECK(mmap(start + PART, PART, open, kind, -1, 0) != start + PART && start[PART] == 1);
     munmap(start + PART, 2 * PART);
     CHECK(mmap(start + PART, 4 * PART, open, kind | MAP_FIXED_NOREPLACE, -1, 0) == MAP_FAILED);
     CHECK(errno == EEXIST && start[0] == 1 && start[3 * PART] == 1);
-    /* Free: granted, as a fixed place and as a wish. */
+    /* A free range is granted, at a fixed address and as a hint. */
     char *fixed = mmap(start + PART, PART, PROT_READ, kind | MAP_FIXED_NOREPLACE, -1, 0);
     CHECK(fixed == start + PART && fixed[0] == 0 && fixed[PART - 1] == 0);
-    char *wish = mmap(start + 2 * PART, PART, open, kind, -1, 0);
-    CHECK(wish == start + 2 * PART && wish[0] == 0);
-    memset(wish, 2, PART);
+    char *hint = mmap(start + 2 * PART, PART, open, kind, -1, 0);
+    CHECK(hint == start + 2 * PART && hint[0] == 0);
+    memset(hint, 2, PART);
     CHECK(start[0] == 1 && start[3 * PART] == 1);
-    /* A refusal leaves what is free as it was. */
-    munmap(wish, PART);
-    CHECK(mmap(wish, PART, open, MAP_SHARED | MAP_FIXED_NOREPLACE, 9999, 0) == MAP_FAILED);
+    /* A failed call leaves a free range free. */
+    munmap(hint, PART);
+    CHECK(mmap(hint, PART, open, MAP_SHARED | MAP_FIXED_NOREPLACE, 9999, 0) == MAP_FAILED);
     CHECK(errno == EBADF);
     munmap(start, end - start);
     char *again = mmap(NULL, PAGES * PAGE, open, kind, -1, 0);
@@ -88,7 +88,7 @@ int main(void)
 
 
 @pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
-def test_places_that_were_unmapped_are_granted_and_those_in_use_are_not(
+def test_unmapped_addresses_are_granted_and_those_in_use_are_not(
     tmp_path_factory: pytest.TempPathFactory, mode: str
 ) -> None:
     program = compiled(PLACES, tmp_path_factory.getbasetemp() / "places")
@@ -118,7 +118,7 @@ int main(void)
     FAILS(msync(hole, PART, MS_ASYNC), ENOMEM);
     FAILS(madvise(hole, PART, MADV_DONTNEED), ENOMEM);
     FAILS(mlock(hole, PART), ENOMEM);
-    /* What lies before the hole is changed. */
+    /* The call changes the pages before the hole. */
     FAILS(mprotect(start, 2 * PART, PROT_NONE), ENOMEM);
     FAILS(write(1, start, 1), EFAULT);
     CHECK(hole[PART] == 1);
@@ -137,7 +137,7 @@ int main(void)
 
 
 @pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
-def test_calls_on_what_was_unmapped_fail_and_a_segment_attaches_there(
+def test_calls_on_an_unmapped_range_fail_and_a_segment_attaches_there(
     tmp_path_factory: pytest.TempPathFactory, mode: str
 ) -> None:
     program = compiled(UNMAPPED, tmp_path_factory.getbasetemp() / "unmapped")

@@ -1,4 +1,4 @@
-"""Counts of allocation patterns under the preload library: peak memory and instructions."""
+"""Allocation patterns under the preload library: peak memory and instructions."""
 
 import json
 import os
@@ -14,10 +14,10 @@ from lazy_programs import HUNG_S, NEEDED, compiled, loaded
 pytestmark = NEEDED
 MODES = ("fast", "guarded", "thp")
 STARTED_MIB = 4
-"""What the library, its tables and its thread take whatever the program does."""
+"""Memory of the library, its tables and its thread, in any program."""
 MIB = 1 << 20
 
-# The same work twice, the second time between two traps: by then every symbol is bound.
+# Does the same work twice. The second time, between two traps, every symbol is bound already.
 PAIRS_OF_CALLS = r"""
 #include <signal.h>
 #include <stdlib.h>
@@ -59,15 +59,15 @@ def figures(command: list[str | Path], environment: dict[str, str] | None) -> di
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=HUNG_S, check=True
     )
-    answer: dict[str, Any] = json.loads(done.stdout)
-    return answer
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
 
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_blocks_that_other_threads_free_take_at_most_twice_the_memory(
     sizes: str, tmp_path: Path
 ) -> None:
-    """The allocating and the freeing threads work in turns, so the scheduler has no say."""
+    """Allocating and freeing threads take turns, so peaks do not depend on the scheduler."""
     source = (PROGRAMS / "exchange.c").read_text()
     program = compiled(source, tmp_path / "exchange", f"-I{PROGRAMS}", "-std=gnu17", "-lm")
     command = [program, "turns", *SIZES[sizes], str(PAIRS)]
@@ -80,10 +80,10 @@ def test_blocks_that_other_threads_free_take_at_most_twice_the_memory(
     ("how", "size", "most"),
     [("malloc", 64, 16), ("malloc", 2000, 16), ("calloc", 64, 19), ("realloc", 64, 30)],
 )
-def test_small_blocks_take_few_instructions_more(
+def test_small_blocks_take_few_more_instructions(
     how: str, size: int, most: int, tmp_path: Path
 ) -> None:
-    """Of one allocation and its free, counted by single steps."""
+    """Instructions of one allocation and its free, counted by single steps."""
     counter = Path(__file__).with_name("lazy_instructions.c").read_text()
     steps = compiled(counter, tmp_path / "steps")
     program = compiled(PAIRS_OF_CALLS, tmp_path / "pairs")

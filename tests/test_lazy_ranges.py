@@ -138,14 +138,14 @@ int main(void)
     char *data = mmap(NULL, size, open, kind, -1, 0);
     data[5] = 7;
     for (; size < 256UL << 20; size *= 2) {
-        /* In the way, so that it has to move. */
+        /* Blocks the way, so that the mapping has to move. */
         char *between = mmap(NULL, 256 << 10, open, kind, -1, 0);
         data[size - 1] = between[0] = 1;
         data = mremap(data, size, 2 * size, MREMAP_MAYMOVE);
         if (data == MAP_FAILED || data[5] != 7 || data[size - 1] != 1 || data[2 * size - 1] != 0)
             return 2;
     }
-    /* Parts whose attributes were changed and that were freed are mapped anew. */
+    /* Freed parts whose attributes had changed are mapped anew. */
     char *parts = mmap(NULL, 64 * 4096, open, kind, -1, 0);
     memset(parts, 3, 64 * 4096);
     for (int page = 0; page < 64; page += 2)

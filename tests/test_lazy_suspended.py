@@ -1,12 +1,12 @@
-"""Programs that suspend their threads by signals, as collectors do, and map memory meanwhile."""
+"""Programs that suspend their threads by signals and then map memory, as garbage collectors do."""
 
 import pytest
 from lazy_programs import NEEDED, compiled, status
 
 pytestmark = NEEDED
 
-# Threads allocate and map without end. The collector suspends them wherever they are, uses every
-# call about memory, and lets them go on. SIGALRM ends it where a call waits for a thread.
+# Threads allocate and map in a loop. The collector suspends them at any instruction, makes every
+# memory call, and resumes them. If a call waits for a suspended thread, SIGALRM ends the program.
 COLLECTOR = r"""
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -74,7 +74,7 @@ static void collect(void)
     char *moved = mremap(data, LENGTH / 4, LENGTH / 2, MREMAP_MAYMOVE);
     CHECK(moved != MAP_FAILED && moved[0] == 7 && moved[LENGTH / 2 - 1] == 0);
     CHECK(munmap(data, LENGTH) == 0 || moved == data);
-    /* What was unmapped is free: it may be mapped again at the same place. */
+    /* The unmapped range is free, so it can be mapped again at the same address. */
     if (moved < data || moved >= data + LENGTH) {
         CHECK(map(data, LENGTH / 2, MAP_FIXED) == data && data[0] == 0);
         memset(data, 9, LENGTH / 2);
@@ -120,7 +120,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_collector_that_suspends_threads_maps_memory_without_waiting_for_them(
+def test_a_collector_maps_memory_without_waiting_for_suspended_threads(
     tmp_path_factory: pytest.TempPathFactory, setting: str
 ) -> None:
     program = compiled(COLLECTOR, tmp_path_factory.getbasetemp() / "collector")

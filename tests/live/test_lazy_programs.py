@@ -1,7 +1,7 @@
-"""Whole programs come out as without the preload library: the short half of `make bench-programs`.
+"""Whole programs have the same outcome with the preload library: the quick rows of bench-programs.
 
-Needs root and control groups of version 1; a program that is not installed is skipped with the
-reason (tools/bench_programs_setup.sh installs all).
+Needs root and control groups of version 1. A program that is not installed is skipped, with the
+reason; tools/bench_programs_setup.sh installs all of them.
 """
 
 import subprocess
@@ -46,7 +46,7 @@ def test_a_broken_library_is_reported(place: Path) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_a_program_comes_out_as_without_the_library(name: str, place: Path) -> None:
+def test_a_program_has_the_same_outcome_with_the_library(name: str, place: Path) -> None:
     program = QUICK[name]
     if reason := program.absent():
         pytest.skip(reason)
@@ -68,12 +68,12 @@ def test_a_program_comes_out_as_without_the_library(name: str, place: Path) -> N
 
 
 def middle_peak(program: Program, mode: str, place: Path) -> int:
-    """The median over some runs, since what threads hold at once differs from run to run."""
+    """The median peak of some runs, since the peak of threads differs from run to run."""
     return sorted(run(program, MODES[mode], place).peak_bytes for _ in range(REPEATS))[REPEATS // 2]
 
 
 def same_as_any_stock(program: Program, ours: Ran, stock: Ran, place: Path) -> str | None:
-    """None where another stock run comes out in that way, too; else the difference."""
+    """None if a further stock run has the same outcome, else the difference."""
     for _ in range(REPEATS):
         if run(program, MODES[STOCK], place).outcome == ours.outcome:
             return None

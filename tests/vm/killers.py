@@ -39,7 +39,7 @@ SECONDS = 12
 HANGS_AFTER_S = 1200
 ZRAM_MIB = 256
 PROCESSES = 500
-# Idle forks of a server that share its memory.
+# The number of idle forks that share a server's memory.
 FORKS = 8
 # For so long nothing happens, and so much of its processor a killer may use then.
 IDLE_SECONDS, IDLE_SHARE_MAX = 300, 0.001
@@ -130,7 +130,7 @@ FILL = "cross filler hold 205 0 0"
 
 CASES = {
     "fast": case("fast", COMMANDS, ROUNDS, FAST),
-    # 180 MiB that a server shares with its forks: no kill of one of the nine gives any of it back.
+    # A server shares 180 MiB with its forks: the kill of any one of the nine frees none of it.
     "forks": case(
         "forks", COMMANDS, 2, f"server forks 180 0 {FORKS} >/dev/null &\nsleep 2\n{FAST}"
     ),
@@ -229,7 +229,7 @@ class Findings:
         ]
 
     def killed_by_peer(self, name: str) -> list[str]:
-        """Names of those to whom earlyoom sent a signal in a case, in order."""
+        """Names of the processes that earlyoom sent signals to in a case, in order."""
         logs = sorted(self.folder.glob(f"{name}.earlyoom.*.log"))
         text = "".join(log.read_text(errors="replace") for log in logs)
         return re.findall(r"^sending SIG\w+ to process \d+ .*?\"(.*?)\"", text, re.MULTILINE)

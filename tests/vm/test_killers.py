@@ -53,7 +53,7 @@ def test_a_group_of_version_2_is_kept_from_its_limit(findings: killers.Findings)
     assert events["oom_kill"] == "0"
 
 
-def test_a_peer_kills_forks_that_give_nothing_back(findings: killers.Findings) -> None:
+def test_a_peer_kills_forks_and_frees_nothing(findings: killers.Findings) -> None:
     theirs = findings.killed_by_peer("forks")
     assert "server" in theirs, theirs
     assert len(theirs) > len(findings.killed("forks"))
