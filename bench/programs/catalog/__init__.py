@@ -1,4 +1,4 @@
-"""The catalog of programs, in the order of the page: one module a family."""
+"""The catalog of programs, in the order of the page: one module for each family."""
 
 from __future__ import annotations
 

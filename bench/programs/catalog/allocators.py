@@ -21,12 +21,12 @@ MIXES = c("mixes", source="mixes.cc", compiler="g++")
 
 
 def linked(name: str) -> Built:
-    """The program of all calls, linked with the allocator."""
+    """The program that makes all calls, linked with the allocator."""
     option = ALLOCATORS[name][1]
     output = f"mixes-{name}"
     if option:
         return c(output, option, source="mixes.cc", compiler="g++")
-    # The allocator is a part of the program itself, as in chromium.
+    # The allocator is part of the executable, as in chromium.
     words = [
         "sh",
         "-euc",
@@ -37,11 +37,13 @@ def linked(name: str) -> Built:
 
 
 def rows(name: str) -> list[Program]:
-    """One allocator in each of its places."""
+    """One allocator: linked, preloaded and in children."""
     path, _, package = ALLOCATORS[name]
     version = ["dpkg-query", "-W", package] if package else []
     needs = [path] if package else []
-    what = "every call of the malloc family and of C++ in three threads, a child, whose block it is"
+    what = (
+        "all calls of the malloc family and of C++ in three threads and a child; owners of blocks"
+    )
     own = [HAND_MADE] if not package else []
     expects = rf"owner {name}\nowner {name}\n(.*\n)*finished [0-9]+"
     return [
@@ -57,7 +59,7 @@ def rows(name: str) -> list[Program]:
         ),
         Program(
             name=f"{name} preloaded",
-            what=f"the same with LD_PRELOAD={name}, which the library joins",
+            what=f"the same with LD_PRELOAD={name}, to which the library is added",
             words=["BIN/mixes"],
             expects=expects,
             needs=needs,
@@ -67,7 +69,7 @@ def rows(name: str) -> list[Program]:
         ),
         Program(
             name=f"{name} in children",
-            what=f"sh starts the program linked with {name}, and one with it put before or behind",
+            what=f"sh starts the program linked with {name}, and with it preloaded first or last",
             words=["sh", "SOURCES/allocator_children.sh", f"BIN/mixes-{name}", "BIN/mixes", path],
             expects=expects,
             needs=needs,

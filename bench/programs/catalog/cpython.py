@@ -1,4 +1,4 @@
-"""CPython's own tests, as Debian packages them; last, since they take longest."""
+"""CPython's own tests, as Debian packages them. They run last because they take longest."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SLOW_TESTS = (
 
 
 def cpython(name: str) -> Program:
-    """One file of CPython's own tests: what became of each test is compared."""
+    """One file of CPython's own tests: compares the result of each test."""
     is_slow = name in SLOW_TESTS
     return Program(
         name=f"cpython {name}",

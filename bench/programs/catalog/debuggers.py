@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from programs.building import Built, c
+from programs.catalog.installed import installed
 from programs.program import Program
 
 ADDRESSES = (r"0x[0-9a-f]+", "ADDRESS")
@@ -19,13 +20,13 @@ REPORT = (
     (r"T[0-9]+", "THREAD"),
     (r"(pid|tid)=[0-9]+", r"\1=NUMBER"),
 )
-"""Of a sanitizer: process numbers, addresses, files of libraries and numbers of threads."""
+"""Normalises a sanitizer's report: process numbers, addresses, library files, thread numbers."""
 SIGNAL = ((r"si_pid=[0-9]+", "si_pid=NUMBER"), (r", si_utime=.*}", "}"))
 SHADOW = r"^(=>| )+ADDRESS: |0x[0-9a-f]+: [0-9a-f]{2}[ \[]|thread_local|is located"
 
 
 def sanitized(compiler: str, kind: str, start: str) -> Program:
-    """A sound program and two faulty ones built with a sanitizer, started in one of three ways."""
+    """A correct and two faulty programs built with a sanitizer, started in one of three ways."""
     name = f"{kind[0]}san-{compiler}"
     option = f"-fsanitize={kind}"
     # clang's runtime is linked statically, gcc's is a library of its own.
@@ -53,13 +54,12 @@ def sanitized(compiler: str, kind: str, start: str) -> Program:
     direct = ["BIN/blocks-" + name]
     children = ["sh", f"SOURCES/{script}", f"BIN/%-{name}"]
     made = ["make", "-s", "-k", "-f", f"SOURCES/{script}", f"PROGRAMS=BIN/%-{name}"]
-    return Program(
+    return installed(
         name=f"{compiler} {kind} sanitizer, {start}",
-        what=f"a sound and faulty programs of {compiler} {option}; started: {start}",
+        what=f"a correct and two faulty programs, {compiler} {option}; started: {start}",
         words={"directly": direct, "sh": children, "make": made}[start],
         expects={"address": "heap-use-after-free|^finished", "thread": "data race|^finished"}[kind],
-        version=[compiler, "--version"],
-        needs=[compiler],
+        command=compiler,
         built=built,
         variables={"ASAN_OPTIONS": "detect_leaks=0", "TSAN_OPTIONS": "exitcode=66"},
         substitutions=REPORT,
@@ -76,27 +76,24 @@ PROGRAMS = (
         for kind in ("address", "thread")
         for start in ("directly", "sh", "make")
     ),
-    Program(
+    installed(
         name="valgrind",
-        what="valgrind memcheck of a sound program and of one that uses freed memory and leaks",
+        what="valgrind memcheck of a correct program and of one that uses freed memory and leaks",
         words=[
             "sh",
             "-c",
             "/usr/bin/valgrind -q BIN/blocks 3;/usr/bin/valgrind --leak-check=full BIN/faulty free",
         ],
         expects="Invalid read of size 1",
-        version=["/usr/bin/valgrind", "--version"],
-        needs=["/usr/bin/valgrind"],
+        command="/usr/bin/valgrind",
         built=[WORK, FAULTY],
         substitutions=(PROCESSES, ADDRESSES),
     ),
-    Program(
+    installed(
         name="gdb",
         what="gdb -batch: breakpoint, backtrace, call of malloc in the program, watchpoint, end",
         words=["/usr/bin/gdb", "-q", "-nx", "-batch", "-x", "SOURCES/session.gdb", "BIN/blocks"],
         expects="exited normally",
-        version=["/usr/bin/gdb", "--version"],
-        needs=["/usr/bin/gdb"],
         built=[WORK],
         substitutions=(
             ADDRESSES,
@@ -107,9 +104,9 @@ PROGRAMS = (
         variables={"DEBUGINFOD_URLS": ""},
         is_quick=True,
     ),
-    Program(
+    installed(
         name="strace",
-        what="strace -f of what a program and its child write, execute and end with",
+        what="strace -f of execve, write and exit_group in a program and its child",
         words=[
             "sh",
             "-c",
@@ -118,8 +115,7 @@ PROGRAMS = (
         ],
         expects="exit_group\\(5\\)",
         status=5,
-        version=["/usr/bin/strace", "--version"],
-        needs=["/usr/bin/strace"],
+        command="/usr/bin/strace",
         built=[WORK],
         substitutions=(
             (r"^[0-9]+ +", "PROCESS "),
@@ -127,7 +123,7 @@ PROGRAMS = (
             ADDRESSES,
             *SIGNAL,
         ),
-        # The library's thread writes to descriptors of its own and ends; the environment is larger.
+        # The library's thread writes to its own descriptors and exits. Its variables change `vars`.
         dropped=r"^[0-9]+ +(write\((0|[3-9])|<... write resumed|\+\+\+ exited)",
         text_results=["calls"],
         is_quick=True,

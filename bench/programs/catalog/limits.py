@@ -1,4 +1,4 @@
-"""Programs that the loader treats in another way, and limits at their edge."""
+"""Programs that the loader treats specially, and programs at resource limits."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from programs.building import Built, c
+from programs.catalog.installed import installed
 from programs.catalog.tools import text
 from programs.places import BINARIES
 from programs.program import MIB, Program
@@ -23,7 +24,7 @@ STATIC = Built(
 
 
 def setuid(folder: Path) -> None:
-    """A copy of the program that runs as another user, whoever starts it."""
+    """A copy of the program with the setuid bit, owned by another user."""
     path = folder / "privileges"
     shutil.copy(BINARIES / "privileges", path)
     os.chown(path, NOBODY, NOBODY)
@@ -101,14 +102,14 @@ PROGRAMS = (
     ),
     Program(
         name="static by sh",
-        what="a statically linked program beside a dynamic one, by sh",
+        what="a statically linked program and a dynamic one, started by sh",
         words=["sh", "-c", "BIN/blocks-static; BIN/blocks; exit 4"],
         expects="^finished [0-9]+",
         status=4,
         built=[STATIC, BLOCKS],
         allocates_large=True,
     ),
-    Program(
+    installed(
         name="bwrap",
         what="bubblewrap: own namespaces, the file system read-only, a private /tmp",
         words=[
@@ -117,15 +118,13 @@ PROGRAMS = (
             *("sh", "-c", "BIN/blocks; echo process $$; ls /proc | grep -c '^[0-9]'"),
         ],
         expects="^finished [0-9]+",
-        version=["/usr/bin/bwrap", "--version"],
-        needs=["/usr/bin/bwrap"],
         built=[BLOCKS],
         is_quick=True,
         allocates_large=True,
     ),
     Program(
         name="RLIMIT_AS",
-        what="blocks until RLIMIT_AS refuses, errno, then frees all and goes on; and in a child",
+        what="allocates until RLIMIT_AS refuses, checks errno, frees all, repeats; also in a child",
         words=[
             "sh",
             "-c",
@@ -138,7 +137,7 @@ PROGRAMS = (
     ),
     Program(
         name="RLIMIT_NOFILE",
-        what="opens files until RLIMIT_NOFILE refuses; which numbers it gets; works with none left",
+        what="opens files until RLIMIT_NOFILE refuses; descriptor numbers; work with none left",
         words=["sh", "-c", "BIN/descriptors 16; BIN/descriptors 256; ulimit -n 4; BIN/blocks 3"],
         expects="^refused at 16",
         built=[c("descriptors"), BLOCKS],

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from programs.building import Built
+from programs.catalog.installed import installed
 from programs.program import Program
 
 JAVA = "/usr/lib/jvm/java-17-openjdk-amd64/bin"
 PYTHON = "/usr/bin/python3.11"
+GO = "/usr/lib/go-1.19/bin/go"
 
 
 def java(collector: str) -> Program:
     """The same work under one of the collectors."""
-    return Program(
+    return installed(
         name=f"java {collector}",
         what=f"-XX:+Use{collector}GC: three threads, arrays to 1 MiB, direct buffers, a child",
         words=[
@@ -19,8 +21,7 @@ def java(collector: str) -> Program:
             *("-cp", "BIN/churn.jar", "Churn"),
         ],
         expects="^finished [0-9]+",
-        version=[f"{JAVA}/java", "-version"],
-        needs=[f"{JAVA}/java"],
+        version="-version",
         built=[
             Built(
                 "churn.jar",
@@ -37,96 +38,63 @@ def java(collector: str) -> Program:
     )
 
 
+def go(name: str, source: str, has_c: bool) -> Built:
+    """A program in Go, with or without cgo."""
+    environment = ["env", f"CGO_ENABLED={int(has_c)}", "GO111MODULE=off"]
+    command = [*environment, GO, "build", "-o", "OUTPUT", "SOURCE"]
+    return Built(name, source, command, [GO, "gcc"] if has_c else [GO])
+
+
 PROGRAMS = (
-    Program(
+    installed(
         name="python",
         what="python3.11: large bytearrays, lists, threads, subprocesses and mmap",
         words=[PYTHON, "SOURCES/work.py"],
         expects="^finished [0-9a-f]+",
-        version=[PYTHON, "--version"],
-        needs=[PYTHON],
         allocates_large=True,
     ),
-    Program(
+    installed(
         name="node workers",
         what="node with four worker threads: buffers to 4 MiB, objects, zlib, crypto",
         words=["node", "SOURCES/workers.js"],
         expects="^finished [0-9a-f]+",
-        version=["node", "--version"],
-        needs=["node"],
         allocates_large=True,
     ),
     *(java(collector) for collector in ("Serial", "Parallel", "G1")),
-    Program(
+    installed(
         name="mono",
         what="mono: three threads, arrays to 1 MiB; the collector stops threads by signals",
         words=["/usr/bin/mono", "BIN/churn.exe"],
         expects="^finished [0-9]+",
-        version=["/usr/bin/mono", "--version"],
-        needs=["/usr/bin/mono"],
         built=[
             Built(
                 "churn.exe", "churn.cs", ["/usr/bin/mcs", "-out:OUTPUT", "SOURCE"], ["/usr/bin/mcs"]
             )
         ],
     ),
-    Program(
+    installed(
         name="sbcl",
         what="sbcl: four threads, foreign blocks; the collector stops threads by signals",
         words=["/usr/bin/sbcl", "--script", "SOURCES/churn.lisp"],
         expects="^finished [0-9]+",
-        version=["/usr/bin/sbcl", "--version"],
-        needs=["/usr/bin/sbcl"],
         allocates_large=True,
     ),
-    Program(
+    installed(
         name="go static",
         what="go without C: goroutines, maps, slices to 1 MiB, collections; statically linked",
         words=["BIN/churn-go"],
         expects="^finished [0-9]+",
-        version=["/usr/lib/go-1.19/bin/go", "version"],
-        needs=["/usr/lib/go-1.19/bin/go"],
-        built=[
-            Built(
-                "churn-go",
-                "churn.go",
-                [
-                    "env",
-                    "CGO_ENABLED=0",
-                    "GO111MODULE=off",
-                    "/usr/lib/go-1.19/bin/go",
-                    "build",
-                    "-o",
-                    "OUTPUT",
-                    "SOURCE",
-                ],
-                ["/usr/lib/go-1.19/bin/go"],
-            )
-        ],
+        version="version",
+        command=GO,
+        built=[go("churn-go", "churn.go", has_c=False)],
     ),
     Program(
         name="go with C",
-        what="the same in a program that calls malloc and free of C from goroutines",
+        what="go with cgo: goroutines call malloc and free of C",
         words=["BIN/churn-cgo"],
         expects="^finished [0-9]+",
-        needs=["/usr/lib/go-1.19/bin/go"],
-        built=[
-            Built(
-                "churn-cgo",
-                "churn_c.go",
-                [
-                    "env",
-                    "CGO_ENABLED=1",
-                    "GO111MODULE=off",
-                    "/usr/lib/go-1.19/bin/go",
-                    "build",
-                    "-o",
-                    "OUTPUT",
-                    "SOURCE",
-                ],
-                ["/usr/lib/go-1.19/bin/go", "gcc"],
-            )
-        ],
+        needs=[GO],
+        built=[go("churn-cgo", "churn_c.go", has_c=True)],
         allocates_large=True,
         is_quick=True,
     ),
@@ -155,13 +123,11 @@ PROGRAMS = (
         needs=["/usr/bin/Rscript"],
         allocates_large=True,
     ),
-    Program(
+    installed(
         name="perl",
         what="perl: strings that grow, hashes, forks",
         words=["/usr/bin/perl", "SOURCES/work.pl"],
         expects="^finished [0-9]+",
-        version=["/usr/bin/perl", "--version"],
-        needs=["/usr/bin/perl"],
         allocates_large=True,
     ),
 )

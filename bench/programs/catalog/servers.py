@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from programs.catalog.installed import installed
 from programs.catalog.tools import made
 from programs.places import SOURCES
 from programs.program import Program
@@ -31,7 +32,7 @@ def cluster(folder: Path) -> None:
 PROGRAMS = (
     Program(
         name="redis",
-        what="redis-server (has jemalloc), redis-benchmark, large values, BGSAVE, a digest of all",
+        what="redis-server (with jemalloc), redis-benchmark, large values, BGSAVE, a digest of all",
         words=["sh", "SOURCES/redis.sh"],
         expects="^digest [0-9a-f]{40}",
         version=["/usr/bin/redis-server", "--version"],
@@ -58,7 +59,7 @@ PROGRAMS = (
         prepare=cluster,
         limit_s=120,
     ),
-    Program(
+    installed(
         name="chromium",
         what="chromium --headless --dump-dom of a page with scripts, a canvas and a worker",
         words=[
@@ -76,8 +77,6 @@ PROGRAMS = (
             ),
         ],
         expects="finished [0-9]+",
-        version=["chromium-headless-shell", "--version"],
-        needs=["chromium-headless-shell"],
         dropped=r"^\[[0-9/.:]+:(ERROR|WARNING|INFO):",
         limit_s=90,
     ),

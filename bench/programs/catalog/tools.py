@@ -1,4 +1,4 @@
-"""Tools of every day: databases, compilers, media, compression."""
+"""Common tools: databases, compilers, media, compression."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from programs.catalog.installed import installed
 from programs.places import INPUTS, SOURCES
 from programs.program import Program
 
@@ -28,56 +29,52 @@ def made(name: str, command: str) -> Path:
 
 
 def text(_: Path) -> None:
-    """24 MiB of text, half of it said before."""
+    """24 MiB of text, half of it repeated."""
     made("text", f"/usr/bin/python3 {SOURCES}/write_text.py $1 24")
 
 
 def repository(folder: Path) -> None:
-    """A repository of 300 commits without packs."""
+    """A repository of 300 commits with loose objects."""
     origin = made("repository", f"/usr/bin/python3 {SOURCES}/write_repository.py $1")
     shutil.copytree(origin, folder / "repository")
 
 
 def sources_in_c(folder: Path) -> None:
-    """Twenty files in C, a makefile and what they must print."""
+    """A project in C: twenty files, a makefile and the expected output."""
     origin = made("project16", f"/usr/bin/python3 {SOURCES}/write_project.py $1")
     shutil.copytree(origin, folder / "project")
 
 
 def picture(_: Path) -> None:
-    """A photograph of a kind."""
+    """A generated picture that compresses like a photograph."""
     made("photo.jpg", "/usr/bin/convert-im6.q16 -size 2000x1400 -seed 1 plasma:fractal jpeg:$1")
 
 
 PROGRAMS = (
-    Program(
+    installed(
         name="sqlite",
         what="sqlite3: 200,000 rows, indexes, joins, sorting, blobs of 1 MiB, vacuum, integrity",
         words=["sh", "-c", "/usr/bin/sqlite3 FOLDER/data < SOURCES/work.sql"],
         expects="^ok$",
-        version=["/usr/bin/sqlite3", "--version"],
-        needs=["/usr/bin/sqlite3"],
+        command="/usr/bin/sqlite3",
         results=["data"],
         allocates_large=True,
     ),
-    Program(
+    installed(
         name="git gc",
         what="git gc --aggressive of 300 commits, then git fsck and all objects by name",
         words=["sh", "SOURCES/git_gc.sh"],
         expects="^objects [0-9]+",
-        version=["/usr/bin/git", "--version"],
-        needs=["/usr/bin/git"],
+        command="/usr/bin/git",
         prepare=repository,
         allocates_large=True,
         is_quick=True,
     ),
-    Program(
+    installed(
         name="gcc",
         what="gcc -O2 -c of one file of 300 functions; the object file is compared",
         words=["/usr/bin/gcc", "-O2", "-c", "project/large.c", "-o", "large.o"],
         expects="status 0",
-        version=["/usr/bin/gcc", "--version"],
-        needs=["/usr/bin/gcc"],
         prepare=sources_in_c,
         results=["large.o"],
         allocates_large=True,
@@ -93,7 +90,7 @@ PROGRAMS = (
         prepare=sources_in_c,
         limit_s=120,
     ),
-    Program(
+    installed(
         name="xz -T2",
         what="xz -2 -T2 of 6 MB in blocks of 1 MiB, and back",
         words=[
@@ -103,13 +100,12 @@ PROGRAMS = (
             " && xz -2 -T2 --block-size=1MiB -c text > text.xz && xz -dc text.xz | cmp - text",
         ],
         expects="status 0",
-        version=["xz", "--version"],
-        needs=["xz"],
+        command="xz",
         prepare=text,
         results=["text.xz"],
         allocates_large=True,
     ),
-    Program(
+    installed(
         name="zstd -T2",
         what="zstd -9 -T2 of 24 MiB, and back",
         words=[
@@ -118,24 +114,21 @@ PROGRAMS = (
             "zstd -q -9 -T2 -c INPUTS/text > text.zst && zstd -q -dc text.zst | cmp - INPUTS/text",
         ],
         expects="status 0",
-        version=["zstd", "--version"],
-        needs=["zstd"],
+        command="zstd",
         prepare=text,
         results=["text.zst"],
         allocates_large=True,
     ),
-    Program(
+    installed(
         name="sort",
         what="sort with two threads and 8 MiB of memory",
         words=["sort", "--parallel=2", "-S", "8M", "-T", "FOLDER", "-o", "sorted", "INPUTS/text"],
         expects="status 0",
-        version=["sort", "--version"],
-        needs=["sort"],
         prepare=text,
         results=["sorted"],
         allocates_large=True,
     ),
-    Program(
+    installed(
         name="ffmpeg",
         what="ffmpeg: 90 test pictures of 1280x720 scaled, flipped, MPEG-4 in two threads; FLAC",
         words=[
@@ -146,13 +139,12 @@ PROGRAMS = (
             *("-bitexact", "-f", "matroska", "FOLDER/film.mkv"),
         ],
         expects="status 0",
-        version=["/usr/bin/ffmpeg", "-version"],
-        needs=["/usr/bin/ffmpeg"],
+        version="-version",
         results=["film.mkv"],
         allocates_large=True,
         limit_s=120,
     ),
-    Program(
+    installed(
         name="ImageMagick",
         what="convert: resize, blur, rotate and modulate a photograph with two threads",
         words=[
@@ -167,8 +159,7 @@ PROGRAMS = (
             *("-rotate", "7", "-modulate", "110,120", "ppm:FOLDER/photo.ppm"),
         ],
         expects="status 0",
-        version=["/usr/bin/convert-im6.q16", "-version"],
-        needs=["/usr/bin/convert-im6.q16"],
+        version="-version",
         prepare=picture,
         variables={"OMP_NUM_THREADS": "2"},
         results=["photo.ppm"],
