@@ -1,4 +1,4 @@
-"""Compiles the programs of bench/programs/sources where they are newer than what is built."""
+"""Compiles the programs of bench/programs/sources whose source or command has changed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ class Built:
     name: str
     source: str
     words: Sequence[str]
-    """`SOURCE` and `OUTPUT` stand for paths, `BIN` for the folder of binaries."""
+    """The command; `SOURCE` and `OUTPUT` stand for paths, `BIN` for the folder of binaries."""
     needs: Sequence[str] = ()
+    """Commands, or files by full path, that the command needs."""
 
     @property
     def path(self) -> Path:
-        """Where it lies."""
+        """The path of the compiled file."""
         return BINARIES / self.name
 
 
@@ -39,7 +40,7 @@ def c(name: str, *options: str, source: str = "", compiler: str = "gcc") -> Buil
 
 
 def library(option: str) -> str | None:
-    """The file that an option `-lNAME` is looked for; None of those that are always there."""
+    """The file that an option `-lNAME` links; None for other options and libc's own libraries."""
     if not option.startswith("-l") or option in ("-lm", "-ldl", "-lpthread"):
         return None
     return f"/usr/lib/x86_64-linux-gnu/lib{option[2:]}.so"
@@ -57,7 +58,7 @@ def build(built: Built) -> None:
         output = Path(folder) / built.name
         places = {"SOURCE": str(source), "OUTPUT": str(output), "BIN": str(BINARIES)}
         words = [replaced(word, places) for word in built.words]
-        # The caches of go and the like; a person's own stay as they are.
+        # Keeps go's caches out of the user's home folder.
         environment = os.environ | {"HOME": folder} if built.source.endswith(".go") else None
         subprocess.run(words, check=True, timeout=LIMIT_S, env=environment)
         output.rename(built.path)
@@ -65,7 +66,7 @@ def build(built: Built) -> None:
 
 
 def replaced(word: str, places: dict[str, str]) -> str:
-    """The word with the paths in the place of their names."""
+    """The word with each name replaced by its path."""
     for name, path in places.items():
         word = word.replace(name, path)
     return word

@@ -24,15 +24,15 @@ def claims(rows: Rows) -> list[Claim]:
 
 
 def sound(rows: Rows) -> Claim:
-    """Whether stock runs do what they are there for: two equal failures prove nothing."""
+    """Whether all stock runs succeed: two equal failures prove nothing."""
     failing = [row["program"] for row in rows if row["stock_fails"]]
     text = f"**{len(rows) - len(failing)}**{named(failing)}"
-    what = "stock runs end as they should and print what shows that they worked"
+    what = "stock runs that exit as expected and print the expected result"
     return Claim(what, f"{len(rows)} programs", text, not failing if rows else None)
 
 
 def same(rows: Rows, mode: str) -> Claim:
-    """Programs with any run that came out as no stock run did."""
+    """Programs with a run whose outcome no stock run has."""
     own = list(of_mode(rows, mode))
     differing = [row["program"] for row, figures in own if figures["differing_runs"]]
     text = f"**{len(differing)}** of {len(own)}{named(differing)}"
@@ -42,7 +42,7 @@ def same(rows: Rows, mode: str) -> Claim:
 
 
 def peaks(rows: Rows, mode: str) -> Claim:
-    """Programs that hold more memory than they may."""
+    """Programs whose peak memory exceeds the limit."""
     own = list(of_mode(rows, mode))
     above = [row["program"] for row, figures in own if not figures["is_peak_held"]]
     what = f"{mode}: programs whose peak memory is above 1.25x stock and above 32 MiB more"
@@ -52,7 +52,7 @@ def peaks(rows: Rows, mode: str) -> Claim:
 
 
 def cpu(rows: Rows) -> Iterator[Claim]:
-    """CPU time in `fast` of each program that allocates no large blocks and is not over at once."""
+    """CPU time in `fast` of each program whose CPU time has a limit."""
     for row, figures in of_mode(rows, FAST):
         if not judges_cpu(row) or figures["cpu_ratio"] is None:
             continue
@@ -68,7 +68,7 @@ def cpu(rows: Rows) -> Iterator[Claim]:
 
 
 def judges_cpu(row: Mapping[str, Any]) -> bool:
-    """Whether the CPU time of a program is judged."""
+    """Whether the CPU time of a program has a limit."""
     is_long = row["stock_cpu_s"] >= CPU_LEAST_S
     return is_long and not row["allocates_large"] and not row["is_together"]
 

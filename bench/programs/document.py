@@ -75,13 +75,13 @@ def document(result: Mapping[str, Any]) -> str:
 
 
 def verdict_text(result: Mapping[str, Any]) -> str:
-    """The verdicts and the differences, as they are printed."""
+    """The verdicts and the differences, for standard output."""
     found = verdicts([Claim(**claim) for claim in result["claims"]])
     return "\n\n".join([found, *differences(result["rows"])])
 
 
 def differences(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Each program and mode that differs, with the first lines that do."""
+    """Each program and mode that differs, with the first differing lines."""
     for row in rows:
         if row["stock_fails"]:
             yield f"**{row['program']}**: {row['stock_fails']}"
@@ -97,14 +97,14 @@ def differences(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def programs(rows: Sequence[Mapping[str, Any]]) -> str:
-    """One line a program."""
+    """A table with one line per program."""
     names = list(MODES)[1:]
     headings = ("program", "stock CPU, s", *(f"{name} CPU" for name in names), "stock peak, MiB")
     return table((*headings, *(f"{name} peak" for name in names), "runs"), map(line, rows))
 
 
 def line(row: Mapping[str, Any]) -> Sequence[str]:
-    """Figures of all modes."""
+    """The figures of a program in all modes."""
     modes = {mode["mode"]: mode for mode in row["modes"]}
     names = list(MODES)[1:]
     mark = " (large blocks)" if row["allocates_large"] else ""
@@ -127,7 +127,7 @@ def ratio(mode: Mapping[str, Any] | None, has_interval: bool) -> str:
 
 
 def peak(mode: Mapping[str, Any] | None) -> str:
-    """MiB; bold where it is above what it may be."""
+    """Peak memory in MiB; bold if it exceeds the limit."""
     if mode is None:
         return ""
     text = f"{mode['peak_bytes'] / MIB:.1f}"

@@ -1,9 +1,9 @@
-"""A private group of processes for each run: its CPU time, its memory and its end.
+"""A private control group for each run: measures CPU time and memory, and kills what remains.
 
-Control groups of version 1, controllers memory and cpuacct. Two peaks are read. `anonymous` is
-sampled every few milliseconds: the memory of all processes that belongs to no file (rss of
-memory.stat, which counts a page shared by fork once). `charged` is exact, as the kernel keeps it,
-and counts files and the kernel's own memory for the processes, too.
+Control groups of version 1, controllers memory and cpuacct. There are two peaks. `peak_bytes` is
+the anonymous memory of all processes, sampled every few milliseconds (rss of memory.stat, which
+counts a page shared by fork once). `charged_peak_bytes` is the kernel's exact maximum, and includes
+the page cache and kernel memory.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ ROOTS = {name: Path("/sys/fs/cgroup") / name for name in ("memory", "cpuacct")}
 NUMBERS = itertools.count()
 END_S = 30
 OPEN: set[Group] = set()
-"""Groups of runs that have not ended."""
+"""Groups of runs in progress."""
 
 
 def absent() -> str | None:
-    """Why there can be no such groups here."""
+    """Why this machine cannot have such groups, or None."""
     if os.geteuid() != 0:
         return "needs root"
     missing = [
@@ -33,7 +33,7 @@ def absent() -> str | None:
 
 
 class Group:
-    """The groups of one run; empty and removed at the end."""
+    """The control groups of one run; their processes are killed and they are removed at the end."""
 
     def __init__(self, limit_bytes: int | None, has_swap: bool) -> None:
         name = f"pagewise-programs-{os.getpid()}-{next(NUMBERS)}"
@@ -60,29 +60,29 @@ class Group:
             remove(folder)
 
     def entering(self) -> list[str]:
-        """Words before a command that is to run in the groups from its first instruction on."""
+        """A command prefix that runs a command in the groups from its first instruction on."""
         lines = [f'echo $$ > "{folder}/cgroup.procs"' for folder in (self.memory, self.cpu)]
         return ["/bin/sh", "-c", " && ".join([*lines, 'exec "$@"']), "sh"]
 
     def processes(self) -> list[int]:
-        """Those that are in the group and have not ended."""
+        """The running processes of the group."""
         return [int(line) for line in (self.memory / "cgroup.procs").read_text().split()]
 
     def sample(self) -> None:
-        """Looks at the anonymous memory, and keeps the most."""
+        """Reads the anonymous memory, and keeps the maximum."""
         text = os.pread(self.statistics, 4096, 0)
         self.peak_bytes = max(self.peak_bytes, int(text.partition(b"\ntotal_rss ")[2].split()[0]))
 
     def charged_peak_bytes(self) -> int:
-        """The most memory of any kind that the group was charged for."""
+        """The maximum of all memory charged to the group."""
         return int((self.memory / "memory.max_usage_in_bytes").read_text())
 
     def cpu_s(self) -> float:
-        """CPU time of everything that ran in the group."""
+        """CPU time of all processes of the group."""
         return int((self.cpu / "cpuacct.usage").read_text()) / 1e9
 
     def end(self) -> None:
-        """Kills what is left and waits until it is gone."""
+        """Kills the remaining processes and waits until they are gone."""
         late = time.monotonic() + END_S
         while (left := self.processes()) and time.monotonic() < late:
             for process in left:
@@ -92,7 +92,7 @@ class Group:
 
 
 def remove(folder: Path) -> None:
-    """Removes an empty group, once the kernel lets go of it."""
+    """Removes an empty group; retries while the kernel still uses it."""
     late = time.monotonic() + END_S
     while True:
         try:

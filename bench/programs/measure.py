@@ -22,16 +22,16 @@ from programs.running import run
 from programs.swap import swap
 
 OTHER_ROUNDS = 2
-"""Of the modes whose CPU time is not judged."""
+"""Rounds of the modes without a limit of CPU time."""
 JUDGED_TIMES = 2
-"""More rounds, times the usual, where the CPU time in `fast` is judged."""
+"""Factor on the rounds of programs whose CPU time in `fast` has a limit."""
 REPEATS = 3
-"""More rounds of stock and a mode that differed from it."""
+"""Additional rounds of stock and of a mode that differed from it."""
 
 
 @dataclass(frozen=True)
 class Measuring:
-    """Where runs are kept and done."""
+    """Where runs are stored, where programs run, and in which modes."""
 
     store: Store
     place: Path
@@ -39,7 +39,7 @@ class Measuring:
 
 
 def fingerprint(program: Program) -> str:
-    """Names a program by what it is made of: runs of a changed one do not count."""
+    """A hash of the program's definition and sources: runs of a changed program do not count."""
     same = replace(program, what="", family="", is_quick=False, prepare=None)
     digest = hashlib.sha256(repr(same).encode())
     if program.prepare:
@@ -52,7 +52,7 @@ def fingerprint(program: Program) -> str:
 
 
 def measure(measuring: Measuring, program: Program, rounds: int) -> None:
-    """Does what the store lacks; stock and `fast` in all rounds, the others in the first."""
+    """Runs what the store lacks: stock and `fast` in all rounds, other modes in the first ones."""
     with swap() if program.has_swap else nullcontext():
         if program.is_together:
             together(measuring, program, 0)
@@ -65,7 +65,7 @@ def measure(measuring: Measuring, program: Program, rounds: int) -> None:
 
 
 def repeat(measuring: Measuring, program: Program, rounds: int) -> None:
-    """Runs stock and what differs some times more: stock may come out that way, too."""
+    """Runs stock and modes that differ some more times: stock may have the same outcome, too."""
     differing = [
         mode for mode in measuring.modes if differing_runs(measuring.store, program, mode.name)
     ]
@@ -75,7 +75,7 @@ def repeat(measuring: Measuring, program: Program, rounds: int) -> None:
 
 
 def together(measuring: Measuring, program: Program, number: int) -> None:
-    """All modes at once."""
+    """Runs all modes at the same time."""
     with ThreadPoolExecutor(len(measuring.modes)) as pool:
         work = [
             pool.submit(keep, measuring, program, mode, number, str(place))
@@ -85,7 +85,7 @@ def together(measuring: Measuring, program: Program, number: int) -> None:
             for future in work:
                 future.result()
         except BaseException:
-            # The pool waits for its threads, and they for their programs.
+            # The pool waits for its threads, and the threads for their programs, so kill those.
             for group in list(OPEN):
                 with suppress(OSError):  # removed by its own thread meanwhile
                     group.end()
@@ -93,7 +93,7 @@ def together(measuring: Measuring, program: Program, number: int) -> None:
 
 
 def keep(measuring: Measuring, program: Program, mode: Mode, number: int, apart: str = "") -> None:
-    """Stores one run, and its outcome as a file of its own."""
+    """Runs the program once unless the store has that run; writes the outcome to its own file."""
     key = (fingerprint(program), program.name, mode.name, number)
     if key in measuring.store.keys:
         return
@@ -114,18 +114,18 @@ def keep(measuring: Measuring, program: Program, mode: Mode, number: int, apart:
 
 
 def runs_of(store: Store, program: Program, mode: str) -> list[Run]:
-    """Those of a program as it is now, in the order of rounds."""
+    """Stored runs of the program as it is now, in the order of rounds."""
     part = fingerprint(program)
     chosen = (run for run in store.runs if run.key[:3] == (part, program.name, mode))
     return sorted(chosen, key=lambda run: run.round)
 
 
 def differing_runs(store: Store, program: Program, mode: str) -> list[Run]:
-    """Runs of a mode that came to what no stock run came to."""
+    """Runs of a mode whose outcome no stock run has."""
     stock = outcomes(runs_of(store, program, STOCK))
     return [run for run in runs_of(store, program, mode) if run.figures["outcome"] not in stock]
 
 
 def outcomes(runs: Iterable[Run]) -> list[str]:
-    """The names of their outcomes, each once, the first one first."""
+    """The distinct names of the runs' outcomes, in order of first appearance."""
     return list(dict.fromkeys(run.figures["outcome"] for run in runs))

@@ -16,7 +16,7 @@ class Mode:
     name: str
     what: str
     prefix: Sequence[str] = ()
-    """Words before the command."""
+    """A prefix of the command."""
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -44,7 +44,7 @@ MODES = {
 
 
 def environment(folder: str) -> dict[str, str]:
-    """What every program gets, whoever starts the comparison."""
+    """The environment of every program, whoever starts the comparison."""
     return {
         "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "HOME": folder,

@@ -1,4 +1,4 @@
-"""What a run of a program came to, as text: equal texts are equal outcomes."""
+"""The outcome of a run as text: equal texts are equal outcomes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DIFFERENCE_LINES = 40
 def outcome_text(
     program: Program, folder: Path, end: str, streams: dict[str, bytes], is_left: bool
 ) -> str:
-    """The end, both streams and the results of a run, after the program's normalisation."""
+    """Exit status, both streams and result files of a run, after the program's normalisation."""
     parts = [f"{MARK}end\n{end}"]
     if is_left:
         parts.append(f"{MARK}processes\nsome were left when the program had ended")
@@ -31,18 +31,18 @@ def outcome_text(
 
 
 def normalised(program: Program, folder: Path, content: bytes) -> str:
-    """A stream without what differs between two stock runs."""
+    """A stream without the parts that differ between stock runs."""
     text = content.decode(errors="backslashreplace").replace(str(folder), "FOLDER")
     lines = text.splitlines()
     if program.dropped:
         lines = [line for line in lines if not re.search(program.dropped, line)]
-    for pattern, instead in program.substitutions:
-        lines = [re.sub(pattern, instead, line) for line in lines]
+    for pattern, replacement in program.substitutions:
+        lines = [re.sub(pattern, replacement, line) for line in lines]
     return "\n".join(sorted(lines) if program.is_sorted else lines)
 
 
 def digest(path: Path) -> str:
-    """The size of a file and its bytes in short."""
+    """The size of a file and a hash of its content."""
     if not path.exists():
         return "(no such file)"
     content = path.read_bytes()
@@ -50,12 +50,12 @@ def digest(path: Path) -> str:
 
 
 def short(text: str) -> str:
-    """A name for an outcome."""
+    """A short name for an outcome: a hash of its text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def difference(stock: str, other: str) -> str:
-    """The first lines in which an outcome departs from the stock one."""
+    """The first lines in which an outcome differs from the stock outcome."""
     lines = list(
         difflib.unified_diff(
             stock.splitlines(), other.splitlines(), "stock", "library", "", "", 1, ""

@@ -24,7 +24,7 @@ LIMIT_S = 60
 def result(
     store: Store, skipped: Mapping[str, str], place: str, load: Mapping[str, float]
 ) -> dict[str, Any]:
-    """Every program that ran, those that were skipped, and what must be reached."""
+    """All programs that ran, the skipped programs, and the claims."""
     ran = [program for program in PROGRAMS.values() if runs_of(store, program, STOCK)]
     rows = [summary(store, program) for program in ran]
     return {
@@ -47,16 +47,16 @@ def result(
 
 
 def versions(programs: list[Program]) -> dict[str, str]:
-    """What each program says of itself; each command is asked once."""
-    asked = {("ldd", "--version"): "C library"}
+    """The version of each program; each command runs once."""
+    commands = {("ldd", "--version"): "C library"}
     for program in programs:
         if program.version:
-            asked.setdefault(tuple(program.version), program.name)
-    return {name: version(words) for words, name in asked.items()}
+            commands.setdefault(tuple(program.version), program.name)
+    return {name: version(words) for words, name in commands.items()}
 
 
 def version(words: tuple[str, ...]) -> str:
-    """The first line with a digit that a command prints."""
+    """The first line of a command's output that contains a digit."""
     command = [word.replace("BIN", str(BINARIES)) for word in words]
     ran = subprocess.run(
         command,
@@ -70,15 +70,15 @@ def version(words: tuple[str, ...]) -> str:
 
 
 def normalisation(program: Program) -> str:
-    """How its output is changed before it is compared, in words."""
+    """Describes how the program's output is changed before it is compared."""
     parts = [f"lines with `{escaped(program.dropped)}` dropped"] if program.dropped else []
     parts += [
-        f"`{escaped(pattern)}` becomes `{escaped(instead)}`"
-        for pattern, instead in program.substitutions
+        f"`{escaped(pattern)}` becomes `{escaped(replacement)}`"
+        for pattern, replacement in program.substitutions
     ]
     return "; ".join(parts + (["lines sorted"] if program.is_sorted else []))
 
 
 def escaped(text: str) -> str:
-    """As a cell of a table has it."""
+    """The text, escaped for a cell of a Markdown table."""
     return text.replace("|", "\\|")

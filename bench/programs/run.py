@@ -3,8 +3,8 @@
     PYTHONPATH=bench .venv/bin/python -m programs.run [PROGRAM...] [--rounds N] [--modes A,B]
 
 Needs root, control groups of version 1 and what tools/bench_programs_setup.sh installs. Runs are
-kept in build/bench-programs and not repeated: an interrupted comparison resumes. `--fresh` starts
-it anew.
+kept in build/bench-programs and not repeated: an interrupted comparison resumes. `--fresh` deletes
+them first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROUNDS = 5
 def main() -> None:
     arguments = parse()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    # A comparison in the background has it ignored, and so would every program have.
+    # A shell starts background jobs with SIGINT ignored, and every program would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if lacking := absent():
@@ -69,13 +69,13 @@ def main() -> None:
 
 
 def store_of_runs() -> Store:
-    """The runs of this library, measured in this way."""
+    """The stored runs of this library and of these scripts."""
     how = [Path(__file__).with_name(name) for name in HOW]
     return Store(RUNS, build_of([AGENT, LIBRARY, *how]))
 
 
 def unbuilt(program: Program) -> str | None:
-    """Why it cannot be compiled here, if it cannot."""
+    """Why the program cannot be compiled here, or None."""
     try:
         for built in program.built:
             build(built)
@@ -85,7 +85,7 @@ def unbuilt(program: Program) -> str | None:
 
 
 def finish(store: Store, skipped: dict[str, str], is_page: bool) -> None:
-    """Writes the result, prints the verdicts, and writes the page of a whole run."""
+    """Writes the result, prints the verdicts, and after a run of all programs writes the page."""
     found = result(
         store, skipped, place(), range_of(run.load for run in store.runs) if store.runs else {}
     )
@@ -107,8 +107,8 @@ def parse() -> argparse.Namespace:
         default=list(MODES),
         help=f"of {', '.join(MODES)}; stock always runs",
     )
-    parser.add_argument("--page", action="store_true", help="only write the page of what is stored")
-    parser.add_argument("--fresh", action="store_true", help="forget what is stored")
+    parser.add_argument("--page", action="store_true", help="only write the page, from stored runs")
+    parser.add_argument("--fresh", action="store_true", help="delete the stored runs first")
     arguments = parser.parse_args()
     patterns = arguments.programs or ["*"]
     arguments.is_whole = not arguments.programs

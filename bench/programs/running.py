@@ -17,12 +17,12 @@ from programs.program import Program
 
 SAMPLE_S = 0.005
 GRACE_S = 5
-"""For processes that end a little after the program itself."""
+"""How long other processes may end after the program itself."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """One run; the figures are of all its processes."""
+    """One run; its figures cover all its processes."""
 
     outcome: str
     end: str
@@ -34,10 +34,10 @@ class Ran:
 
 
 def run(program: Program, mode: Mode, place: Path) -> Ran:
-    """Runs it in a fresh folder below `place`; the folder is gone afterwards."""
+    """Runs the program in an empty folder below `place`, and removes the folder afterwards."""
     for built in program.built:
         build(built)
-    # Short and as long in every mode: sockets of programs have paths of 107 bytes at most.
+    # A short path, equally long in every mode: socket paths have at most 107 bytes.
     folder = place / "run"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -52,7 +52,7 @@ def run(program: Program, mode: Mode, place: Path) -> Ran:
 
 
 def run_in(group: Group, program: Program, mode: Mode, folder: Path) -> Ran:
-    """Waits for the end or the limit, and reads what the group counted."""
+    """Runs the program until its end or the time limit, and reads the counters of the group."""
     streams = {name: folder.with_name(f"{folder.name}.{name}") for name in ("output", "errors")}
     with streams["output"].open("wb") as output, streams["errors"].open("wb") as errors:
         started = time.monotonic()
@@ -68,7 +68,7 @@ def run_in(group: Group, program: Program, mode: Mode, folder: Path) -> Ran:
         is_hung = not waited(process, group, started + program.limit_s)
         wall_s = time.monotonic() - started
         is_left = not is_hung and not emptied(group)
-        process.kill()  # one that never came into the group
+        process.kill()  # in case it never entered the group
         group.end()
         process.wait()
     end = ending(process.returncode) if not is_hung else f"hung after {program.limit_s:g} s"
@@ -80,7 +80,7 @@ def run_in(group: Group, program: Program, mode: Mode, folder: Path) -> Ran:
 
 
 def command(program: Program, folder: Path) -> list[str]:
-    """Its words with the folders in them."""
+    """The program's command with the paths of folders filled in."""
     places = {
         "FOLDER": str(folder),
         "SOURCES": str(SOURCES),
@@ -91,7 +91,7 @@ def command(program: Program, folder: Path) -> list[str]:
 
 
 def waited(process: subprocess.Popen[bytes], group: Group, late: float) -> bool:
-    """Whether it ended in time; the group's memory is sampled meanwhile."""
+    """Waits for the process and samples the group's memory; whether it ended in time."""
     while time.monotonic() < late:
         group.sample()
         try:
@@ -103,7 +103,7 @@ def waited(process: subprocess.Popen[bytes], group: Group, late: float) -> bool:
 
 
 def emptied(group: Group) -> bool:
-    """Whether all other processes end, too."""
+    """Whether all other processes end within the grace."""
     late = time.monotonic() + GRACE_S
     while group.processes():
         if time.monotonic() > late:

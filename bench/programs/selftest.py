@@ -1,4 +1,4 @@
-"""Proves that the comparison can fail: libraries broken on purpose must each be reported."""
+"""Proves that the comparison can fail: it must report every library that is broken on purpose."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from programs.summary import is_held
 
 BROKEN: Built = c("libbroken.so", "-shared", "-fPIC", source="broken.c")
 DIFFERENT = ("output", "status", "errors", "file", "crash", "hang", "leave")
-"""Ways in which the outcome changes."""
+"""Ways to be broken that change the outcome."""
 HONEST = Program(
     name="honest",
     what="prints a line, writes a file, works for a quarter of a second",
@@ -25,11 +25,11 @@ HONEST = Program(
 
 
 class NotReported(Exception):
-    """The comparison missed what is broken."""
+    """The comparison missed a broken library."""
 
 
 def selftest(place: Path) -> None:
-    """Raises NotReported, naming what was missed."""
+    """Raises NotReported with the name of what was missed."""
     stock = run(HONEST, MODES[STOCK], place)
     for way in DIFFERENT:
         if broken(way, place).outcome == stock.outcome:
@@ -44,6 +44,6 @@ def selftest(place: Path) -> None:
 
 
 def broken(way: str, place: Path) -> Ran:
-    """A run of the honest program under the broken library."""
+    """A run of the honest program with the broken library."""
     prefix = ("/usr/bin/env", f"LD_PRELOAD={BROKEN.path}", f"BROKEN={way}")
     return run(HONEST, Mode(way, "broken on purpose", prefix), place)

@@ -1,4 +1,4 @@
-"""What the runs of a program say: its differences, and ratios to stock round by round."""
+"""Summary of a program's runs: its differences, and ratios to stock round by round."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from programs.places import OUTCOMES
 from programs.program import MIB, Program
 
 CPU_LEAST_S = 0.2
-"""Below this the start of a program is most of it, and one tick of other work shows."""
+"""Below this the start of a program dominates, and one tick of other work matters."""
 PEAK_RATIO, PEAK_MORE_BYTES = 1.25, 32 * MIB
 
 
 def summary(store: Store, program: Program) -> dict[str, Any]:
-    """One program: stock as it came out, and each mode beside it."""
+    """One program: its stock runs, and each mode compared with them."""
     stock = runs_of(store, program, STOCK)
     return {
         "program": program.name,
@@ -44,13 +44,13 @@ def summary(store: Store, program: Program) -> dict[str, Any]:
 
 
 def stock_fails(program: Program, stock: list[Run]) -> str | None:
-    """Why a stock run proves nothing, if it does not."""
+    """Why a stock run proves nothing, or None."""
     refusals = (refusal(program, run.figures["end"], text_of(run)) for run in stock)
     return next(filter(None, refusals), None) if stock else "stock was not run"
 
 
 def refusal(program: Program, end: str, outcome: str) -> str | None:
-    """Why a run does not show that the program did its work; None if it does."""
+    """Why a run does not prove that the program did its work, or None."""
     expected = f"status {program.status}" if program.status >= 0 else f"signal {-program.status}"
     if end != expected:
         return f"stock: {end} instead of {expected}"
@@ -60,12 +60,12 @@ def refusal(program: Program, end: str, outcome: str) -> str | None:
 
 
 def text_of(run: Run) -> str:
-    """The outcome as it was kept."""
+    """The stored text of the run's outcome."""
     return (OUTCOMES / f"{run.figures['outcome']}.txt").read_text()
 
 
 def modes(store: Store, program: Program, stock: list[Run]) -> Iterator[Mapping[str, Any]]:
-    """Each mode with runs, beside stock."""
+    """Each mode with runs, compared with stock."""
     for name in list(MODES)[1:]:
         runs = runs_of(store, program, name)
         if not runs:
@@ -91,14 +91,14 @@ def modes(store: Store, program: Program, stock: list[Run]) -> Iterator[Mapping[
 
 
 def is_held(stock: float, other: float) -> bool:
-    """Whether a peak is within what must be reached."""
+    """Whether a peak is within its limit."""
     return other <= max(PEAK_RATIO * stock, stock + PEAK_MORE_BYTES)
 
 
 def pairs(stock: list[Run], runs: list[Run], field: str) -> list[float]:
-    """A mode's figure over stock's of the same round."""
-    beside = {run.round: run.figures[field] for run in stock}
-    return [run.figures[field] / beside[run.round] for run in runs if beside.get(run.round)]
+    """The ratios of a mode's figures to those of stock in the same round."""
+    of_stock = {run.round: run.figures[field] for run in stock}
+    return [run.figures[field] / of_stock[run.round] for run in runs if of_stock.get(run.round)]
 
 
 def middle(runs: list[Run], field: str) -> float:

@@ -1,4 +1,4 @@
-"""A swap file while programs run that are to have swap, and not a moment longer."""
+"""A swap file, only while programs that need swap run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LIMIT_S = 120
 
 @contextmanager
 def swap() -> Iterator[None]:
-    """A swap file in the build folder, beside what swap the machine has."""
+    """Adds a swap file in the build folder to the machine's swap."""
     file = BUILD / "swap"
     with file.open("wb") as opened:
         file.chmod(0o600)

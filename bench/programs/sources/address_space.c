@@ -1,6 +1,6 @@
-/* Allocates blocks of 1 MiB until its limit of address space refuses, frees them, and does so again:
+/* Allocates blocks of 1 MiB until RLIMIT_AS refuses, frees them, and repeats:
    address_space own|given. With "own" it sets the limit itself, after its first blocks.
-   It prints the count of blocks in eighths of what fits, since libraries have addresses, too. */
+   It prints the count of blocks in eighths of the limit, since libraries take address space, too. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

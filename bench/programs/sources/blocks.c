@@ -1,4 +1,4 @@
-/* Sound work on blocks of 1 byte to 700 KB in three threads, with a child: blocks [ROUNDS]. Prints a sum of all. */
+/* Sound work on blocks of 1 byte to 700 KB in three threads, with a child: blocks [ROUNDS]. Prints a checksum. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>

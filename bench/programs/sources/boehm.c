@@ -1,4 +1,4 @@
-/* Four threads under Boehm's collector: lists, arrays, malloc beside it, finalizers. Prints a sum of all. */
+/* Four threads under Boehm's collector: lists, arrays, malloc beside it, finalizers. Prints a checksum. */
 #define GC_THREADS
 #include <gc/gc.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-/* A preload library that is broken in a way of choice: BROKEN=output, status, errors, file, crash, hang, leave,
-   memory or cpu. With another value it does nothing. The comparison must report each of them. */
+/* A preload library that is broken in the way that BROKEN names: output, status, errors, file, crash, hang, leave,
+   memory or cpu. Any other value: it does nothing. The comparison must report each of them. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-// Three threads allocate arrays, strings and unmanaged blocks and check them; prints a sum of all.
+// Three threads allocate arrays, strings and unmanaged blocks and check them; prints a checksum.
 using System;
 using System.Collections.Generic;
 using System.Runtime.InteropServices;

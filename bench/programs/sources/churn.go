@@ -1,4 +1,4 @@
-// Goroutines that allocate maps and slices while the collector runs; prints a sum of all.
+// Goroutines that allocate maps and slices while the collector runs; prints a checksum.
 package main
 
 import (

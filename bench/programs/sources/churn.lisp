@@ -1,4 +1,4 @@
-;;; Four threads cons, fill arrays and allocate foreign blocks; prints a sum of all.
+;;; Four threads cons, fill arrays and allocate foreign blocks; prints a checksum.
 (defun draw (state) (mod (+ (* state 1664525) 1013904223) 4294967296))
 
 (defun work (seed)

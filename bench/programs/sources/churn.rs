@@ -1,4 +1,4 @@
-//! Four threads with vectors that grow, strings, sorting and a channel; prints a sum of all.
+//! Four threads with vectors that grow, strings, sorting and a channel; prints a checksum.
 use std::sync::mpsc;
 use std::thread;
 

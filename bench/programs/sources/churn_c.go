@@ -1,4 +1,4 @@
-// Goroutines that allocate with malloc of C beside Go's own heap; prints a sum of all.
+// Goroutines that allocate with malloc of C beside Go's own heap; prints a checksum.
 package main
 
 // #include <stdlib.h>

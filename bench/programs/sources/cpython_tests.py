@@ -1,6 +1,6 @@
-"""Runs a file of CPython's tests and prints what became of each test: cpython_tests.py NAME.
+"""Runs a file of CPython's tests and prints the result of each test: cpython_tests.py NAME.
 
-The status and the streams of `python -m test` are passed on where a test fails.
+If a test fails, also passes on the status and the streams of `python -m test`.
 """
 
 import os

@@ -1,4 +1,4 @@
-/* Opens files until the limit refuses, says which numbers it got, allocates with none left, and closes them:
+/* Opens files until RLIMIT_NOFILE refuses, prints the descriptors, allocates with none left, and closes them:
    descriptors LIMIT. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* One fault a run: faulty free|double|over|leak. */
+/* Makes one memory error per run: faulty free|double|over|leak. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-# Packs a repository, checks it, and names what it holds.
+# Packs a repository, checks it, and prints the names of its objects.
 set -eu
 cd repository
 export GIT_CONFIG_NOSYSTEM=1

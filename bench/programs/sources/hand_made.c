@@ -1,5 +1,5 @@
-/* A hand-made allocator: the whole family on its own mappings, with a header before each block. Blocks go back to
-   lists by size. Only what a program must define, no reallocarray, no C++ operators, no malloc_usable_size variants. */
+/* A hand-made allocator: the malloc family on its own mappings, with a header before each block. Freed blocks go to
+   lists by size. It defines only what a program must: no reallocarray and no C++ operators. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* The program of the self-test: prints a line, writes a file, works for a moment, ends with 0. */
+/* The program of the self-test: prints a line, writes a file, works for a moment, and exits with 0. */
 #include <stdio.h>
 #include <time.h>
 

@@ -1,4 +1,4 @@
-/* Many threads at once: each allocates blocks, hands them to its neighbour and frees what it is handed.
+/* Many threads at once: each allocates blocks, passes them to its neighbour and frees those that it gets.
    Usage: many_threads COUNT */
 #include <pthread.h>
 #include <stdio.h>

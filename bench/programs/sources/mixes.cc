@@ -1,6 +1,6 @@
-// Every call of the malloc family and of C++ in any mix, in three threads and a child; a block of one call is resized or
-// freed by another one. pvalloc is left out, since jemalloc has none. Prints which allocator a block belongs to, by the
-// extensions that allocators offer.
+// Mixes all calls of the malloc family and of C++, in three threads and a child; frees or resizes blocks of one call by
+// another. No pvalloc, since jemalloc has none. Prints which allocator a block belongs to, as shown by functions that only
+// this allocator has.
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -203,7 +203,7 @@ int main()
     for (int at = 0; at < 300000; at++)
         grown.push_back(at);
     errno = 0;
-    // As large as no memory is; volatile, since compilers know that it must fail.
+    // Too large for any machine; volatile, since compilers know that the call must fail.
     volatile size_t huge = SIZE_MAX / 2;
     void *refused = malloc(huge);
     std::printf("huge %s\n", refused == nullptr && errno == ENOMEM ? "refused" : "given");

@@ -1,5 +1,5 @@
-/* A program in two phases: blocks of 1 MiB, all freed, then as much in small blocks: phases MIB. Memory of the first
-   phase that stays with the program beside that of the second one doubles its peak. */
+/* phases MIB: blocks of 1 MiB, all freed, then as much memory in small blocks. If the program keeps the memory of the
+   first phase, its peak doubles. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-# Runs a server and pgbench on its socket, and prints what must hold afterwards: postgres.sh BINARIES.
+# Runs a server and pgbench on its socket, and prints whether the sums agree: postgres.sh BINARIES.
 set -eu
 data=$PWD/cluster
 "$1/pg_ctl" --silent --wait --pgdata="$data" --log="$data/log" \

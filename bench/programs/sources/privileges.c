@@ -1,4 +1,4 @@
-/* Says with whose rights it runs, whether the loader calls that secure, and works with memory. */
+/* Prints its user and whether the loader runs it in secure mode, then works with memory. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

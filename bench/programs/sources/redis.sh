@@ -1,4 +1,4 @@
-# Runs a server and its benchmark on a socket; prints a digest of what it holds.
+# Runs a server and its benchmark on a socket; prints a digest of its data.
 set -eu
 socket=$PWD/socket
 redis-server --port 0 --unixsocket "$socket" --save "" --appendonly no --dir "$PWD" --daemonize no \

@@ -1,4 +1,4 @@
-# Runs programs with a sanitizer as children: sanitized.sh FOLDER/%-KIND. Prints what each ended with.
+# Runs programs with a sanitizer as children: sanitized.sh FOLDER/%-KIND. Prints the exit status of each.
 run() {
     name=$(echo "$pattern" | sed "s/%/$1/")
     shift

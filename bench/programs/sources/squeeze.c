@@ -1,4 +1,4 @@
-/* Holds at most MIB MiB, over and over, in blocks of 256 KiB to 4 MiB by malloc and mmap: squeeze MIB. */
+/* squeeze MIB: allocates and frees at most MIB MiB in a loop, in blocks of 256 KiB to 4 MiB by malloc and mmap. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

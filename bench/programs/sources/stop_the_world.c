@@ -1,6 +1,6 @@
-/* A collector that stops the world as Boehm's, SBCL's and Mono's do: a signal suspends each thread wherever it is,
-   also amid malloc or munmap; the collector then uses memory itself, which must not wait for a suspended thread.
-   It asks the kernel through libc's mmap, munmap, mremap and madvise, and never takes malloc's own lock.
+/* A collector that stops the world as those of Boehm, SBCL and Mono: a signal suspends each thread at any instruction,
+   even inside malloc or munmap. The collector then maps and unmaps memory, and must not wait for a suspended thread.
+   It calls libc's mmap, munmap, mremap and madvise, and never takes malloc's own lock.
    Usage: stop_the_world ROUNDS */
 #define _GNU_SOURCE
 #include <errno.h>

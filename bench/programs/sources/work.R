@@ -1,4 +1,4 @@
-# Matrices, sorting, a linear model and data frames; prints what they come to.
+# Matrices, sorting, a linear model and data frames; prints the results.
 set.seed(7)
 kept <- list()
 for (number in 1:30) {

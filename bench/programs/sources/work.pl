@@ -1,4 +1,4 @@
-# Strings that grow, hashes and forks; prints a sum of all.
+# Strings that grow, hashes and forks; prints a checksum.
 use strict;
 use warnings;
 my $sum = 0;

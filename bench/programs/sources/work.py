@@ -1,4 +1,4 @@
-"""Large bytearrays, lists, threads, subprocesses and mappings; prints a digest of all."""
+"""Large bytearrays, lists, threads, subprocesses and mappings; prints a digest."""
 
 import gc
 import hashlib

@@ -1,4 +1,4 @@
-// Four worker threads that allocate buffers and objects, compress and digest; prints a digest of all.
+// Four worker threads that allocate buffers and objects, compress and digest; prints a digest.
 const { Worker, isMainThread, parentPort, workerData } = require("worker_threads");
 const crypto = require("crypto");
 const zlib = require("zlib");

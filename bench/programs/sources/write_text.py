@@ -1,4 +1,4 @@
-"""Writes N MiB of text, half of it said before: python3 write_text.py FILE MIB."""
+"""Writes N MiB of text, half of it repeated: python3 write_text.py FILE MIB."""
 
 import random
 import sys
