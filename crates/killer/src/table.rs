@@ -18,11 +18,15 @@ use crate::Error;
 use crate::rules::Rule;
 
 mod entry;
+mod groups;
+mod name;
 mod others;
 mod sharing;
 
-pub(crate) use entry::{Entry, Name, Seen, controller_group};
+pub(crate) use entry::{Entry, Seen};
 use entry::{Look, Scale, Unheld};
+pub(crate) use groups::controller_group;
+pub(crate) use name::Name;
 use others::Others;
 pub(crate) use sharing::Family;
 

@@ -5,23 +5,22 @@ use std::os::fd::OwnedFd;
 use linux::held_process::HeldProcess;
 use linux::kernel_file::bytes;
 use linux::stat::Stat;
-use linux::weight::Weight;
 use policy::kill::{Candidate, Standing, start_cost};
 use rustix::io::Errno;
-use types::{Bytes, Nanos};
+use types::Nanos;
 
+use super::groups::{hash, memory_group};
+use super::name::Name;
 use crate::rules::{self, Rule, Traits};
+
+mod own;
+
+use own::Weighed;
 
 /// For how long a process that may not be killed is not asked for again.
 const REFUSED_FOR: Nanos = Nanos(60_000_000_000);
 /// For how long a killed process counts as dying, should it never go.
 const DYING_FOR: Nanos = Nanos(30_000_000_000);
-/// For how long a weight is good whatever becomes of the process.
-const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
-/// A longer time holds only while the process grows and shrinks by less than one part in this many.
-const CHANGED_PART: u64 = 8;
-/// A process that shares less than this with others belongs to no family.
-const SHARED_MIN: u64 = 256 << 10;
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
 const PARENT: usize = 4;
 const TEAM: usize = 5;
@@ -73,17 +72,6 @@ pub(crate) struct Seen {
     pub swapped: u64,
 }
 
-/// What the weigher found.
-#[derive(Clone, Copy, Debug)]
-struct Weighed {
-    at: Nanos,
-    /// None where it could not be read.
-    weight: Option<Weight>,
-    /// `Seen::anonymous` at that time.
-    anonymous: u64,
-    is_borrowed: bool,
-}
-
 /// How numbers of the kernel are read on this machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
@@ -110,27 +98,6 @@ pub(super) enum Unheld {
     OfKernel,
     /// No descriptor is left for it.
     NoDescriptor,
-}
-
-/// The name of a process as a line can hold it: at most 15 bytes, zeros behind, and no letters that could
-/// be taken for something else.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Name(pub [u8; 16]);
-
-impl Name {
-    pub(super) fn of(name: &[u8]) -> Name {
-        let mut kept = [0; 16];
-        for (to, &from) in kept.iter_mut().zip(name).take(15) {
-            *to = if from.is_ascii_graphic() && !b"\"'\\:,=".contains(&from) { from } else { b'?' };
-        }
-        Name(kept)
-    }
-
-    /// Its letters.
-    pub(crate) fn text(&self) -> &str {
-        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
-        std::str::from_utf8(&self.0[..end]).unwrap_or("?")
-    }
 }
 
 impl Seen {
@@ -260,80 +227,8 @@ impl Entry {
         }
     }
 
-    /// What its end gives back: as last weighed, and what it took or gave since. Before that all of its
-    /// anonymous memory, which is the most.
-    pub(super) fn own(&self) -> Bytes {
-        let Some(Weighed { weight: Some(weight), anonymous, .. }) = self.weighed else {
-            return Bytes(self.seen.anonymous);
-        };
-        if self.is_borrowed() {
-            return Bytes(0);
-        }
-        Bytes((self.seen.anonymous + weight.own).saturating_sub(anonymous))
-    }
-
-    pub(super) fn own_swapped(&self) -> Bytes {
-        if self.is_borrowed() {
-            return Bytes(0);
-        }
-        let weight = self.weighed.and_then(|weighed| weighed.weight).unwrap_or_default();
-        Bytes(self.seen.swapped.saturating_sub(weight.shared_swapped))
-    }
-
-    /// Its part of shared memory without a name.
-    pub(super) fn shared_part(&self) -> u64 {
-        let weight = self.weighed.and_then(|weighed| weighed.weight);
-        weight.filter(|_| !self.is_borrowed()).map_or(0, |weight| weight.shared)
-    }
-
-    /// Its proportional share, where it shares memory that comes back with the last who shares it.
-    pub(super) fn share(&self) -> Option<u64> {
-        let Weighed { weight, anonymous, .. } = self.weighed?;
-        let weight = weight.filter(|_| !self.is_borrowed())?;
-        let share = (self.seen.anonymous + weight.proportional).saturating_sub(anonymous);
-        (weight.proportional >= weight.own + SHARED_MIN).then_some(share)
-    }
-
-    /// Whether its memory is that of its parent: between vfork and exec.
-    pub(crate) fn is_borrowed(&self) -> bool {
-        self.weighed.is_some_and(|weighed| weighed.is_borrowed)
-    }
-
-    /// Whether it is known what it shares.
-    pub(super) fn has_weight(&self) -> bool {
-        self.weighed.is_some_and(|weighed| weighed.weight.is_some())
-    }
-
-    /// Whether its weight is good: for a second in any case, and for `longest` while its size stays.
-    pub(super) fn is_weighed(&self, now: Nanos, longest: Nanos) -> bool {
-        self.weighed.is_some_and(|weighed| {
-            let age = now.0 - weighed.at.0;
-            let changed = self.seen.anonymous.abs_diff(weighed.anonymous);
-            age < WEIGHED_FOR.0 || (age < longest.0 && changed <= weighed.anonymous / CHANGED_PART)
-        })
-    }
-
     pub(super) fn is_dying(&self, now: Nanos) -> bool {
         now < self.dying_until
-    }
-
-    /// What the weigher found: `counted` is what the map counted as anonymous memory before and after.
-    pub(super) fn weigh(
-        &mut self,
-        now: Nanos,
-        weight: Option<Weight>,
-        counted: (u64, u64),
-        is_borrowed: bool,
-    ) {
-        // A process that grows meanwhile grows by memory of its own.
-        let own = weight.map_or(0, |weight| weight.own - weight.own_shared);
-        let (before, after) = (counted.0.min(counted.1), counted.0.max(counted.1));
-        let anonymous = own.clamp(before, after);
-        self.weighed = Some(Weighed { at: now, weight, anonymous, is_borrowed });
-    }
-
-    pub(super) fn forget_weight(&mut self) {
-        self.weighed = None;
     }
 
     /// The operating system did not let it be killed.
@@ -356,41 +251,9 @@ fn signed(text: &[u8]) -> Option<i16> {
     std::str::from_utf8(text).ok()?.trim().parse().ok()
 }
 
-/// The path of the memory cgroup in `/proc/PID/cgroup`: of the controller's own hierarchy, else of
-/// the one of version 2.
-fn memory_group(groups: &[u8]) -> &[u8] {
-    controller_group(groups, b"memory").or_else(|| controller_group(groups, b"")).unwrap_or(b"/")
-}
-
-/// The path of the cgroup in the hierarchy with `controller`; version 2 is the one without any name.
-pub(crate) fn controller_group<'a>(groups: &'a [u8], controller: &[u8]) -> Option<&'a [u8]> {
-    groups.split(|&byte| byte == b'\n').find_map(|line| {
-        let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);
-        let (names, path) = (parts.next()?, parts.next()?);
-        names.split(|&byte| byte == b',').any(|name| name == controller).then_some(path)
-    })
-}
-
-/// FNV-1a, so that equal paths have one number.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linux::Root;
-    use linux::held_process::open_processes;
-
-    const MIB: u64 = 1 << 20;
-
-    #[test]
-    fn a_hostile_name_hides_nothing() {
-        assert_eq!(Name::of(b"\") Z (\n=x").text(), "?)?Z?(??x");
-        assert_eq!(Name::of(b"a name of 20 letters").text(), "a?name?of?20?le");
-    }
 
     #[test]
     fn who_waits_or_comes_last_is_slow() {
@@ -402,70 +265,9 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_group_is_found_in_either_version() {
-        let both = b"4:memory:/a b\n1:cpu,cpuacct:/c\n0::/unified\n";
-        assert_eq!(memory_group(both), b"/a b");
-        assert_eq!(controller_group(both, b"cpuacct"), Some(&b"/c"[..]));
-        assert_eq!(memory_group(b"0::/x:y\n"), b"/x:y");
-        assert_eq!(memory_group(b""), b"/");
-    }
-
-    #[test]
     fn files_are_no_anonymous_memory() {
         let seen = Seen::of(b"900 500 120 1 0 300 0\n", 4096).unwrap();
         assert_eq!((seen.resident, seen.anonymous), (500 * 4096, 380 * 4096));
         assert!(Seen::of(b"900", 4096).is_none());
-    }
-
-    /// This process, as if its map counted 100 MiB.
-    fn entry() -> Entry {
-        let processes = open_processes(&Root::system()).unwrap();
-        let scale = Scale { tick: Nanos(1), page: 4096, has_swap: false };
-        let look = Look { rules: &[], now: Nanos(0), scale };
-        let mut entry = Entry::open(&processes, std::process::id(), 0, look).ok().unwrap();
-        entry.seen = Seen { resident: 120 * MIB, anonymous: 100 * MIB, swapped: 10 * MIB };
-        entry
-    }
-
-    #[test]
-    fn what_grows_after_it_was_weighed_is_own() {
-        let mut server = entry();
-        assert_eq!(server.own(), Bytes(100 * MIB), "unknown: the most");
-        let weight = Weight {
-            own: 5 * MIB,
-            proportional: 20 * MIB,
-            shared_swapped: 4 * MIB,
-            ..Weight::default()
-        };
-        server.weigh(Nanos(0), Some(weight), (100 * MIB, 100 * MIB), false);
-        assert_eq!((server.own(), server.share()), (Bytes(5 * MIB), Some(20 * MIB)));
-        assert_eq!(server.own_swapped(), Bytes(6 * MIB));
-        server.seen.anonymous += 7 * MIB;
-        assert_eq!((server.own(), server.share()), (Bytes(12 * MIB), Some(27 * MIB)));
-        server.seen.anonymous = MIB;
-        assert_eq!(server.own(), Bytes(0));
-        let second = |count: i64| Nanos(count * 1_000_000_000);
-        assert!(server.is_weighed(Nanos(999_999_999), Nanos(0)));
-        assert!(!server.is_weighed(second(1), second(10)), "it gave memory back");
-        server.seen.anonymous = 101 * MIB;
-        assert!(server.is_weighed(second(9), second(10)));
-        assert!(!server.is_weighed(second(10), second(10)));
-
-        // A hog that grows while it is weighed.
-        let mut hog = entry();
-        let weight = Weight { own: 130 * MIB, proportional: 130 * MIB, ..Weight::default() };
-        hog.weigh(Nanos(0), Some(weight), (100 * MIB, 140 * MIB), false);
-        hog.seen.anonymous = 150 * MIB;
-        assert_eq!((hog.own(), hog.share()), (Bytes(150 * MIB), None));
-    }
-
-    #[test]
-    fn a_child_without_a_map_of_its_own_gives_nothing_back() {
-        let mut child = entry();
-        let weight = Weight { own: 100 * MIB, proportional: 100 * MIB, ..Weight::default() };
-        child.weigh(Nanos(0), Some(weight), (100 * MIB, 100 * MIB), true);
-        assert_eq!((child.own(), child.own_swapped(), child.share()), (Bytes(0), Bytes(0), None));
-        child.forget_weight();
-        assert_eq!(child.own(), Bytes(100 * MIB));
     }
 }

@@ -1,0 +1,160 @@
+//! What the end of a process frees: its weight as last measured, and its growth since then.
+
+use linux::weight::Weight;
+use types::{Bytes, Nanos};
+
+use super::Entry;
+
+/// A weight is valid for this long, however the process changes.
+const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
+/// A weight is valid for longer only while the size changes by less than one part in this many.
+const CHANGED_PART: u64 = 8;
+/// A process that shares less than this with others belongs to no family.
+const SHARED_MIN: u64 = 256 << 10;
+
+/// What the weigher found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Weighed {
+    at: Nanos,
+    /// None where it could not be read.
+    weight: Option<Weight>,
+    /// `Seen::anonymous` at that time.
+    anonymous: u64,
+    is_borrowed: bool,
+}
+
+impl Entry {
+    /// What its end gives back: as last weighed, and what it took or gave since. Before that all of its
+    /// anonymous memory, which is the most.
+    pub(crate) fn own(&self) -> Bytes {
+        let Some(Weighed { weight: Some(weight), anonymous, .. }) = self.weighed else {
+            return Bytes(self.seen.anonymous);
+        };
+        if self.is_borrowed() {
+            return Bytes(0);
+        }
+        Bytes((self.seen.anonymous + weight.own).saturating_sub(anonymous))
+    }
+
+    pub(crate) fn own_swapped(&self) -> Bytes {
+        if self.is_borrowed() {
+            return Bytes(0);
+        }
+        let weight = self.weighed.and_then(|weighed| weighed.weight).unwrap_or_default();
+        Bytes(self.seen.swapped.saturating_sub(weight.shared_swapped))
+    }
+
+    /// Its part of shared memory without a name.
+    pub(crate) fn shared_part(&self) -> u64 {
+        let weight = self.weighed.and_then(|weighed| weighed.weight);
+        weight.filter(|_| !self.is_borrowed()).map_or(0, |weight| weight.shared)
+    }
+
+    /// Its proportional share, where it shares memory that comes back with the last who shares it.
+    pub(crate) fn share(&self) -> Option<u64> {
+        let Weighed { weight, anonymous, .. } = self.weighed?;
+        let weight = weight.filter(|_| !self.is_borrowed())?;
+        let share = (self.seen.anonymous + weight.proportional).saturating_sub(anonymous);
+        (weight.proportional >= weight.own + SHARED_MIN).then_some(share)
+    }
+
+    /// Whether its memory is that of its parent: between vfork and exec.
+    pub(crate) fn is_borrowed(&self) -> bool {
+        self.weighed.is_some_and(|weighed| weighed.is_borrowed)
+    }
+
+    /// Whether it is known what it shares.
+    pub(crate) fn has_weight(&self) -> bool {
+        self.weighed.is_some_and(|weighed| weighed.weight.is_some())
+    }
+
+    /// Whether its weight is good: for a second in any case, and for `longest` while its size stays.
+    pub(crate) fn is_weighed(&self, now: Nanos, longest: Nanos) -> bool {
+        self.weighed.is_some_and(|weighed| {
+            let age = now.0 - weighed.at.0;
+            let changed = self.seen.anonymous.abs_diff(weighed.anonymous);
+            age < WEIGHED_FOR.0 || (age < longest.0 && changed <= weighed.anonymous / CHANGED_PART)
+        })
+    }
+
+    /// What the weigher found: `counted` is what the map counted as anonymous memory before and after.
+    pub(crate) fn weigh(
+        &mut self,
+        now: Nanos,
+        weight: Option<Weight>,
+        counted: (u64, u64),
+        is_borrowed: bool,
+    ) {
+        // A process that grows meanwhile grows by memory of its own.
+        let own = weight.map_or(0, |weight| weight.own - weight.own_shared);
+        let (before, after) = (counted.0.min(counted.1), counted.0.max(counted.1));
+        let anonymous = own.clamp(before, after);
+        self.weighed = Some(Weighed { at: now, weight, anonymous, is_borrowed });
+    }
+
+    pub(crate) fn forget_weight(&mut self) {
+        self.weighed = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Look, Scale, Seen};
+    use super::*;
+    use linux::Root;
+    use linux::held_process::open_processes;
+
+    const MIB: u64 = 1 << 20;
+
+    /// This process, as if its map counted 100 MiB.
+    fn entry() -> Entry {
+        let processes = open_processes(&Root::system()).unwrap();
+        let scale = Scale { tick: Nanos(1), page: 4096, has_swap: false };
+        let look = Look { rules: &[], now: Nanos(0), scale };
+        let mut entry = Entry::open(&processes, std::process::id(), 0, look).ok().unwrap();
+        entry.seen = Seen { resident: 120 * MIB, anonymous: 100 * MIB, swapped: 10 * MIB };
+        entry
+    }
+
+    #[test]
+    fn what_grows_after_it_was_weighed_is_own() {
+        let mut server = entry();
+        assert_eq!(server.own(), Bytes(100 * MIB), "unknown: the most");
+        let weight = Weight {
+            own: 5 * MIB,
+            proportional: 20 * MIB,
+            shared_swapped: 4 * MIB,
+            ..Weight::default()
+        };
+        server.weigh(Nanos(0), Some(weight), (100 * MIB, 100 * MIB), false);
+        assert_eq!((server.own(), server.share()), (Bytes(5 * MIB), Some(20 * MIB)));
+        assert_eq!(server.own_swapped(), Bytes(6 * MIB));
+        server.seen.anonymous += 7 * MIB;
+        assert_eq!((server.own(), server.share()), (Bytes(12 * MIB), Some(27 * MIB)));
+        server.seen.anonymous = MIB;
+        assert_eq!(server.own(), Bytes(0));
+        let second = |count: i64| Nanos(count * 1_000_000_000);
+        assert!(server.is_weighed(Nanos(999_999_999), Nanos(0)));
+        assert!(!server.is_weighed(second(1), second(10)), "it gave memory back");
+        server.seen.anonymous = 101 * MIB;
+        assert!(server.is_weighed(second(9), second(10)));
+        assert!(!server.is_weighed(second(10), second(10)));
+
+        // A hog that grows while it is weighed.
+        let mut hog = entry();
+        let weight = Weight { own: 130 * MIB, proportional: 130 * MIB, ..Weight::default() };
+        hog.weigh(Nanos(0), Some(weight), (100 * MIB, 140 * MIB), false);
+        hog.seen.anonymous = 150 * MIB;
+        assert_eq!((hog.own(), hog.share()), (Bytes(150 * MIB), None));
+    }
+
+    #[test]
+    fn a_child_without_a_map_of_its_own_gives_nothing_back() {
+        let mut child = entry();
+        let weight = Weight { own: 100 * MIB, proportional: 100 * MIB, ..Weight::default() };
+        child.weigh(Nanos(0), Some(weight), (100 * MIB, 100 * MIB), true);
+        assert_eq!((child.own(), child.own_swapped(), child.share()), (Bytes(0), Bytes(0), None));
+        child.forget_weight();
+        assert_eq!(child.own(), Bytes(100 * MIB));
+    }
+}
