@@ -88,7 +88,7 @@ def test_too_few_open_files_are_told_and_no_reason_to_kill_others(
 
 def test_thresholds_that_nobody_could_live_with_are_refused(group: Group, tmp_path: Path) -> None:
     text = 'policy = "minfree"\n[options]\nminfree_levels = "51200:0"\n'
-    assert "minfree would kill everybody" in refused(group, settings(tmp_path, text))
+    assert "minfree would kill every process" in refused(group, settings(tmp_path, text))
 
 
 def test_a_socket_that_is_taken_ends_it_and_one_that_cannot_be_does_not(

@@ -1,5 +1,5 @@
-//! The killer itself: waits, looks, asks the policy, acts, and says why. One thread; after its start
-//! it allocates nothing.
+//! The killer itself: waits, measures, asks the policy, acts, and logs why. It is one thread, which allocates
+//! nothing after its start.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ use crate::weigher::{AT_ONCE, Weigher};
 use crate::{Config, Error, Kills, Statistics};
 
 mod act;
-mod doubt;
-mod said;
+mod holder;
+mod log;
 
-use doubt::Doubt;
+use holder::HolderSearch;
 
 /// Victims of one decision.
 const VICTIMS_MAX: usize = 32;
 const REAPERS: usize = 2;
-/// Descriptors beside those of candidates: two clones of two for each victim and one of two for each
-/// candidate that is weighed, and what is open always or for a moment.
+/// Descriptors besides those of candidates: two clones of two for each victim, one clone of two for each
+/// candidate that is weighed, and other files that are open always or briefly.
 pub(crate) const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
 /// Looks before memory is locked.
 const WARM_LOOKS: u32 = 5;
@@ -50,9 +50,9 @@ const REFRESH_NEAR: Nanos = Nanos(1_000_000_000);
 const REFRESH_SHORT: Nanos = Nanos(50_000_000);
 /// The threshold is near when less than one part in so many of all memory may still go.
 const NEAR: u64 = 8;
-/// How often it is said that nobody dies although memory is short.
+/// How often the killer logs that it kills nothing although memory is short.
 const SAY_AGAIN: Nanos = Nanos(1_000_000_000);
-/// How often it is said who would die in a dry run: nobody does, so memory stays as short.
+/// How often a dry run logs its victim: it kills nothing, so memory stays short.
 const WOULD_AGAIN: Nanos = Nanos(10_000_000_000);
 
 /// Whose memory is kept from running out.
@@ -94,19 +94,19 @@ pub struct Killer {
     pace: Pace,
     victims: Victims,
     weigher: Weigher,
-    doubt: Doubt,
+    search: HolderSearch,
     began: Instant,
     is_near: bool,
-    /// When the table was made anew last, and why nobody died when that was last said.
+    /// The time of the last refresh of the table, and the last logged reason to kill nothing.
     refreshed: Option<Nanos>,
     spared: Option<(Nanos, &'static str)>,
-    /// How many processes found no room when that was last said.
+    /// When the number of processes without room was last logged, and that number.
     overlooked: (Nanos, usize),
     beaten: Nanos,
     quiet_until: Nanos,
 }
 
-/// Why somebody dies, for the lines that say so.
+/// The cause of a kill, for the log.
 #[derive(Clone, Copy)]
 struct Cause {
     why: &'static str,
@@ -155,7 +155,7 @@ impl Killer {
             pace: Pace::new(config.poll.0, config.poll.1),
             victims: Victims::with_room(VICTIMS_MAX),
             weigher: Weigher::start()?,
-            doubt: Doubt::default(),
+            search: HolderSearch::default(),
             began: Instant::now(),
             is_near: true,
             refreshed: None,
@@ -217,7 +217,7 @@ impl Killer {
         }
         let memory = self.look(woken)?;
         if !self.victims.is_empty() {
-            // When the last one is done with, this reading is older than what it gave back.
+            // Once the last victim is settled, this reading is older than the memory that it freed.
             let is_over = self.settle(now)?;
             return Some(if is_over { Duration::ZERO } else { SETTLE_EVERY });
         }
@@ -238,7 +238,7 @@ impl Killer {
             let decision = self.policy.decide(&snapshot, &mut self.ranking);
             let (why, count) = match decision {
                 _ if now < self.quiet_until => return,
-                Decision::Kill { .. } if let Some(why) = self.objection() => {
+                Decision::Kill { .. } if let Some(why) = self.reason_to_spare() => {
                     return self.say_spared(now, why, &memory);
                 }
                 Decision::Kill { why, victims } => (why, victims),
@@ -251,11 +251,11 @@ impl Killer {
                 }
             };
             memory = self.act(Cause { why, woken, memory, now }, count);
-            // Nobody is named again: each is dying by now, ended, or not to be killed.
+            // No victim is named again: each is dying, has ended, or may not be killed.
             if self.config.kills == Kills::Serial || self.victims.is_full() {
                 return;
             }
-            // What woke the killer was before these died.
+            // The stall that woke the killer was before these kills.
             memory.stall = Stall::None;
         }
     }
@@ -275,8 +275,8 @@ impl Killer {
     /// Lists and measures processes, the more often the less memory is left.
     fn update(&mut self, now: Nanos, memory: &Memory, margin: Bytes) {
         let every = match margin.0 {
-            // Whoever dies is chosen by what is true now; spared for another reason, such as swap that
-            // is left, nobody is.
+            // A victim is chosen by fresh measurements, but while the policy spares all for another reason,
+            // such as free swap, old ones are enough.
             0 if self.spared.is_none() => Nanos(0),
             0 => REFRESH_SHORT,
             _ if self.is_near => REFRESH_NEAR,
@@ -292,24 +292,23 @@ impl Killer {
         self.statistics.overlooked.store(self.table.overlooked.0 as u64, Relaxed);
         self.say_overlooked(now);
         if margin.0 > 0 {
-            self.be_sure();
+            self.reset_holder();
         }
         if self.is_near {
             self.weigh(now, memory, margin.0 == 0);
         }
     }
 
-    /// What the end of victims adds to: of a group what is free of its limit, of the machine what is
-    /// available.
+    /// The memory that kills add to: for a group the free part of its limit, for the machine the available memory.
     fn read_free(&mut self) -> Option<(Memory, u64)> {
         let memory = self.gauge.read(false)?;
         let free = if self.group.is_some() { memory.free } else { memory.available };
         Some((memory, free.0))
     }
 
-    /// Looks at the victims; whether no memory is still to come back. None once the group is gone.
+    /// Measures the victims; returns whether all are settled, or None once the group is gone.
     fn settle(&mut self, now: Nanos) -> Option<bool> {
-        self.victims.look();
+        self.victims.measure();
         let (memory, free) = self.read_free()?;
         let Killer { victims, statistics, output, hooks, config, .. } = self;
         victims.settle(now, free, config.kill_timeout, |victim, settled| {
@@ -334,7 +333,7 @@ impl Killer {
         });
         if self.victims.is_empty() {
             self.pace.forget();
-            self.learn(&memory);
+            self.note_batch(&memory);
         }
         Some(self.victims.is_empty())
     }
@@ -355,7 +354,7 @@ impl Killer {
     }
 }
 
-/// Finishes what earlier killers did not; where notes can be made from now on.
+/// Finishes the kills of earlier killers; returns the file for new notes, if there can be one.
 fn finish_notes(root: &Root, output: &mut Output) -> Option<Arc<Notes>> {
     let (notes, unfinished) = match Notes::open(root) {
         Ok(opened) => opened,

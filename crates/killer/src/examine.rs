@@ -1,5 +1,5 @@
-//! Whether a killer with these settings can begin here: one function decides for `killd`, which goes on
-//! with what was opened, and for `killd check`, which does not.
+//! Checks whether a killer with these settings can start on this machine. `killd` and `killd check` call the
+//! same function; `killd` then uses what it opened.
 
 use std::path::PathBuf;
 
@@ -10,29 +10,29 @@ use types::Bytes;
 
 use crate::driver::{OWN_DESCRIPTORS, Scope};
 use crate::gauge::Gauge;
-use crate::sockets::{self, Listens};
+use crate::sockets::{self, Listener};
 use crate::{Config, Error};
 
-/// Room for fewer candidates than that is none.
+/// The smallest table of candidates that is worth a start.
 const ROOM_MIN: usize = 16;
 
-/// What a killer begins with.
+/// What a killer starts with.
 pub struct Examined {
     pub(crate) group: Option<MemoryGroup>,
     pub(crate) gauge: Gauge,
     pub(crate) policy: Box<dyn Kill>,
     pub(crate) room: usize,
-    /// Sockets of the settings at which a killer answers that runs already.
+    /// Sockets of the settings at which a running killd answers.
     pub running_at: Vec<PathBuf>,
-    /// What the killer goes on without.
+    /// Features that the killer runs without.
     pub absent: Vec<String>,
 }
 
 /// Examines settings on this machine, for the machine or a group.
 ///
 /// # Errors
-/// The first reason for which `killd` would not begin. A killer that runs and answers at the same
-/// sockets is one for `killd` only: it is in `running_at`.
+/// The first reason for which `killd` would not start, except a running killd at the same sockets, which is
+/// in `running_at`.
 pub fn examine(root: &Root, scope: &Scope, config: &Config) -> Result<Examined, Error> {
     let mut absent = Vec::new();
     let room = room(config.candidates_max, &mut absent)?;
@@ -44,14 +44,14 @@ pub fn examine(root: &Root, scope: &Scope, config: &Config) -> Result<Examined, 
     let policy = build_policy(config, &mut gauge)?;
     let mut running_at = Vec::new();
     for path in [&config.sockets.statistics, &config.sockets.metrics].into_iter().flatten() {
-        if sockets::listens(path)? == Listens::Killer {
+        if sockets::listener_at(path)? == Listener::Killd {
             running_at.push(path.clone());
         }
     }
     Ok(Examined { group, gauge, policy, room, running_at, absent })
 }
 
-/// Room for candidates with two descriptors each: as many as are wanted, or as there may be.
+/// Room for candidates with two descriptors each: as many as wanted, or as the limit of open files allows.
 fn room(wanted: usize, absent: &mut Vec<String>) -> Result<usize, Error> {
     let most = linux::process::raise_descriptors(2 * wanted + OWN_DESCRIPTORS);
     let room = wanted.min(most.saturating_sub(OWN_DESCRIPTORS) / 2);
@@ -72,7 +72,7 @@ fn room(wanted: usize, absent: &mut Vec<String>) -> Result<usize, Error> {
     Ok(room)
 }
 
-/// The policy, unless somebody would have to die even if all memory were free.
+/// The policy, unless it would kill even if all memory were free.
 pub(crate) fn build_policy(config: &Config, gauge: &mut Gauge) -> Result<Box<dyn Kill>, Error> {
     let policy = config.build_policy()?;
     let Some(memory) = gauge.read(true).filter(|memory| memory.total.0 > 0) else {
@@ -82,7 +82,7 @@ pub(crate) fn build_policy(config: &Config, gauge: &mut Gauge) -> Result<Box<dyn
     let all_free = Memory { free: total, available: total, files: Bytes(0), ..memory };
     match policy.margin(&all_free).0 {
         0 => Err(Error::Refused(format!(
-            "{} would kill everybody: it wants more free memory than the {total} that there are; \
+            "{} would kill every process: it requires more free memory than the {total} of memory; \
              lower its thresholds",
             config.policy
         ))),

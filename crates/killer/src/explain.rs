@@ -41,7 +41,7 @@ impl fmt::Write for Line {
     }
 }
 
-/// Room for a text of a file that is written as a whole.
+/// A text of at most ROOM bytes, without allocation.
 pub(crate) struct TextRoom<const ROOM: usize> {
     bytes: [u8; ROOM],
     length: usize,
@@ -52,17 +52,17 @@ impl<const ROOM: usize> TextRoom<ROOM> {
         TextRoom { bytes: [0; ROOM], length: 0 }
     }
 
-    /// All of it, with zeros behind the text.
+    /// The text, padded with zeros.
     pub(crate) fn whole(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Whether there was room.
+    /// Appends words; returns whether there was room.
     pub(crate) fn put(&mut self, words: fmt::Arguments<'_>) -> bool {
         self.write_fmt(words).is_ok()
     }
 
-    /// Whether there was room.
+    /// Appends bytes; returns whether there was room.
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) -> bool {
         let end = self.length + bytes.len();
         let Some(place) = self.bytes.get_mut(self.length..end) else { return false };

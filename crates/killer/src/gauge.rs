@@ -46,8 +46,7 @@ impl Gauge {
         self.gauge.read(is_near).map(|state| memory(&state))
     }
 
-    /// Shared memory and files in memory (tmpfs) of the group or the machine, in bytes; none where the
-    /// kernel does not say.
+    /// Bytes of shared memory and tmpfs files of the group or the machine; None if the kernel does not report them.
     pub(crate) fn shared(&mut self) -> Option<u64> {
         self.gauge.shared()
     }

@@ -1,9 +1,8 @@
-//! What the killer is about to do to victims, noted in a file before it is done, so that the next killer can
-//! finish it: a victim in a frozen group of version 1 dies only once the group is thawed, and the group is
-//! to be frozen again afterwards.
+//! Notes of kills, written to a file before each kill, so that the next killer can finish them: a victim in a
+//! frozen group of version 1 dies only once the group is thawed, and the group must be frozen again afterwards.
 //!
-//! One file for each killer that runs, locked by it as long as it runs, in a folder that only root or the
-//! killer's user can write. Notes are made in place, in room that was written at the start.
+//! Each running killer locks a file of its own, in a folder that only root or the killer's user can write.
+//! Notes overwrite room that was written at the start, so that they fit on a full disk.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -21,17 +20,17 @@ use rustix::io::{Errno, pread, pwrite};
 use crate::Error;
 use crate::explain::TextRoom;
 
-/// Where the files lie.
+/// The folder of the files.
 const FOLDER: &str = "/run/pagewise";
 const PREFIX: &str = "killd-victims-";
 /// Bytes of one note: two numbers, a time, and a path of a group.
 const NOTE: usize = 1280;
 /// Notes of one file: one bit each in `Notes::taken`.
 const NOTES: usize = 64;
-/// Files of earlier killers that are read at most.
+/// The most files of earlier killers that are read.
 const FILES_MAX: usize = 64;
 
-/// The file of this killer. Dropped, it is removed.
+/// The file of this killer. It is removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Notes {
     folder: OwnedFd,
@@ -41,7 +40,7 @@ pub(crate) struct Notes {
     taken: AtomicU64,
 }
 
-/// A note on one victim. Dropped, it is cleared: nothing is left to be done.
+/// A note of one victim. It is cleared when dropped: the kill is finished then.
 #[derive(Debug)]
 pub(crate) struct Note {
     notes: Arc<Notes>,
@@ -50,23 +49,23 @@ pub(crate) struct Note {
     start: u64,
 }
 
-/// What an earlier killer did not finish.
+/// A kill that an earlier killer did not finish.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unfinished {
     pub process: u32,
-    /// When the process began, in ticks since boot: another with its number began at another time.
+    /// The start time of the process, in ticks since boot, by which a reused PID is recognised.
     pub start: u64,
-    /// When the note was made, by CLOCK_MONOTONIC.
+    /// The time of the note, by CLOCK_MONOTONIC.
     pub at_ns: u64,
-    /// The state file of the group that was thawed, or was to be.
+    /// The state file of the group that the killer thawed, or was about to thaw.
     pub thawed: Option<PathBuf>,
 }
 
 impl Notes {
-    /// A new file, and what earlier killers did not finish; their files are removed.
+    /// Creates a file; returns the unfinished kills of earlier killers, and removes their files.
     ///
     /// # Errors
-    /// A folder that another user could write, or what the operating system refuses.
+    /// A folder that another user can write, or what the operating system refuses.
     pub(crate) fn open(root: &Root) -> Result<(Arc<Notes>, Vec<Unfinished>), Error> {
         let path = root.path(FOLDER);
         let refused = |error: Errno| Error::refused(&format!("use {}", path.display()), error);
@@ -94,7 +93,7 @@ impl Notes {
         Ok((Arc::new(notes), unfinished))
     }
 
-    /// Notes that a process is to be killed; none where all room is taken or the file cannot be written.
+    /// Notes that a process will be killed; None if all room is taken or the file cannot be written.
     pub(crate) fn victim(notes: &Arc<Notes>, process: u32, start: u64) -> Option<Note> {
         let taken = notes.taken.fetch_update(Relaxed, Relaxed, |taken| {
             (taken != u64::MAX).then(|| taken | 1 << taken.trailing_ones())
@@ -112,7 +111,7 @@ impl Drop for Notes {
 }
 
 impl Note {
-    /// Notes that the group with this state file is thawed from now on, and to be frozen again.
+    /// Notes that the group with this state file will be thawed, and must be frozen again.
     pub(crate) fn thaws(&self, state: &CStr) -> bool {
         self.write(state.to_bytes())
     }
@@ -120,7 +119,7 @@ impl Note {
     fn write(&self, path: &[u8]) -> bool {
         let mut text = TextRoom::<NOTE>::new();
         let Note { process, start, .. } = self;
-        // What is too long is not noted at all.
+        // A path that does not fit is not noted at all.
         let is_whole = text.put(format_args!("{process} {start} {} ", system::monotonic_ns()))
             && text.put_bytes(path)
             && text.put_bytes(b"\n");
@@ -139,12 +138,12 @@ fn offset(place: usize) -> u64 {
     (place * NOTE) as u64
 }
 
-/// Whether a file of this user's is the killer's own.
+/// Whether to trust files of this user.
 fn is_trusted(user: u32) -> bool {
     user == 0 || user == linux::process::user()
 }
 
-/// What the files of killers that run no longer say; they are removed.
+/// Reads the notes of killers that no longer run, and removes their files.
 fn unfinished(folder: &OwnedFd) -> Result<Vec<Unfinished>, Errno> {
     let mut found = Vec::new();
     for entry in Dir::read_from(folder)?.flatten().take(FILES_MAX) {
@@ -152,7 +151,7 @@ fn unfinished(folder: &OwnedFd) -> Result<Vec<Unfinished>, Errno> {
         if !name.to_bytes().starts_with(PREFIX.as_bytes()) {
             continue;
         }
-        // What cannot be read is no file of a killer.
+        // A file that cannot be read is not a killer's.
         if let Ok(Some(text)) = left_behind(folder, name) {
             found.extend(text.chunks(NOTE).filter_map(parse));
             let _ = unlinkat(folder, name, AtFlags::empty());
@@ -178,7 +177,7 @@ fn left_behind(folder: &OwnedFd, name: &CStr) -> Result<Option<Vec<u8>>, Errno> 
     Ok(Some(text))
 }
 
-/// The note in a piece of a file; none where there is none, or not the whole of it.
+/// The note in a piece of a file; None if it is empty or incomplete.
 fn parse(piece: &[u8]) -> Option<Unfinished> {
     let end = piece.iter().position(|&byte| byte == b'\n')?;
     let text = std::str::from_utf8(&piece[..end]).ok()?;
@@ -203,7 +202,7 @@ mod tests {
         (folder, root)
     }
 
-    /// What a killer leaves that is killed: its file, no longer locked.
+    /// Leaves what a killed killer leaves: its file, no longer locked.
     fn left(root: &Root, notes: Arc<Notes>, note: Note) -> PathBuf {
         let path = root.path(FOLDER).join(format!("{PREFIX}1"));
         fs::copy(root.path(FOLDER).join(&notes.name), &path).unwrap();
@@ -212,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_finished_is_found_once() {
+    fn an_unfinished_kill_is_found_once() {
         let (_folder, root) = root();
         let (notes, none) = Notes::open(&root).unwrap();
         assert_eq!(none, []);
@@ -247,15 +246,15 @@ mod tests {
         }
         let note = Notes::victim(&notes, 1, 0).unwrap();
         let long = std::ffi::CString::new(vec![b'x'; NOTE]).unwrap();
-        assert!(!note.thaws(&long), "what does not fit is refused");
+        assert!(!note.thaws(&long), "a path that does not fit is refused");
     }
 
     #[test]
-    fn files_of_others_are_left_alone() {
+    fn files_of_other_programs_are_left_alone() {
         let (folder, root) = root();
         let (notes, _) = Notes::open(&root).unwrap();
         let run = root.path(FOLDER);
-        // A killer that runs, a link to another file, and what is no file at all.
+        // A running killer's file, links to another file, a folder, and a file without a note.
         let victim = folder.path().join("victim");
         fs::write(&victim, "77 1 0 \n").unwrap();
         symlink(&victim, run.join(format!("{PREFIX}2"))).unwrap();
@@ -267,7 +266,7 @@ mod tests {
         assert!(run.join(&notes.name).exists() && victim.exists());
         drop((note, notes));
 
-        // The name of a new file is taken by a link: it is not followed.
+        // A link with the name of the new file is not followed.
         let aim = folder.path().join("aim");
         symlink(&aim, run.join(format!("{PREFIX}{}", std::process::id()))).unwrap();
         assert!(Notes::open(&root).is_err());

@@ -1,7 +1,6 @@
-//! Gets the memory of a killed process back: by the process itself where it dies at once, else by
-//! the kernel's reaper on our behalf (`process_mrelease`), which a frozen, starved or waiting victim
-//! needs most. Its threads have ordinary priority: above it they would take the processors from
-//! whoever the memory is for.
+//! Reclaims the memory of a killed process. A process that dies at once frees it by itself; for others a reaper
+//! thread calls `process_mrelease`, which a frozen, starved or waiting victim needs most. Reaper threads have
+//! ordinary priority: with more they would take the processors from the programs that need the memory.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -27,36 +26,35 @@ pub(crate) use finish::finish;
 
 /// A victim that dies this fast needs no help: on idle processors help costs more than it brings.
 pub const DEFAULT_GRACE: Duration = Duration::from_millis(2);
-/// So often within the grace it is looked whether a thread waits where no signal reaches it: many get
-/// there only when they are told to end (`request_wait_answer` in fs/fuse/dev.c).
-const LOOKS: u32 = 4;
-/// Threads of a victim that are looked at.
+/// How often within the grace to check for threads in uninterruptible sleep: many enter it only because of the
+/// kill (`request_wait_answer` in fs/fuse/dev.c).
+const CHECKS: u32 = 4;
+/// Threads of a victim that are checked.
 const THREADS_MAX: usize = 256;
-/// How often the kernel is asked again while somebody holds the victim's memory map, once a
-/// millisecond.
-const ASKED_MAX: u32 = 1000;
+/// How often to call `process_mrelease` while another process holds the victim's mmap lock, once a millisecond.
+const ATTEMPTS_MAX: u32 = 1000;
 /// How long a thawed victim may take before its group is frozen again for the others in it.
 const THAWED_FOR: Duration = Duration::from_millis(500);
 const STACK: usize = 64 << 10;
 /// Victims that wait at once; no more die in one batch.
 const WAITING_MAX: usize = 32;
 
-/// How memory came back.
+/// How memory queued back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaped {
     /// The victim ended within the grace.
     ByItself,
     /// The kernel took its memory.
     Taken,
-    /// The kernel was asked, and the victim had given it back by then.
+    /// The victim had freed it before the call.
     Gone,
-    /// The kernel would not take it.
+    /// The kernel refused to take it.
     Refused,
-    /// Nobody was to take it.
+    /// It was left to the victim.
     Left,
 }
 
-/// Where frozen and limited groups are told of.
+/// The hierarchies that show whether a group is frozen or limited.
 #[derive(Debug, Default)]
 pub(crate) struct Hierarchies {
     /// The freezer of version 1, whose frozen processes do not die.
@@ -82,14 +80,14 @@ impl Hierarchies {
     }
 }
 
-/// A path of a file in a group, in room of its own.
+/// The path of a file in a group, without allocation.
 struct GroupFile {
     bytes: [u8; 1024],
     length: usize,
 }
 
 impl GroupFile {
-    /// None where it is too long.
+    /// None if it is too long.
     fn new(mount: &str, group: &[u8], name: &str) -> Option<GroupFile> {
         let mut path = GroupFile { bytes: [0; 1024], length: 0 };
         for part in [mount.as_bytes(), group, b"/", name.as_bytes(), b"\0"] {
@@ -119,8 +117,7 @@ impl GroupFile {
     }
 }
 
-/// Gets the memory of `victim` back, which was told to end; `is_slow` where it is known that it will
-/// not get there soon by itself.
+/// Reclaims the memory of `victim`, which has got SIGKILL; `is_slow` if it is known not to die soon by itself.
 pub(crate) fn recover(
     victim: &HeldProcess,
     is_slow: bool,
@@ -140,7 +137,7 @@ pub(crate) fn recover(
         Reaped::ByItself
     } else {
         let reaped = take(victim);
-        // What is left of it dies at ordinary priority.
+        // Its threads end at ordinary priority.
         victim.make_ordinary(THREADS_MAX);
         reaped
     };
@@ -150,13 +147,13 @@ pub(crate) fn recover(
     reaped
 }
 
-/// Whether the victim ends within the grace; given up as soon as one of its threads cannot.
+/// Whether the victim ends within the grace; false as soon as one of its threads cannot end.
 fn ends_within(victim: &HeldProcess, grace: Duration) -> bool {
-    for _ in 0..LOOKS {
+    for _ in 0..CHECKS {
         if victim.has_uninterruptible_thread(THREADS_MAX) {
             return false;
         }
-        if victim.has_ended(grace / LOOKS) {
+        if victim.has_ended(grace / CHECKS) {
             return true;
         }
     }
@@ -184,7 +181,7 @@ impl Reaper {
 }
 
 fn take(victim: &HeldProcess) -> Reaped {
-    for _ in 0..ASKED_MAX {
+    for _ in 0..ATTEMPTS_MAX {
         match victim.release_memory() {
             Release::Taken => return Reaped::Taken,
             Release::Gone => return Reaped::Gone,
@@ -205,9 +202,9 @@ fn frozen_group(hierarchies: &Hierarchies, groups: &[u8]) -> Option<GroupFile> {
     state.read(&mut buffer)?.starts_with(b"FR").then_some(state)
 }
 
-/// Lets a frozen victim die, and freezes its group again for those who live on in it.
+/// Thaws a frozen victim until it has died, and freezes its group again for the other processes in it.
 fn thaw_for(victim: &HeldProcess, state: &GroupFile, note: Option<&Note>) {
-    // Without a note it is thawed all the same: only a killer that is killed meanwhile needs it.
+    // Thaws even without a note, which matters only if this killer is killed meanwhile.
     let _ = note.zip(state.path()).map(|(note, path)| note.thaws(path));
     if state.write(b"THAWED") {
         victim.has_ended(THAWED_FOR);
@@ -215,13 +212,13 @@ fn thaw_for(victim: &HeldProcess, state: &GroupFile, note: Option<&Note>) {
     }
 }
 
-/// Whether the victim's group may use so much of the processors alone.
+/// Whether the victim's group has a limit of processor time.
 fn has_limit(hierarchies: &Hierarchies, groups: &[u8]) -> bool {
     let limit = || {
         let (mount, controller, name) = hierarchies.processor.as_ref()?;
         let group = controller_group(groups, controller.as_bytes())?;
         let mut buffer = [0; 64];
-        // "max" and "-1" are none.
+        // "max" and "-1" mean no limit.
         number(GroupFile::new(mount, group, name)?.read(&mut buffer)?)
     };
     limit().is_some()
@@ -236,7 +233,7 @@ struct Job {
     note: Option<Note>,
 }
 
-/// Threads that wait for victims. Dropped, they end once those they have are dead.
+/// Threads that reclaim victims. When dropped, they end once their victims are dead.
 pub(crate) struct Reapers {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -244,7 +241,7 @@ pub(crate) struct Reapers {
 
 struct Shared {
     jobs: Mutex<[Option<Job>; WAITING_MAX]>,
-    came: Condvar,
+    queued: Condvar,
     is_over: AtomicBool,
     hierarchies: Hierarchies,
 }
@@ -257,7 +254,7 @@ impl Reapers {
     pub(crate) fn start(root: &Root, count: usize) -> Result<Reapers, Error> {
         let shared = Arc::new(Shared {
             jobs: Mutex::new([const { None }; WAITING_MAX]),
-            came: Condvar::new(),
+            queued: Condvar::new(),
             is_over: AtomicBool::new(false),
             hierarchies: Hierarchies::find(root),
         });
@@ -271,8 +268,7 @@ impl Reapers {
         Ok(Reapers { shared, threads })
     }
 
-    /// Has the memory of a victim that was told to end taken; false where all room is taken, so that
-    /// it dies by itself.
+    /// Passes a killed victim to a thread; returns false if the queue is full, so that it dies by itself.
     pub(crate) fn send(
         &self,
         victim: HeldProcess,
@@ -284,7 +280,7 @@ impl Reapers {
         let mut jobs = self.shared.jobs();
         let Some(place) = jobs.iter_mut().find(|place| place.is_none()) else { return false };
         *place = Some(Job { victim, is_slow, reclaim, grace, note });
-        self.shared.came.notify_one();
+        self.shared.queued.notify_one();
         true
     }
 }
@@ -293,7 +289,7 @@ impl Drop for Reapers {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Relaxed);
         drop(self.shared.jobs());
-        self.shared.came.notify_all();
+        self.shared.queued.notify_all();
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -315,7 +311,7 @@ impl Shared {
                 if self.is_over.load(Relaxed) {
                     return;
                 }
-                jobs = self.came.wait(jobs).expect("no holder of this lock panics");
+                jobs = self.queued.wait(jobs).expect("no holder of this lock panics");
             };
             drop(jobs);
             let Job { victim, is_slow, reclaim, grace, note } = &job;
@@ -349,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_take_what_they_are_sent_and_end() {
+    fn threads_reclaim_the_victims_that_they_get_and_end() {
         let reapers = Reapers::start(&Root::system(), 2).unwrap();
         let (_sleeper, victim) = sleeper();
         let (_other, living) = sleeper();

@@ -1,5 +1,5 @@
-//! The sockets on which the killer tells what it counts: JSON on one, OpenMetrics on the other, plain
-//! or as HTTP. Whoever connects gets one answer, and none waits for another one's question.
+//! The sockets on which the killer reports its counters: JSON on one, OpenMetrics on the other, plain or as
+//! HTTP. Each client gets one answer; a client that is slow to ask delays no other.
 
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -15,18 +15,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::{Error, Statistics};
 
 const STACK: usize = 64 << 10;
-/// How long a question is waited for: whoever only reads asks none.
+/// How long to wait for a question: a client that only reads asks none.
 const QUESTION_WITHIN: Duration = Duration::from_millis(100);
 /// How long a running killer may take to answer.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-/// A longer question is answered for what came of it.
+/// The rest of a longer question is ignored.
 const QUESTION_BYTES: usize = 4096;
-/// Clients that are listened to at once; more wait for their turn.
+/// Clients that are served at once; others wait in the backlog.
 const CLIENTS_MAX: usize = 32;
-/// How soon the end is noticed.
+/// How often the thread checks whether it should end.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Where the sockets lie.
+/// The paths of the sockets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Paths {
     /// The one that answers JSON.
@@ -48,14 +48,14 @@ const OPEN_METRICS: Answer = Answer {
     tell: Statistics::open_metrics,
 };
 
-/// The thread that answers. Dropped, it ends and removes its sockets.
+/// The thread that answers. When dropped, it ends and removes its sockets.
 pub(crate) struct Sockets {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     made: Vec<Made>,
 }
 
-/// A socket's file, which another program may have put its own in the place of.
+/// The file of a socket; another program may have replaced it since.
 struct Made {
     path: PathBuf,
     device: u64,
@@ -63,11 +63,11 @@ struct Made {
 }
 
 impl Sockets {
-    /// Listens, if there is any path. Where there can be no socket, such as in a folder that cannot be
-    /// written, `absent` is told: the killer goes on without.
+    /// Listens at the given paths. If a socket cannot be created, for instance in a folder that is not
+    /// writable, calls `absent` with the reason and goes on without it.
     ///
     /// # Errors
-    /// A path that is taken.
+    /// A path in use.
     pub(crate) fn start(
         paths: &Paths,
         statistics: &Arc<Statistics>,
@@ -78,7 +78,7 @@ impl Sockets {
         let mut listeners = Vec::new();
         for (path, answer) in [(&paths.statistics, JSON), (&paths.metrics, OPEN_METRICS)] {
             if let Some(path) = path {
-                if listens(path)? != Listens::Nobody {
+                if listener_at(path)? != Listener::None {
                     return Err(taken(path));
                 }
                 match listen(path) {
@@ -123,51 +123,51 @@ impl Made {
     }
 }
 
-/// Who listens at a path.
+/// The program that listens at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Listens {
-    Nobody,
-    /// A killer that runs.
-    Killer,
+pub(crate) enum Listener {
+    None,
+    /// A running killd.
+    Killd,
 }
 
-/// Who listens at `path`.
+/// The program that listens at `path`.
 ///
 /// # Errors
-/// Something else than a socket is there, or another program listens.
-pub(crate) fn listens(path: &Path) -> Result<Listens, Error> {
+/// The path is not a socket, or another program listens.
+pub(crate) fn listener_at(path: &Path) -> Result<Listener, Error> {
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_socket() => {
             let what = "something else than a socket is there: move it";
             Err(Error::refused(&format!("listen at {}", path.display()), what))
         }
         Ok(_) => match connected(path) {
-            Connected::No => Ok(Listens::Nobody),
-            Connected::Yes(stream) if is_of_killer(&stream) => Ok(Listens::Killer),
+            Connected::No => Ok(Listener::None),
+            Connected::Yes(stream) if is_of_killer(&stream) => Ok(Listener::Killd),
             Connected::Yes(_) | Connected::Full => Err(taken(path)),
         },
-        _ => Ok(Listens::Nobody),
+        _ => Ok(Listener::None),
     }
 }
 
-/// Somebody listens at `path`.
+/// The error for a path at which another program listens.
 pub(crate) fn taken(path: &Path) -> Error {
     let what = "another program answers there: end it, or choose another path";
     Error::refused(&format!("listen at {}", path.display()), what)
 }
 
-/// Whether a killer answers: both of its sockets begin their answers with its name. It answers whoever
-/// asks nothing, too.
+/// Whether a killd answers: the answers of both of its sockets contain its name. It also answers a client
+/// that asks nothing.
 fn is_of_killer(stream: &UnixStream) -> bool {
     let mut answer = String::new();
     let is_set = stream.set_nonblocking(false).is_ok()
         && stream.set_read_timeout(Some(ANSWER_WITHIN)).is_ok();
-    // What comes before the end or the time is enough.
+    // The part that arrives in time is enough.
     let _ = is_set && stream.take(QUESTION_BYTES as u64).read_to_string(&mut answer).is_ok();
     answer.contains("pagewise.killd/") || answer.contains("pagewise_killd_")
 }
 
-/// A listener at `path`, in the place of a socket that an earlier killer left.
+/// Listens at `path`, and replaces a socket that an earlier killer left.
 fn listen(path: &Path) -> std::io::Result<UnixListener> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
@@ -181,18 +181,18 @@ fn listen(path: &Path) -> std::io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// What came of connecting.
+/// The result of connecting.
 enum Connected {
     /// No process listens.
     No,
-    /// Somebody accepts.
+    /// A process accepts.
     Yes(UnixStream),
-    /// A process listens and accepts no connection for now.
+    /// A process listens, but its backlog is full.
     Full,
 }
 
-/// Connects to `path` without waiting: a listener that accepts nobody any more would keep a connection
-/// waiting for ever.
+/// Connects to `path` without blocking: a process that no longer accepts connections would block the caller
+/// forever.
 fn connected(path: &Path) -> Connected {
     use rustix::net::{
         AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
@@ -209,7 +209,7 @@ fn connected(path: &Path) -> Connected {
     }
 }
 
-/// One that has connected, and what it has asked so far.
+/// A connected client, and its question so far.
 struct Client {
     stream: UnixStream,
     answer: Answer,
@@ -233,7 +233,7 @@ fn serve(listeners: &[(UnixListener, Answer)], statistics: &Statistics, is_over:
         }
         clients.retain_mut(|client| match client.has_asked() {
             true => {
-                // Whoever goes away before the answer has none.
+                // A client that has disconnected gets no answer.
                 let _ = client.answer(statistics);
                 false
             }
@@ -242,7 +242,7 @@ fn serve(listeners: &[(UnixListener, Answer)], statistics: &Statistics, is_over:
     }
 }
 
-/// Waits until somebody connects or asks, or is waited for no longer.
+/// Waits until a client connects, asks, or runs out of time.
 fn wait(listeners: &[(UnixListener, Answer)], clients: &[Client]) {
     let mut ready: Vec<PollFd<'_>> =
         clients.iter().map(|client| PollFd::new(&client.stream, PollFlags::IN)).collect();
@@ -254,12 +254,12 @@ fn wait(listeners: &[(UnixListener, Answer)], clients: &[Client]) {
     let times = clients.iter().map(|client| client.late.saturating_duration_since(now));
     let time = times.fold(LOOK_EVERY, Duration::min);
     let time = Timespec { tv_sec: 0, tv_nsec: i64::from(time.subsec_nanos()) };
-    // Interrupted, it is as if the time were over.
+    // An interrupted call counts as one that timed out.
     let _ = poll(&mut ready, Some(&time));
 }
 
 impl Client {
-    /// Whether it has asked all that it will, or is waited for no longer.
+    /// Whether its question is complete, or its time is over.
     fn has_asked(&mut self) -> bool {
         let mut bytes = [0; QUESTION_BYTES];
         match self.stream.read(&mut bytes) {
@@ -273,7 +273,7 @@ impl Client {
         }
     }
 
-    /// Of HTTP the empty line tells, of anything else the first line.
+    /// Whether the question is complete: in HTTP at the empty line, otherwise at the end of the first line.
     fn is_whole(&self) -> bool {
         let end: &[u8] = if self.is_http() { b"\r\n\r\n" } else { b"\n" };
         self.question.len() >= QUESTION_BYTES
@@ -284,7 +284,8 @@ impl Client {
         self.question.starts_with(b"GET ") || self.question.starts_with(b"HEAD ")
     }
 
-    /// A few kilobytes, for which a socket has room: who reads nothing is not waited for.
+    /// Sends the answer. A few kilobytes fit in the socket's buffer, so a client that reads nothing delays
+    /// nothing.
     fn answer(&mut self, statistics: &Statistics) -> std::io::Result<()> {
         let mut text = String::new();
         let _ = (self.answer.tell)(statistics, &mut text);
@@ -322,7 +323,7 @@ mod tests {
         let paths = Paths { statistics: Some(json.clone()), metrics: Some(metrics.clone()) };
         let statistics = Arc::new(Statistics::default());
         let sockets = start(&paths, &statistics).unwrap();
-        // Who asks nothing keeps nobody waiting.
+        // Clients that ask nothing delay no other client.
         let silent: Vec<UnixStream> =
             (0..2 * CLIENTS_MAX).map(|_| UnixStream::connect(&metrics).unwrap()).collect();
         assert!(ask(&json).contains("\"kills\":0"));
@@ -333,7 +334,7 @@ mod tests {
         assert!(taken.contains("another program answers there"), "{taken}");
         drop(sockets);
         assert!(!json.exists() && !metrics.exists());
-        // Left by one that was killed.
+        // A killed killd leaves its socket.
         drop(UnixListener::bind(&json).unwrap());
         drop(start(&paths, &statistics).unwrap());
     }
@@ -356,12 +357,12 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_of_another_stays() {
+    fn the_socket_of_another_program_stays() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("json");
         let paths = Paths { statistics: Some(path.clone()), metrics: None };
         let sockets = start(&paths, &Arc::default()).unwrap();
-        // Moved, its number is not given anew.
+        // Moved instead of removed, so that its inode is not reused.
         std::fs::rename(&path, folder.path().join("moved")).unwrap();
         let _other = UnixListener::bind(&path).unwrap();
         drop(sockets);
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn where_none_can_be_it_is_said_and_gone_on_without() {
+    fn a_socket_that_cannot_be_created_is_reported_as_absent() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();

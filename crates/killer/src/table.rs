@@ -1,8 +1,8 @@
-//! Every process that could be killed, held before it is needed, with what was last seen of it.
+//! The table of all processes that could be killed, each with an open descriptor and its last measurements.
 //!
-//! entries and candidates go together: the candidate at a place is what a policy sees of the entry
-//! there. Both have room from the start. Where there are more processes than room, the largest are
-//! held, and the others are counted.
+//! entries and candidates have the same order: the candidate at a place is what a policy sees of the entry
+//! there. Both are allocated at the start. If there are more processes than room, the table keeps the largest
+//! and counts the others.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -23,29 +23,29 @@ mod name;
 mod others;
 mod sharing;
 
+use entry::{Context, OpenError, Scale};
 pub(crate) use entry::{Entry, Seen};
-use entry::{Look, Scale, Unheld};
 pub(crate) use groups::controller_group;
 pub(crate) use name::Name;
 use others::Others;
 pub(crate) use sharing::Family;
 
-/// Threads of the kernel that are remembered; others are looked at again each time.
+/// Kernel threads that are remembered; others are opened again at each refresh.
 const IGNORED_MAX: usize = 4096;
-/// A process without room takes the place of a held one that is smaller by this much and an eighth:
-/// two that are nearly equal do not change places at each look.
+/// A process without room replaces one in the table that is smaller by this much and an eighth, so that two
+/// of nearly equal size do not change places at each refresh.
 const LARGER_BY: u64 = 64 << 10;
 
-/// Which processes are held.
+/// The processes that the table covers.
 #[derive(Debug)]
 enum Members {
     /// All.
     Machine,
-    /// Those of a group and of the groups below it.
+    /// Processes of a group and of the groups below it.
     Group(OwnedFd),
 }
 
-/// All of them.
+/// The table.
 #[derive(Debug)]
 pub(crate) struct Table {
     processes: OwnedFd,
@@ -53,20 +53,20 @@ pub(crate) struct Table {
     rules: Arc<[Rule]>,
     entries: Vec<Entry>,
     candidates: Vec<Candidate>,
-    /// The kernel's own threads, in order: not opened again and again.
+    /// Kernel threads, sorted, so that they are not opened again.
     ignored: Vec<u32>,
     others: Others,
-    /// Places of entries: by size while the largest are chosen, by family while families are counted.
+    /// Places of entries, sorted by size to find the largest, or by family to add up families.
     order: Vec<(u64, usize)>,
     room: usize,
     scale: Scale,
     serial: u64,
-    /// Processes of the last refresh that found no room, and the bytes of the largest of them.
+    /// Processes of the last refresh without room, and the bytes of the largest of them.
     pub overlooked: (usize, u64),
 }
 
 impl Table {
-    /// Room for as many processes.
+    /// An empty table for `room` processes.
     ///
     /// # Errors
     /// What the operating system refuses.
@@ -105,12 +105,12 @@ impl Table {
         &self.entries
     }
 
-    /// What a policy may see.
+    /// What policies see.
     pub(crate) fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
 
-    /// Other rules from now on.
+    /// Replaces the rules.
     pub(crate) fn set_rules(&mut self, rules: Arc<[Rule]>) {
         self.rules = rules;
         let mut buffer = [0; 1024];
@@ -119,8 +119,8 @@ impl Table {
         }
     }
 
-    /// Holds the processes that came and lets go of those that ended. With `is_near` also looks at what
-    /// was taken for a thread of the kernel: its number may be another's by now.
+    /// Adds new processes and removes those that have ended. With `is_near` it also checks the numbers of kernel
+    /// threads again, which may have been reused.
     pub(crate) fn refresh(&mut self, now: Nanos, is_near: bool, has_swap: bool) {
         self.scale.has_swap = has_swap;
         if is_near {
@@ -153,11 +153,11 @@ impl Table {
     }
 
     fn hold_listed(&mut self, now: Nanos) {
-        let look = Look { rules: &self.rules, now, scale: self.scale };
+        let context = Context { rules: &self.rules, now, scale: self.scale };
         let Table { entries, members, processes, others, ignored, room, serial, .. } = self;
         let (known, ignored_known) = (entries.len(), ignored.len());
         let this = std::process::id();
-        // What cannot be listed now is listed at the next look.
+        // After a failed listing the next refresh tries again.
         let _ = members.each(processes, &mut |number| {
             let held = &entries[..known];
             if number <= 1
@@ -168,28 +168,30 @@ impl Table {
                 return;
             }
             let opened = match entries.len() < *room {
-                true => Entry::open(processes, number, *serial, look),
-                false => Err(Unheld::NoDescriptor),
+                true => Entry::open(processes, number, *serial, context),
+                false => Err(OpenError::NoDescriptor),
             };
             match opened {
                 Ok(entry) => {
                     *serial += 1;
                     entries.push(entry);
                 }
-                Err(Unheld::Ended) => {}
-                Err(Unheld::OfKernel) if ignored.len() < ignored.capacity() => ignored.push(number),
-                Err(Unheld::OfKernel) => {}
-                Err(Unheld::NoDescriptor) => {
-                    others.add(number, size(processes, number, look.scale));
+                Err(OpenError::Ended) => {}
+                Err(OpenError::KernelThread) if ignored.len() < ignored.capacity() => {
+                    ignored.push(number)
+                }
+                Err(OpenError::KernelThread) => {}
+                Err(OpenError::NoDescriptor) => {
+                    others.add(number, size(processes, number, context.scale));
                 }
             }
         });
     }
 
-    /// Lets the largest of those without room take the places of the smallest that are held.
+    /// Replaces the smallest processes in the table by the largest without room.
     fn keep_largest(&mut self, now: Nanos) {
         let Table { entries, processes, others, order, serial, overlooked, .. } = self;
-        let look = Look { rules: &self.rules, now, scale: self.scale };
+        let context = Context { rules: &self.rules, now, scale: self.scale };
         order.clear();
         order.extend(entries.iter().enumerate().map(|(place, held)| (held.seen.all(), place)));
         order.sort_unstable();
@@ -201,10 +203,10 @@ impl Table {
             if bytes <= least + least / 8 + LARGER_BY {
                 return false;
             }
-            if let Ok(entry) = Entry::open(processes, number, *serial, look) {
+            if let Ok(entry) = Entry::open(processes, number, *serial, context) {
                 *serial += 1;
                 entries[place] = entry;
-                // What left is seen no longer.
+                // The replaced process is without room now.
                 largest_unheld = least;
             }
             true
@@ -212,44 +214,44 @@ impl Table {
         *overlooked = (others.count(), largest_unheld);
     }
 
-    /// Looks at every process anew; those that ended are let go of.
+    /// Measures every process, and removes those that have ended.
     pub(crate) fn measure(&mut self, now: Nanos) {
         let Table { entries, candidates, .. } = self;
-        let look = Look { rules: &self.rules, now, scale: self.scale };
+        let context = Context { rules: &self.rules, now, scale: self.scale };
         candidates.clear();
         entries.retain_mut(|entry| {
-            entry.measure(look).is_some_and(|candidate| {
+            entry.measure(context).is_some_and(|candidate| {
                 candidates.push(candidate);
                 true
             })
         });
     }
 
-    /// Looks at the one at `place` once more before it dies: whether it may still.
+    /// Measures the process at `place` once more before the kill; returns whether it may still be killed.
     pub(crate) fn confirm(&mut self, place: usize, now: Nanos) -> bool {
-        let look = Look { rules: &self.rules, now, scale: self.scale };
-        let fresh = self.entries[place].measure(look);
+        let context = Context { rules: &self.rules, now, scale: self.scale };
+        let fresh = self.entries[place].measure(context);
         let before = self.candidates[place];
         let standing = fresh.map_or(Standing::Dying, |fresh| fresh.standing);
         self.candidates[place] = Candidate { standing, ..fresh.unwrap_or(before) };
         self.candidates[place].may_die()
     }
 
-    /// The operating system did not let the one at `place` be killed.
-    pub(crate) fn refuse(&mut self, place: usize, now: Nanos) {
-        self.entries[place].refuse(now);
+    /// The kernel refused to kill the process at `place`.
+    pub(crate) fn mark_refused(&mut self, place: usize, now: Nanos) {
+        self.entries[place].mark_refused(now);
         self.candidates[place].standing = Standing::Refused;
     }
 
-    /// The one at `place` was killed.
-    pub(crate) fn doom(&mut self, place: usize, now: Nanos) {
-        self.entries[place].doom(now);
+    /// The process at `place` was killed.
+    pub(crate) fn mark_dying(&mut self, place: usize, now: Nanos) {
+        self.entries[place].mark_dying(now);
         self.candidates[place].standing = Standing::Dying;
     }
 }
 
 impl Members {
-    /// Calls `each` with every number; whether the list came to its end.
+    /// Calls `each` with every number; returns whether the list is complete.
     fn each(&self, processes: &OwnedFd, each: &mut dyn FnMut(u32)) -> bool {
         match self {
             Members::Machine => each_process(processes, each).is_ok(),
@@ -258,8 +260,7 @@ impl Members {
     }
 }
 
-/// Bytes in memory and in swap of a process that is not held; 0 of one that has ended, and of the kernel's
-/// own threads.
+/// Bytes in memory and in swap of a process without an entry; 0 if it has ended or is a kernel thread.
 fn size(processes: &OwnedFd, number: u32, scale: Scale) -> u64 {
     let mut buffer = [0; 4096];
     let statm = read_unheld(processes, number, b"/statm\0", &mut buffer).unwrap_or_default();

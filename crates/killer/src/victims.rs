@@ -1,9 +1,9 @@
-//! Those that were killed and whose memory is not back yet.
+//! Victims whose memory is not back yet.
 //!
-//! A victim's map counts less before its pages are free, so what its map no longer counts and the group
-//! or the machine has not gained is unseen: given - gained, of all victims of a batch together. Of one
-//! that has ended little is: it lets go of its memory before (do_exit in kernel/exit.c), except where
-//! another process uses the same map or reads its `smaps`, which holds it.
+//! `statm` of a victim drops before its pages are free. The difference is unseen: bytes that `statm` no longer
+//! counts minus bytes that the group or the machine has gained, for all victims of a batch together. A victim
+//! that has ended has released its memory before (do_exit in kernel/exit.c), so little of its memory is unseen,
+//! unless another process shares its address space or reads its `smaps`, which holds the memory.
 
 use std::time::Duration;
 
@@ -12,62 +12,61 @@ use types::Nanos;
 
 use crate::table::{Name, Seen};
 
-/// Memory is back when this part of what the victim had is left, one part in so many.
+/// Memory is back when at most one part in this many of what the victim had is left.
 const REST: u64 = 10;
-/// So long after the last page left the count of a victim it is free: the kernel gathers up to 10,000 of
-/// them first (mm/mmu_gather.c, MAX_GATHER_BATCH_COUNT).
+/// The longest time from when `statm` drops a page until the page is free: the kernel gathers up to 10,000
+/// pages first (mm/mmu_gather.c, MAX_GATHER_BATCH_COUNT).
 const GATHERED: Nanos = Nanos(20_000_000);
-/// However slowly a victim gives back, the next is chosen then.
+/// After this time the next victim is chosen, even if this one still frees memory.
 const SETTLE_MAX: Nanos = Nanos(10_000_000_000);
-/// While less than one part in this many of what was free has been taken since the kill, a victim may give
-/// nothing back for this many times the timeout.
+/// A victim may free nothing for `PATIENCE` timeouts while less than one part in `FALLEN_PART` of the free memory
+/// has been taken since the kill.
 const FALLEN_PART: u64 = 16;
 const PATIENCE: u32 = 10;
-/// A kill is in vain where less than this part of what the victims had was gained.
+/// A kill is in vain if less than one part in this many of what the victims had was gained.
 const VAIN_PART: u64 = 8;
-/// The kernel frees page tables and stacks, too, and a victim may grow until it dies: a victim accounts
-/// for half more than it had, and for this much at least.
+/// How much more than it had a victim accounts for: one part in `EXTRA_PART`, and at least `EXTRA_MIN`. The kernel
+/// also frees page tables and stacks, and a victim may grow until it dies.
 const EXTRA_PART: u64 = 2;
 const EXTRA_MIN: u64 = 1 << 20;
 
-/// One that was killed.
+/// A process that was killed.
 pub(crate) struct Victim {
     pub process: HeldProcess,
     pub name: Name,
     pub why: &'static str,
     pub killed: Nanos,
-    /// What its end is taken to give back.
+    /// Bytes that its end is expected to free.
     pub had: u64,
-    /// Whether its memory comes back only with the last of those that are killed with it.
+    /// Whether its memory comes back only with the last of the processes that are killed with it.
     pub is_joint: bool,
-    /// What its map counted when it was killed.
+    /// Its size when it was killed.
     seen: Seen,
     state: State,
 }
 
-/// What was last seen of a victim.
+/// The last measured state of a victim.
 struct State {
     has_ended: bool,
-    /// The part of `had` that its map counts; nothing where it has let go of its map.
+    /// The part of `had` that `statm` still counts; None once it has released its address space.
     counted: Option<u64>,
-    /// The least that was left, and when that was.
+    /// The fewest bytes that were left, and when.
     least: u64,
     progressed: Nanos,
 }
 
-/// One whose memory is waited for no longer.
+/// The result for a victim whose memory is back or given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub is_back: bool,
-    /// What the group or the machine gained, as far as the victim accounts for it.
+    /// The part of `gained_bytes` that the victim can account for.
     pub freed_bytes: u64,
-    /// What the group or the machine gained since the kill, less what other victims of the batch account
-    /// for.
+    /// What the group or the machine gained since the kill, without the parts of other victims of the batch.
     pub gained_bytes: u64,
     pub time: Nanos,
 }
 
-/// What came of all kills of a batch.
+/// The totals of a batch of kills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub victims: u32,
@@ -76,26 +75,26 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Whether the kills gave nothing back that is worth `least` bytes.
+    /// Whether the kills gained less than `least` bytes, or little of what was expected.
     pub(crate) fn is_vain(&self, least: u64) -> bool {
         self.gained < least.max(self.had / VAIN_PART)
     }
 }
 
-/// All of one batch.
+/// The victims of one batch.
 pub(crate) struct Victims {
     list: Vec<Victim>,
-    /// What was free before the first was killed.
+    /// Bytes that were free before the first kill.
     free: u64,
-    /// What those gave back that are waited for no longer.
+    /// Bytes given back by the victims that are settled.
     given: u64,
     batch: Batch,
-    /// The name of the last victim, and the bytes that its map counted.
+    /// The name of the last victim, and its resident bytes.
     last: Option<(Name, u64)>,
 }
 
 impl Victims {
-    /// None, with room for as many.
+    /// An empty batch with room for `count` victims.
     pub(crate) fn with_room(count: usize) -> Victims {
         Victims {
             list: Vec::with_capacity(count),
@@ -114,27 +113,27 @@ impl Victims {
         self.list.len() == self.list.capacity()
     }
 
-    /// Whoever is killed from now on is killed with so much free.
+    /// Starts a batch with `free` bytes free.
     pub(crate) fn begin(&mut self, free: u64) {
         (self.free, self.given, self.batch) = (free, 0, Batch::default());
     }
 
-    /// No more than this was free when the last one was killed.
+    /// Lowers the starting point: memory fell further until the last kill.
     pub(crate) fn lower(&mut self, free: u64) {
         self.free = self.free.min(free);
     }
 
-    /// What came of the batch so far.
+    /// The totals of the batch so far.
     pub(crate) fn batch(&self) -> Batch {
         self.batch
     }
 
-    /// The name of the last victim, and the bytes that its map counted.
+    /// The name of the last victim, and its resident bytes.
     pub(crate) fn last(&self) -> Option<(Name, u64)> {
         self.last
     }
 
-    /// One more, unless there is no room for it.
+    /// Adds a victim, if there is room.
     pub(crate) fn push(&mut self, victim: Victim) {
         if !self.is_full() {
             self.batch.victims += 1;
@@ -144,14 +143,14 @@ impl Victims {
         }
     }
 
-    /// Looks at all. What is free is read after this, so that it has what victims gave by now.
-    pub(crate) fn look(&mut self) {
+    /// Measures all victims. Read free memory after this, so that it includes what they have freed.
+    pub(crate) fn measure(&mut self) {
         let page = rustix::param::page_size() as u64;
-        self.list.iter_mut().for_each(|victim| victim.look(page));
+        self.list.iter_mut().for_each(|victim| victim.measure(page));
     }
 
-    /// With so much free now, tells `each` of the victims whose memory is back, and of those that have
-    /// given nothing back for `timeout`, or ten times that while no process takes more memory.
+    /// Calls `each` for the victims whose memory is back now that `free` bytes are free, and for those that have
+    /// freed nothing for `timeout`, or ten times that while no process takes more memory.
     pub(crate) fn settle(
         &mut self,
         now: Nanos,
@@ -160,7 +159,7 @@ impl Victims {
         mut each: impl FnMut(&Victim, Settled),
     ) {
         let Victims { list, free: before, given, batch, .. } = self;
-        // On processors that others use a victim takes long to die: while no process takes more memory it may.
+        // On busy processors a victim takes long to die, which is acceptable while no process takes more memory.
         let timeout = match free < *before - *before / FALLEN_PART {
             true => timeout,
             false => timeout * PATIENCE,
@@ -168,7 +167,7 @@ impl Victims {
         let risen = free.saturating_sub(*before);
         let all_given = *given + list.iter().map(Victim::given).sum::<u64>();
         let unseen = all_given.saturating_sub(risen);
-        // Next to nothing was gained: somebody reads their maps, or shares them.
+        // Almost nothing was gained: another process reads their `smaps`, or shares their memory.
         let is_missed = risen < all_given / VAIN_PART;
         let joint = || list.iter().filter(|victim| victim.is_joint);
         let is_held = joint().any(|victim| !victim.state.has_ended);
@@ -189,7 +188,7 @@ impl Victims {
             *given += victim.given();
             waited_for -= 1;
             let gained = risen.saturating_sub(batch.gained);
-            // The last one has the rest.
+            // The last victim accounts for the rest.
             let gained_bytes = if waited_for > 0 { gained.min(victim.given()) } else { gained };
             batch.gained += gained_bytes;
             let gave = match victim.is_joint {
@@ -204,7 +203,7 @@ impl Victims {
 }
 
 impl Victim {
-    /// One that had `had` bytes and as much in its map as was `seen` when it was killed.
+    /// A victim that was expected to free `had` bytes and had the size `seen` when it was killed.
     pub(crate) fn new(
         process: HeldProcess,
         name: Name,
@@ -217,7 +216,7 @@ impl Victim {
         Victim { process, name, why, killed, had, is_joint: false, seen, state }
     }
 
-    /// Looks at it right after the kill: what it took meanwhile is its own, too.
+    /// Measures it right after the kill, and adds what it has taken until then.
     pub(crate) fn grow(&mut self) {
         let mut buffer = [0; 128];
         let page = rustix::param::page_size() as u64;
@@ -231,18 +230,18 @@ impl Victim {
         }
     }
 
-    fn look(&mut self, page: u64) {
+    fn measure(&mut self, page: u64) {
         self.state.has_ended = self.process.has_ended(Duration::ZERO);
         self.state.counted = self.counted_bytes(page).filter(|_| !self.state.has_ended);
     }
 
-    /// The part of what it had that its map still counts; none where it has no map.
+    /// The part of `had` that `statm` still counts; None if it has no address space any more.
     fn counted_bytes(&self, page: u64) -> Option<u64> {
         let mut buffer = [0; 128];
         let statm = self.process.read(c"statm", &mut buffer).unwrap_or_default();
         let has_map = statm.first().is_some_and(|&byte| byte != b'0');
         let seen = Seen::of(statm, page).filter(|_| has_map)?;
-        // Pages of files are no part of what it had, unless that was shared memory.
+        // File pages do not belong to `had`, unless that is mostly shared memory.
         let (now, then) = match self.seen.anonymous >= self.had / 2 {
             true => (seen.anonymous, self.seen.anonymous),
             false => (seen.resident, self.seen.resident),
@@ -251,13 +250,13 @@ impl Victim {
         Some(u64::try_from(part).unwrap_or(u64::MAX).min(self.had))
     }
 
-    /// Bytes that its map no longer counts.
+    /// Bytes that `statm` no longer counts.
     fn given(&self) -> u64 {
         self.had.saturating_sub(self.state.counted.unwrap_or(0))
     }
 
-    /// Bytes that it may still have, where so much of what victims gave is unseen. Of a victim that has
-    /// ended that counts where nearly all is `missed`, for so long.
+    /// Bytes that it may still hold if `unseen` bytes of all victims are unseen. A victim that has ended may hold
+    /// memory only if almost all is missing, and only for the time `missed`.
     fn left(&mut self, now: Nanos, unseen: u64, missed: Option<Duration>) -> u64 {
         let unseen = unseen.min(self.given());
         let state = &mut self.state;
@@ -276,7 +275,7 @@ impl Victim {
         if may_come { left.max(unseen) } else { left }
     }
 
-    /// Whether its memory is back, and after how long, if it is waited for no longer with so much left.
+    /// Whether its memory is back and after how long, if it is settled with `left` bytes left.
     fn settled(&self, now: Nanos, left: u64, timeout: Duration) -> Option<(bool, Nanos)> {
         let is_late = now.0 - self.state.progressed.0 > timeout.as_nanos() as i64
             || now.0 - self.killed.0 > SETTLE_MAX.0;
@@ -297,7 +296,7 @@ mod tests {
     const NOT: Option<Duration> = None;
     const MISSED: Option<Duration> = Some(Duration::from_millis(50));
 
-    /// A victim of 100 MiB of which its map counts so much.
+    /// A victim of 100 MiB of which `statm` still counts `counted`.
     fn victim(counted: Option<u64>, has_ended: bool) -> (Sleeper, Victim) {
         let sleeper = Sleeper::start();
         let processes = open_processes(&Root::system()).unwrap();
@@ -313,12 +312,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unseen_is_left_for_a_while_unless_it_has_ended() {
+    fn unseen_memory_counts_as_left_for_a_while_unless_the_victim_has_ended() {
         let (_sleeper, mut dying) = victim(Some(0), false);
         assert_eq!(dying.left(at(1), 60 * MIB, NOT), 60 * MIB, "gathered, not free");
         assert_eq!(dying.left(at(2), 300 * MIB, MISSED), 100 * MIB, "no more than it had");
         assert_eq!(dying.left(at(3), 0, NOT), 0);
-        assert_eq!(dying.left(at(30), 60 * MIB, MISSED), 0, "others took it");
+        assert_eq!(dying.left(at(30), 60 * MIB, MISSED), 0, "other processes took it");
         let (_sleeper, mut without_map) = victim(None, false);
         assert_eq!(without_map.left(at(30), 60 * MIB, MISSED), 60 * MIB);
         let (_sleeper, mut ended) = victim(None, true);
@@ -326,10 +325,10 @@ mod tests {
     }
 
     #[test]
-    fn what_an_ended_victim_does_not_give_is_waited_for_a_while() {
+    fn missing_memory_of_an_ended_victim_counts_as_left_for_a_while() {
         let (_sleeper, mut ended) = victim(None, true);
-        assert_eq!(ended.left(at(1), 100 * MIB, MISSED), 100 * MIB, "somebody reads its map");
-        assert_eq!(ended.left(at(52), 100 * MIB, MISSED), 0, "or shares it");
+        assert_eq!(ended.left(at(1), 100 * MIB, MISSED), 100 * MIB, "a reader may hold it");
+        assert_eq!(ended.left(at(52), 100 * MIB, MISSED), 0, "another process shares it");
     }
 
     #[test]
@@ -341,18 +340,18 @@ mod tests {
         victims.begin(0);
         victims.push(ended);
         victims.push(dying);
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         let timeout = Duration::from_secs(60);
-        victims.settle(at(1), 0, timeout, |_, one| told.push(one));
-        assert_eq!(told, []);
+        victims.settle(at(1), 0, timeout, |_, report| reports.push(report));
+        assert_eq!(reports, []);
         (victims.list[1].state.counted, victims.list[1].state.has_ended) = (None, true);
-        victims.settle(at(2), 200 * MIB, timeout, |_, one| told.push(one));
-        let freed: Vec<u64> = told.iter().map(|one| one.freed_bytes).collect();
+        victims.settle(at(2), 200 * MIB, timeout, |_, report| reports.push(report));
+        let freed: Vec<u64> = reports.iter().map(|report| report.freed_bytes).collect();
         assert_eq!(freed, [100 * MIB, 100 * MIB]);
     }
 
     #[test]
-    fn a_victim_has_time_while_nobody_takes_more_memory() {
+    fn a_victim_has_more_time_while_no_process_takes_memory() {
         let timeout = Duration::from_millis(100);
         for (free, is_late) in [(64, [false, false, true]), (59, [false, true, true])] {
             for (after, expected) in [at(50), at(101), at(1001)].into_iter().zip(is_late) {
@@ -360,15 +359,16 @@ mod tests {
                 let (_sleeper, stuck) = victim(Some(100 * MIB), false);
                 victims.begin(64 * MIB);
                 victims.push(stuck);
-                let mut told = Vec::new();
-                victims.settle(after, free * MIB, timeout, |_, one| told.push(one.is_back));
-                assert_eq!(told, vec![false; usize::from(expected)], "{free} {after:?}");
+                let mut reports = Vec::new();
+                victims
+                    .settle(after, free * MIB, timeout, |_, report| reports.push(report.is_back));
+                assert_eq!(reports, vec![false; usize::from(expected)], "{free} {after:?}");
             }
         }
     }
 
     #[test]
-    fn what_a_victim_takes_until_its_end_is_gained_too() {
+    fn growth_until_the_kill_is_gained_too() {
         let (_sleeper, ended) = victim(None, true);
         let mut victims = Victims::with_room(1);
         victims.begin(20 * MIB);
@@ -376,34 +376,36 @@ mod tests {
         victims.lower(30 * MIB);
         victims.lower(5 * MIB);
         victims.push(ended);
-        let mut told = Vec::new();
-        victims.settle(at(1), 120 * MIB, Duration::from_secs(1), |_, one| told.push(one));
-        assert_eq!((told[0].gained_bytes, told[0].freed_bytes), (115 * MIB, 115 * MIB));
+        let mut reports = Vec::new();
+        victims.settle(at(1), 120 * MIB, Duration::from_secs(1), |_, report| reports.push(report));
+        assert_eq!((reports[0].gained_bytes, reports[0].freed_bytes), (115 * MIB, 115 * MIB));
     }
 
     /// The reports on victims that give these amounts, with a total gain.
     fn settled(victims: Vec<(Sleeper, Victim)>, gained: u64) -> (Vec<Settled>, Batch) {
         let mut all = Victims::with_room(4);
         all.begin(7 * MIB);
-        let mut told = Vec::new();
+        let mut reports = Vec::new();
         let mut sleepers = Vec::new();
         for (sleeper, victim) in victims {
             sleepers.push(sleeper);
             all.push(victim);
         }
         for now in [at(1), at(20_000)] {
-            all.settle(now, 7 * MIB + gained, Duration::from_secs(1), |_, one| told.push(one));
+            all.settle(now, 7 * MIB + gained, Duration::from_secs(1), |_, report| {
+                reports.push(report)
+            });
         }
-        (told, all.batch())
+        (reports, all.batch())
     }
 
     #[test]
     fn freed_is_what_was_gained_as_far_as_the_victim_accounts_for_it() {
         for (gained, freed) in [(97, 97), (100, 100), (110, 110), (300, 150), (60, 60), (0, 0)] {
-            let (told, batch) = settled(vec![victim(None, true)], gained * MIB);
-            let [one] = told[..] else { panic!("{told:?}") };
-            assert_eq!((one.gained_bytes, one.freed_bytes), (gained * MIB, freed * MIB));
-            assert!(one.is_back);
+            let (reports, batch) = settled(vec![victim(None, true)], gained * MIB);
+            let [report] = reports[..] else { panic!("{reports:?}") };
+            assert_eq!((report.gained_bytes, report.freed_bytes), (gained * MIB, freed * MIB));
+            assert!(report.is_back);
             assert_eq!(batch, Batch { victims: 1, had: 100 * MIB, gained: gained * MIB });
             assert_eq!(batch.is_vain(MIB), gained == 0);
             assert!(batch.is_vain(400 * MIB), "not worth a kill");
@@ -412,14 +414,14 @@ mod tests {
 
     #[test]
     fn a_gain_is_counted_once_in_a_batch() {
-        let (told, batch) = settled(vec![victim(None, true), victim(None, true)], 150 * MIB);
-        let gained: Vec<u64> = told.iter().map(|one| one.gained_bytes).collect();
+        let (reports, batch) = settled(vec![victim(None, true), victim(None, true)], 150 * MIB);
+        let gained: Vec<u64> = reports.iter().map(|report| report.gained_bytes).collect();
         assert_eq!(gained, [100 * MIB, 50 * MIB]);
         assert_eq!((batch.victims, batch.gained), (2, 150 * MIB));
     }
 
     #[test]
-    fn what_one_gave_back_is_not_taken_for_what_another_did() {
+    fn memory_of_an_ended_victim_is_not_counted_for_a_living_one() {
         let mut victims = Victims::with_room(2);
         let (sleeper, ended) = victim(None, true);
         drop(sleeper);

@@ -1,6 +1,6 @@
-//! The thread that weighs candidates (`linux::weight`): a read of a process's map may wait for a lock
-//! that the process holds while it waits for memory, so the killer itself never makes one. It waits for
-//! the weigher for a bounded time and goes on without what is not known by then.
+//! The thread that measures weights of candidates (`linux::weight`). A read of a process's `smaps_rollup` may
+//! wait for a lock that the process holds while it waits for memory, so the killer's own thread never makes
+//! one: it waits for this thread for a bounded time, and decides without the weights that are not known then.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
@@ -12,52 +12,52 @@ use linux::weight::Weight;
 use crate::Error;
 use crate::table::Seen;
 
-/// Processes that are weighed at once.
+/// Processes of one request.
 pub(crate) const AT_ONCE: usize = 16;
 const STACK: usize = 64 << 10;
-/// As the thread that looks, which waits for this one.
+/// The same as for the killer's thread, which waits for this one.
 const OWN_NICE: i32 = -10;
-/// A read that takes longer waits for a lock: it is not waited for any more.
+/// A read that takes longer is stuck on a lock, and the killer no longer waits for it.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
 const UNPOISONED: &str = "no holder of this lock panics";
 
-/// A process that is to be weighed.
+/// A process to weigh.
 pub(crate) struct Job {
     pub process: HeldProcess,
     pub serial: u64,
     pub parent: u32,
 }
 
-/// What was found of a process.
+/// The result for a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weighing {
     pub number: u32,
     pub serial: u64,
-    /// None where its map could not be read.
+    /// None if its memory map could not be read.
     pub weight: Option<Weight>,
-    /// Anonymous memory that its map counted before and after.
+    /// Bytes of anonymous memory by `statm`, before and after the read.
     pub counted: (u64, u64),
-    /// Whether its map is that of its parent.
+    /// Whether it uses the address space of its parent.
     pub is_borrowed: bool,
 }
 
-/// The thread. Dropped, it ends with the read that it makes.
+/// The thread. When dropped, it ends after its current read.
 pub(crate) struct Weigher {
     shared: Arc<Shared>,
     _thread: JoinHandle<()>,
 }
 
 struct Shared {
-    mail: Mutex<Mail>,
-    came: Condvar,
+    queue: Mutex<Queue>,
+    queued: Condvar,
     done: Condvar,
 }
 
-/// What lies between the two threads. `done` has room for all jobs and one that is late.
-struct Mail {
+/// Requests and results of the two threads. `done` has room for all jobs and a late one.
+struct Queue {
     jobs: [Option<Job>; AT_ONCE],
     done: [Option<Weighing>; AT_ONCE + 1],
-    /// Since when it reads, and the map of which process.
+    /// The start of the current read, and the process that it reads.
     reading: Option<(Instant, u32)>,
     is_over: bool,
 }
@@ -68,14 +68,17 @@ impl Weigher {
     /// # Errors
     /// What the operating system refuses.
     pub(crate) fn start() -> Result<Weigher, Error> {
-        let mail = Mail {
+        let queue = Queue {
             jobs: [const { None }; AT_ONCE],
             done: [None; AT_ONCE + 1],
             reading: None,
             is_over: false,
         };
-        let shared =
-            Arc::new(Shared { mail: Mutex::new(mail), came: Condvar::new(), done: Condvar::new() });
+        let shared = Arc::new(Shared {
+            queue: Mutex::new(queue),
+            queued: Condvar::new(),
+            done: Condvar::new(),
+        });
         let work = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("weigher".to_owned()).stack_size(STACK);
         let thread = thread.spawn(move || work.work());
@@ -83,9 +86,9 @@ impl Weigher {
         Ok(Weigher { shared, _thread: thread })
     }
 
-    /// Has `jobs` weighed, the first [`AT_ONCE`] of them, and calls `each` with what is known after at
-    /// most `time`, earlier reads that came late included. Returns whether it is ready for more: while a
-    /// read of an earlier call is stuck nothing else begins, and nothing is waited for.
+    /// Weighs `jobs`, the first [`AT_ONCE`] of them, and after at most `time` calls `each` with the results so
+    /// far, including late ones of earlier calls. Returns whether the thread is ready for more: while a read
+    /// of an earlier call is stuck, this call neither starts a read nor waits.
     pub(crate) fn weigh(
         &self,
         jobs: impl Iterator<Item = Job>,
@@ -93,53 +96,57 @@ impl Weigher {
         mut each: impl FnMut(Weighing),
     ) -> bool {
         let until = Instant::now() + time;
-        let mut mail = self.shared.mail();
-        if !mail.is_stuck() {
-            // One that an earlier call did not wait for.
-            mail = self.wait(mail, until);
-            if !mail.is_busy() {
-                mail.jobs.iter_mut().zip(jobs).for_each(|(place, job)| *place = Some(job));
-                self.shared.came.notify_one();
-                mail = self.wait(mail, until);
+        let mut queue = self.shared.queue();
+        if !queue.is_stuck() {
+            // A read of an earlier call may still run.
+            queue = self.wait(queue, until);
+            if !queue.is_busy() {
+                queue.jobs.iter_mut().zip(jobs).for_each(|(place, job)| *place = Some(job));
+                self.shared.queued.notify_one();
+                queue = self.wait(queue, until);
             }
         }
-        // What has not begun is not begun without someone who waits for it.
-        mail.jobs.iter_mut().for_each(|job| drop(job.take()));
-        mail.done.iter_mut().filter_map(Option::take).for_each(&mut each);
-        mail.reading.is_none()
+        // Jobs that have not started are dropped, since no caller waits for them.
+        queue.jobs.iter_mut().for_each(|job| drop(job.take()));
+        queue.done.iter_mut().filter_map(Option::take).for_each(&mut each);
+        queue.reading.is_none()
     }
 
-    /// Waits, at most for `time`, until it does not read the map of process `number`: the memory of a
-    /// process that dies meanwhile stays until the read ends.
-    pub(crate) fn let_go(&self, number: u32, time: Duration) {
-        let mail = self.shared.mail();
-        if mail.reading.is_some_and(|(_, read)| read == number) && !mail.is_stuck() {
-            drop(self.wait(mail, Instant::now() + time));
+    /// Waits, at most for `time`, while it reads process `number`: if the process died now, its memory would
+    /// stay until the read ends.
+    pub(crate) fn wait_while_reading(&self, number: u32, time: Duration) {
+        let queue = self.shared.queue();
+        if queue.reading.is_some_and(|(_, read)| read == number) && !queue.is_stuck() {
+            drop(self.wait(queue, Instant::now() + time));
         }
     }
 
-    /// Waits until nothing is to be done any more.
-    fn wait<'a>(&'a self, mut mail: MutexGuard<'a, Mail>, until: Instant) -> MutexGuard<'a, Mail> {
-        while mail.is_busy() {
+    /// Waits until all jobs are done.
+    fn wait<'a>(
+        &'a self,
+        mut queue: MutexGuard<'a, Queue>,
+        until: Instant,
+    ) -> MutexGuard<'a, Queue> {
+        while queue.is_busy() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            (mail, _) = self.shared.done.wait_timeout(mail, left).expect(UNPOISONED);
+            (queue, _) = self.shared.done.wait_timeout(queue, left).expect(UNPOISONED);
         }
-        mail
+        queue
     }
 }
 
 impl Drop for Weigher {
-    /// The thread is not waited for: its read may take as long as another program likes.
+    /// Does not wait for the thread, because its read may wait for a lock of another program.
     fn drop(&mut self) {
-        self.shared.mail().is_over = true;
-        self.shared.came.notify_one();
+        self.shared.queue().is_over = true;
+        self.shared.queued.notify_one();
     }
 }
 
-impl Mail {
+impl Queue {
     fn is_stuck(&self) -> bool {
         self.reading.is_some_and(|(since, _)| since.elapsed() >= STUCK_AFTER)
     }
@@ -150,31 +157,31 @@ impl Mail {
 }
 
 impl Shared {
-    fn mail(&self) -> MutexGuard<'_, Mail> {
-        self.mail.lock().expect(UNPOISONED)
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().expect(UNPOISONED)
     }
 
     fn work(&self) {
-        // What is refused is gone on without.
+        // Without the privilege it keeps its priority.
         let _ = linux::process::rank_this_thread(OWN_NICE);
         let page = rustix::param::page_size() as u64;
-        let mut mail = self.mail();
+        let mut queue = self.queue();
         loop {
-            if mail.is_over {
+            if queue.is_over {
                 return;
             }
-            let Some(job) = mail.jobs.iter_mut().find_map(Option::take) else {
-                mail = self.came.wait(mail).expect(UNPOISONED);
+            let Some(job) = queue.jobs.iter_mut().find_map(Option::take) else {
+                queue = self.queued.wait(queue).expect(UNPOISONED);
                 continue;
             };
-            mail.reading = Some((Instant::now(), job.process.number()));
-            drop(mail);
+            queue.reading = Some((Instant::now(), job.process.number()));
+            drop(queue);
             let weighing = weigh(&job, page);
             // Closes its descriptors.
             drop(job);
-            mail = self.mail();
-            mail.reading = None;
-            if let Some(place) = mail.done.iter_mut().find(|place| place.is_none()) {
+            queue = self.queue();
+            queue.reading = None;
+            if let Some(place) = queue.done.iter_mut().find(|place| place.is_none()) {
                 *place = Some(weighing);
             }
             self.done.notify_one();
@@ -189,7 +196,7 @@ fn weigh(job: &Job, page: u64) -> Weighing {
         Seen::of(statm, page).map_or(0, |seen| seen.anonymous)
     };
     let before = counted();
-    // The memory of a dying process would be held by the read.
+    // A read would hold the memory of a dying process.
     let weight = match job.process.has_ended(Duration::ZERO) {
         true => None,
         false => Weight::of(&job.process).ok(),
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_are_asked_for_come_back() {
+    fn every_job_has_a_result() {
         let weigher = Weigher::start().unwrap();
         let sleepers: Vec<Sleeper> = (0..AT_ONCE).map(|_| Sleeper::start()).collect();
         for _ in 0..3 {
@@ -228,11 +235,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_in_time_comes_later_or_never() {
+    fn a_late_result_comes_with_a_later_call_or_never() {
         let weigher = Weigher::start().unwrap();
         let this = std::process::id();
         let (mut asked, mut found) = (0, 0);
-        // The first may be under way and come with a later call; the others are not begun any more.
+        // The first job may have started, so its result comes with a later call; the others never start.
         for _ in 0..1000 {
             asked += 2;
             let jobs = (0..2).map(|serial| job(this, serial));
@@ -240,7 +247,7 @@ mod tests {
         }
         weigher.weigh(std::iter::empty(), Duration::from_secs(60), |_| found += 1);
         assert!(found <= asked, "{found} of {asked}");
-        // It is as ready as before.
+        // The thread is ready again.
         while !weigher.weigh(std::iter::empty(), Duration::from_secs(60), |_| ()) {}
         let mut is_found = false;
         weigher.weigh(std::iter::once(job(this, 7)), Duration::from_secs(60), |weighing| {

@@ -1,6 +1,6 @@
-//! What the killer's threads allocate once they run: nothing, also while they look at more processes than
-//! there is room for, weigh forks that share memory, change their mind and kill. One test, so that nobody
-//! else in this program allocates meanwhile. Needs root and memory cgroups; says what is missing.
+//! The killer's threads allocate nothing once they run, even while they measure more processes than the table
+//! holds, weigh forks that share memory, choose another victim and kill. One test, so that no other test
+//! allocates in this program meanwhile. Needs root and memory cgroups; a skipped test says what is missing.
 
 use std::fs;
 use std::io::Read;
@@ -17,9 +17,9 @@ use testkit::counting;
 static ALLOCATOR: counting::Counting = counting::Counting;
 
 const MIB: u64 = 1 << 20;
-/// Beyond it something hangs.
+/// A step that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
-/// A shell that holds 12 MB which its forks share, and lets another program grow once it reads a line.
+/// A shell that shares 12 MB with its forks, and starts a growing program once it reads a line.
 const SERVER: &str = "x=$(head -c 12000000 /dev/zero | tr '\\0' x)
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do (kill -STOP $(exec sh -c 'echo $PPID')) & done
 echo
@@ -70,15 +70,15 @@ fn no_thread_of_the_killer_allocates() {
         .spawn()
         .unwrap();
     let mut go = server.stdin.take().unwrap();
-    let mut told = server.stdout.take().unwrap();
+    let mut output = server.stdout.take().unwrap();
     group.server = Some(server);
     let mut byte = [0; 1];
-    told.read_exact(&mut byte).unwrap();
+    output.read_exact(&mut byte).unwrap();
 
     let root = Root::system();
     let log = tempfile::NamedTempFile::new().unwrap();
     let settings = tempfile::NamedTempFile::with_suffix(".toml").unwrap();
-    // Room for fewer than there are.
+    // Room for fewer processes than there are.
     let text = "policy = \"largest\"\ncandidates_max = 16\n[options]\nmemory_percent = 25\n";
     fs::write(settings.path(), text).unwrap();
     let config = Config::load(&root, &[settings.path().to_owned()]).unwrap();

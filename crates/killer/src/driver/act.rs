@@ -1,10 +1,10 @@
-//! What is done to those whom a policy names: they are looked at once more, killed and watched.
+//! Carries out a policy's decision: measures the victims once more, kills them and watches them.
 
 use policy::kill::{Candidate, Memory, Ranked, Standing};
 use rustix::io::Errno;
 use types::Nanos;
 
-use super::doubt::Holder;
+use super::holder::Holder;
 use super::{Cause, Killer, VICTIMS_MAX, WOULD_AGAIN};
 use crate::explain::{put, put_words};
 use crate::hooks::{Occasion, Went};
@@ -12,21 +12,21 @@ use crate::notes::Notes;
 use crate::victims::Victim;
 use crate::{Config, Statistics, Unit};
 
-/// How long the weight of a victim is waited for.
+/// How long the killer waits for the weight of a victim.
 const WAIT_VICTIM: std::time::Duration = std::time::Duration::from_millis(150);
 
-/// How somebody came to be a victim.
+/// Why a process is a victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// By itself.
+    /// The policy named it, or it is in the group of one that was named.
     Chosen,
-    /// With a family that shares its memory.
+    /// It belongs to a family that shares its memory.
     OfFamily,
-    /// With the process at this place, whose memory it uses.
+    /// It uses the memory of the process at this place.
     Borrower(usize),
 }
 
-/// Places of victims, each once, with room for those of one decision.
+/// Places of the victims of one decision, each once.
 struct Chosen {
     places: [(usize, Part); VICTIMS_MAX],
     count: usize,
@@ -47,8 +47,8 @@ impl Chosen {
 }
 
 impl Killer {
-    /// Kills the first `count` of the ranking, and those in their groups where that is the unit; the
-    /// memory once they have given back what they had.
+    /// Kills the first `count` of the ranking, and with unit "group" also the other processes of their groups.
+    /// Returns the memory as it will be once theirs is back.
     pub(super) fn act(&mut self, cause: Cause, count: usize) -> Memory {
         let chosen = self.choose(cause.now, count);
         let mut memory = cause.memory;
@@ -58,24 +58,24 @@ impl Killer {
                 memory = memory.once_back(resident, swapped);
             }
         }
-        // Whoever dies, the ranking is of a table that is over.
+        // The ranking is of a table that is out of date now.
         self.refreshed = None;
         self.spared = None;
         memory
     }
 
     fn choose(&mut self, now: Nanos, count: usize) -> Chosen {
-        let Killer { table, ranking, config, doubt, .. } = self;
+        let Killer { table, ranking, config, search, .. } = self;
         let mut chosen = Chosen { places: [(0, Part::Chosen); VICTIMS_MAX], count: 0 };
         for &Ranked { candidate: place, .. } in &ranking.ranked()[..count] {
             let candidates = table.candidates();
             if table.borrowers(place).any(|other| !candidates[other].may_die()) {
-                // Its memory is also that of a process that stays.
-                table.refuse(place, now);
+                // A protected process uses its memory, too.
+                table.mark_refused(place, now);
                 continue;
             }
             chosen.add(place, Part::Chosen);
-            if let Holder::Family(family) = doubt.holder
+            if let Holder::Family(family) = search.holder
                 && family.root == place
             {
                 chosen.places[chosen.count - 1].1 = Part::OfFamily;
@@ -96,14 +96,14 @@ impl Killer {
         chosen
     }
 
-    /// Looks at the one at `place` once more; whether its end gives back what it was chosen for.
+    /// Measures the victim at `place` once more; returns whether its end frees what it was chosen for.
     fn confirm(&mut self, place: usize, part: Part, now: Nanos) -> bool {
         let Killer { table, weigher, .. } = self;
         let promised = table.candidates()[place].bytes().0;
         if part == Part::Chosen {
             table.weigh_one(weigher, now, WAIT_VICTIM, place);
         }
-        weigher.let_go(table.candidates()[place].process, WAIT_VICTIM);
+        weigher.wait_while_reading(table.candidates()[place].process, WAIT_VICTIM);
         if !table.confirm(place, now) {
             return false;
         }
@@ -118,7 +118,7 @@ impl Killer {
         }
     }
 
-    /// Kills the one at `place`, unless it may not be killed any more; whether it did.
+    /// Kills the process at `place`, if it may still be killed; returns whether it did.
     fn kill(&mut self, place: usize, part: Part, cause: Cause) -> bool {
         if !self.confirm(place, part, cause.now) {
             return false;
@@ -145,17 +145,17 @@ impl Killer {
             self.victims.begin(free);
         }
         let entry = &self.table.entries()[place];
-        // Before it is killed: the next killer finishes what this one cannot.
+        // Written before the kill, so that the next killer can finish what this one cannot.
         let note = self
             .notes
             .as_ref()
             .and_then(|notes| Notes::victim(notes, entry.process.number(), entry.start));
-        // A second descriptor for the reapers, a third to watch it by.
+        // A second descriptor is for the reapers, a third to watch the victim.
         let (sent, watched) = (entry.process.try_clone(), entry.process.try_clone());
         match entry.process.kill() {
             Ok(()) => {}
             Err(Errno::SRCH) => {
-                self.table.doom(place, cause.now);
+                self.table.mark_dying(place, cause.now);
                 return false;
             }
             Err(error) => {
@@ -168,7 +168,7 @@ impl Killer {
             self.reapers.send(process, entry.is_slow, reclaim, grace, note);
         }
         let seen = entry.seen;
-        // Until the victim heard of it, it may have grown: on busy processors for milliseconds.
+        // The victim may have grown until the signal arrived: on busy processors for milliseconds.
         if let Some((_, free)) = self.read_free() {
             self.victims.lower(free);
         }
@@ -182,14 +182,14 @@ impl Killer {
         }
         Statistics::add(&self.statistics.kills, 1);
         self.say_kill("kill", place, cause);
-        self.table.doom(place, cause.now);
+        self.table.mark_dying(place, cause.now);
         true
     }
 
     fn note_would_kill(&mut self, place: usize, cause: Cause) {
         Statistics::add(&self.statistics.would_kill, 1);
         self.say_kill("would-kill", place, cause);
-        // Not the next one after it: when it has died, there may be enough.
+        // Does not name the next victim yet: once this one had died, there might be enough memory.
         self.quiet_until = Nanos(cause.now.0 + WOULD_AGAIN.0);
     }
 
@@ -202,7 +202,7 @@ impl Killer {
     fn note_refusal(&mut self, place: usize, now: Nanos, error: Errno) {
         Statistics::add(&self.statistics.refused, 1);
         let process = self.table.candidates()[place].process;
-        self.table.refuse(place, now);
+        self.table.mark_refused(place, now);
         self.output.say(|line| {
             put(line, "event", "refused")?;
             put(line, "process", process)?;

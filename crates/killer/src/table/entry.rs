@@ -1,4 +1,4 @@
-//! One process that could be killed, and what was last read of it.
+//! A process that could be killed, and its last measurements.
 
 use std::os::fd::OwnedFd;
 
@@ -17,62 +17,61 @@ mod own;
 
 use own::Weighed;
 
-/// For how long a process that may not be killed is not asked for again.
+/// How long killd does not try again to kill a process after the kernel refused.
 const REFUSED_FOR: Nanos = Nanos(60_000_000_000);
-/// For how long a killed process counts as dying, should it never go.
+/// How long a killed process counts as dying, even if it never ends.
 const DYING_FOR: Nanos = Nanos(30_000_000_000);
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
 const PARENT: usize = 4;
-const TEAM: usize = 5;
+const PROCESS_GROUP: usize = 5;
 const FLAGS: usize = 9;
 const MAJOR_FAULTS: usize = 12;
 const NICE: usize = 19;
 /// Flag of the kernel's own threads (PF_KTHREAD).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// A process that is held.
+/// A process with an open descriptor.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub process: HeldProcess,
-    /// Different for each process that was ever held, whatever its number.
+    /// Unique for each entry, even if the PID is reused.
     pub serial: u64,
     pub name: Name,
-    /// When it began, in ticks since boot.
+    /// Its start time, in ticks since boot.
     pub start: u64,
     pub parent: u32,
-    /// Its process group, as shells know it.
-    pub team: u32,
-    /// Whether it will not die soon by itself: it waits where no signal reaches it, or others come
-    /// first on the processors.
+    /// Its process group ID.
+    pub process_group: u32,
+    /// Whether it will not die soon by itself: it is in uninterruptible sleep, or has a low priority.
     pub is_slow: bool,
     pub seen: Seen,
     weighed: Option<Weighed>,
-    /// The number of the family with which it shares memory; 0 where it shares none.
+    /// The number of the family with which it shares memory; 0 if it shares none.
     pub family: u32,
-    /// Whether the last list of processes had it.
+    /// Whether the last list of processes included it.
     pub is_listed: bool,
     user: u32,
     group: u64,
     mask: u64,
     cpu: Nanos,
-    /// When it was last seen to have run.
+    /// The last measurement at which its CPU time had grown.
     ran: Nanos,
     refused_until: Nanos,
     dying_until: Nanos,
 }
 
-/// What the process's map counts, in bytes.
+/// The size of a process, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     /// All pages in memory.
     pub resident: u64,
-    /// Those that are no file's and no shared memory's; memory shared by fork counts in full.
+    /// Pages neither of files nor of shared memory; memory shared by fork counts in full.
     pub anonymous: u64,
     /// Pages in swap; memory shared by fork counts in full.
     pub swapped: u64,
 }
 
-/// How numbers of the kernel are read on this machine.
+/// Units of the kernel's numbers on this machine.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     /// Length of one tick of CPU times.
@@ -81,22 +80,22 @@ pub(super) struct Scale {
     pub has_swap: bool,
 }
 
-/// What `Entry::measure` needs beside the entry.
+/// What `Entry::measure` needs besides the entry.
 #[derive(Clone, Copy)]
-pub(super) struct Look<'a> {
+pub(super) struct Context<'a> {
     pub rules: &'a [Rule],
     pub now: Nanos,
     pub scale: Scale,
 }
 
-/// Why a process is not held.
+/// Why a process has no entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unheld {
+pub(super) enum OpenError {
     /// It has ended.
     Ended,
     /// It is a thread of the kernel.
-    OfKernel,
-    /// No descriptor is left for it.
+    KernelThread,
+    /// The limit of open files is reached.
     NoDescriptor,
 }
 
@@ -110,37 +109,37 @@ impl Seen {
         Some(Seen { resident: resident * page, anonymous, swapped: 0 })
     }
 
-    /// All that the process could see; no process gives back more.
+    /// All memory that the process uses: the most that its end can free.
     pub(crate) fn all(&self) -> u64 {
         self.resident + self.swapped
     }
 }
 
 impl Entry {
-    /// Holds process `number`, to be classified and measured.
+    /// Opens process `number`, and classifies it.
     pub(super) fn open(
         processes: &OwnedFd,
         number: u32,
         serial: u64,
-        look: Look<'_>,
-    ) -> Result<Entry, Unheld> {
+        context: Context<'_>,
+    ) -> Result<Entry, OpenError> {
         let process = match HeldProcess::open(processes, number) {
             Ok(process) => process,
-            Err(Errno::MFILE | Errno::NFILE) => return Err(Unheld::NoDescriptor),
-            Err(_) => return Err(Unheld::Ended),
+            Err(Errno::MFILE | Errno::NFILE) => return Err(OpenError::NoDescriptor),
+            Err(_) => return Err(OpenError::Ended),
         };
         let mut buffer = [0; 1024];
         let stat = process.read(c"stat", &mut buffer).ok().and_then(Stat::parse);
-        let stat = stat.ok_or(Unheld::Ended)?;
+        let stat = stat.ok_or(OpenError::Ended)?;
         if stat.number(FLAGS).is_none_or(|flags: u64| flags & KERNEL_THREAD != 0) {
-            return Err(Unheld::OfKernel);
+            return Err(OpenError::KernelThread);
         }
         let mut entry = Entry {
             serial,
             name: Name::of(stat.name()),
             start: stat.start_ticks().unwrap_or(0),
             parent: 0,
-            team: 0,
+            process_group: 0,
             is_slow: is_slow(&stat),
             seen: Seen::default(),
             weighed: None,
@@ -150,17 +149,17 @@ impl Entry {
             group: 0,
             mask: 0,
             cpu: Nanos(0),
-            ran: look.now,
+            ran: context.now,
             refused_until: Nanos(i64::MIN),
             dying_until: Nanos(i64::MIN),
             process,
         };
-        entry.classify(look.rules, &mut buffer);
-        entry.look_at_size(look);
+        entry.classify(context.rules, &mut buffer);
+        entry.read_size(context);
         Ok(entry)
     }
 
-    /// Finds out which rules it matches.
+    /// Determines which rules it matches.
     pub(super) fn classify(&mut self, rules: &[Rule], buffer: &mut [u8]) {
         self.user = self.process.user().unwrap_or(u32::MAX);
         let groups = self.process.read(c"cgroup", buffer).unwrap_or_default();
@@ -170,41 +169,44 @@ impl Entry {
         self.mask = rules::mask(rules, Traits { name, user: self.user, cgroup });
     }
 
-    /// Reads how much memory it has; none once it has ended.
-    fn look_at_size(&mut self, look: Look<'_>) -> Option<()> {
+    /// Reads its size; None once it has ended.
+    fn read_size(&mut self, context: Context<'_>) -> Option<()> {
         let mut buffer = [0; 4096];
-        let seen = Seen::of(self.process.read(c"statm", &mut buffer).ok()?, look.scale.page)?;
-        let status =
-            if look.scale.has_swap { self.process.read(c"status", &mut buffer).ok() } else { None };
+        let seen = Seen::of(self.process.read(c"statm", &mut buffer).ok()?, context.scale.page)?;
+        let status = if context.scale.has_swap {
+            self.process.read(c"status", &mut buffer).ok()
+        } else {
+            None
+        };
         let swapped = status.and_then(|text| bytes(text, b"VmSwap")).unwrap_or(0);
         self.seen = Seen { swapped, ..seen };
         Some(())
     }
 
-    /// What a policy may see of it now; none once it has ended.
-    pub(super) fn measure(&mut self, look: Look<'_>) -> Option<Candidate> {
+    /// Measures it for policies; None once it has ended.
+    pub(super) fn measure(&mut self, context: Context<'_>) -> Option<Candidate> {
         let mut buffer = [0; 1024];
         let stat = Stat::parse(self.process.read(c"stat", &mut buffer).ok()?)?;
         if matches!(stat.state()?, b'Z' | b'X') {
             return None;
         }
-        let cpu = Nanos(stat.cpu_ticks()? as i64 * look.scale.tick.0);
+        let cpu = Nanos(stat.cpu_ticks()? as i64 * context.scale.tick.0);
         if cpu != self.cpu {
-            (self.cpu, self.ran) = (cpu, look.now);
+            (self.cpu, self.ran) = (cpu, context.now);
         }
         self.is_slow = is_slow(&stat);
-        (self.parent, self.team) = (stat.number(PARENT)?, stat.number(TEAM)?);
+        (self.parent, self.process_group) = (stat.number(PARENT)?, stat.number(PROCESS_GROUP)?);
         let major_faults: i64 = stat.number(MAJOR_FAULTS)?;
         let name = Name::of(stat.name());
         if name != self.name {
-            // It runs another program now, which shares nothing.
+            // It has called exec, and shares nothing now.
             self.name = name;
             self.weighed = None;
-            self.classify(look.rules, &mut buffer);
+            self.classify(context.rules, &mut buffer);
         }
-        self.look_at_size(look)?;
+        self.read_size(context)?;
         let adj = signed(self.process.read(c"oom_score_adj", &mut buffer).ok()?)?;
-        let rule = rules::first(look.rules, self.mask, adj);
+        let rule = rules::first(context.rules, self.mask, adj);
         let start = start_cost(cpu, u64::try_from(major_faults).unwrap_or(0));
         Some(Candidate {
             process: self.process.number(),
@@ -212,9 +214,9 @@ impl Entry {
             adj,
             resident: self.own(),
             swapped: self.own_swapped(),
-            idle: Nanos(look.now.0 - self.ran.0),
+            idle: Nanos(context.now.0 - self.ran.0),
             restart_cost: rule.and_then(|rule| rule.restart).unwrap_or(start),
-            standing: self.standing(rule, look.now),
+            standing: self.standing(rule, context.now),
         })
     }
 
@@ -231,13 +233,13 @@ impl Entry {
         now < self.dying_until
     }
 
-    /// The operating system did not let it be killed.
-    pub(super) fn refuse(&mut self, now: Nanos) {
+    /// The kernel refused to kill it.
+    pub(super) fn mark_refused(&mut self, now: Nanos) {
         self.refused_until = Nanos(now.0.saturating_add(REFUSED_FOR.0));
     }
 
     /// It was killed.
-    pub(super) fn doom(&mut self, now: Nanos) {
+    pub(super) fn mark_dying(&mut self, now: Nanos) {
         self.dying_until = Nanos(now.0.saturating_add(DYING_FOR.0));
     }
 }
@@ -256,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_waits_or_comes_last_is_slow() {
+    fn a_process_in_uninterruptible_sleep_or_of_low_priority_is_slow() {
         for (state, nice, expected) in [("S", -5, false), ("D", 0, true), ("S", 5, true)] {
             let text = format!("7 (x) {state} 1 7 7 0 -1 64 5 0 6 0 11 12 0 0 20 {nice} 1 0 9");
             let stat = Stat::parse(text.as_bytes()).unwrap();
@@ -265,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_no_anonymous_memory() {
+    fn file_pages_are_not_anonymous_memory() {
         let seen = Seen::of(b"900 500 120 1 0 300 0\n", 4096).unwrap();
         assert_eq!((seen.resident, seen.anonymous), (500 * 4096, 380 * 4096));
         assert!(Seen::of(b"900", 4096).is_none());

@@ -1,12 +1,11 @@
 //! Cgroups of a process, from `/proc/PID/cgroup`.
 
-/// The path of the memory cgroup in `/proc/PID/cgroup`: of the controller's own hierarchy, else of
-/// the one of version 2.
+/// The path of the memory cgroup: in the controller's own hierarchy, else in that of version 2.
 pub(super) fn memory_group(groups: &[u8]) -> &[u8] {
     controller_group(groups, b"memory").or_else(|| controller_group(groups, b"")).unwrap_or(b"/")
 }
 
-/// The path of the cgroup in the hierarchy with `controller`; version 2 is the one without any name.
+/// The path of the cgroup in the hierarchy with `controller`; version 2 has the empty name.
 pub(crate) fn controller_group<'a>(groups: &'a [u8], controller: &[u8]) -> Option<&'a [u8]> {
     groups.split(|&byte| byte == b'\n').find_map(|line| {
         let mut parts = line.splitn(3, |&byte| byte == b':').skip(1);

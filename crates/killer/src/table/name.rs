@@ -1,7 +1,7 @@
 //! Names of processes that are safe in a line of the log.
 
-/// The name of a process as a line can hold it: at most 15 bytes, zeros behind, and no letters that could
-/// be taken for something else.
+/// The name of a process as it is logged: at most 15 bytes, padded with zeros; letters with a meaning in the
+/// log are replaced by `?`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Name(pub [u8; 16]);
 

@@ -1,23 +1,23 @@
-//! The largest processes that found no room in the table. It has room of its own from the start.
+//! The largest processes without room in the table. All memory is allocated at the start.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Processes that are kept; the rest are smaller.
+/// The number of processes that are kept, the largest.
 const KEPT_MAX: usize = 1024;
 
-/// Processes without room, of one list.
+/// Processes without room, found by one refresh.
 #[derive(Debug)]
 pub(super) struct Others {
     /// Bytes and number, the smallest on top.
     largest: BinaryHeap<Reverse<(u64, u32)>>,
-    /// How many there are, those that are not kept included.
+    /// All processes without room, including those that are not kept.
     count: usize,
 }
 
 impl Others {
     pub(super) fn new() -> Others {
-        // One more: the smallest leaves after another came.
+        // One more, because the smallest is removed after the next is added.
         Others { largest: BinaryHeap::with_capacity(KEPT_MAX + 1), count: 0 }
     }
 
@@ -30,8 +30,7 @@ impl Others {
         self.count
     }
 
-    /// Process `number` found no room and has so many bytes; none are a thread of the kernel or a process
-    /// that has ended.
+    /// Adds process `number` with its size. With 0 bytes it is a kernel thread or has ended, and does not count.
     pub(super) fn add(&mut self, number: u32, bytes: u64) {
         if bytes == 0 {
             return;
@@ -43,8 +42,7 @@ impl Others {
         }
     }
 
-    /// Calls `each` with the bytes and the number of those that are kept, the largest first, until it
-    /// returns false.
+    /// Calls `each` with the bytes and the number of kept processes, the largest first, until it returns false.
     pub(super) fn descend(&mut self, mut each: impl FnMut(u64, u32) -> bool) {
         let sorted = std::mem::take(&mut self.largest).into_sorted_vec();
         for &Reverse((bytes, number)) in &sorted {
@@ -64,7 +62,7 @@ mod tests {
     fn the_largest_stay_and_all_are_counted() {
         let mut others = Others::new();
         for number in 1..=3000 {
-            // In no order.
+            // In random order.
             others.add(number, u64::from(number * 7919 % 3001));
         }
         others.add(9000, 0);

@@ -1,5 +1,5 @@
-//! Who holds memory that several processes share: candidates are weighed, the largest first, and those
-//! that share memory by fork are counted as families.
+//! Memory that several processes share: weighs candidates, the largest first, and adds up families of processes
+//! that share memory by fork.
 
 use std::time::{Duration, Instant};
 
@@ -9,34 +9,34 @@ use types::{Bytes, Nanos};
 use super::{Name, Table};
 use crate::weigher::{AT_ONCE, Job, Weigher};
 
-/// Calls of the weigher for one look: 4 x 16 processes are weighed at most.
+/// Calls of the weigher per poll: at most 4 x 16 processes.
 const CALLS_MAX: usize = 4;
-/// A smaller process is not worth the read.
+/// Smaller processes are not weighed.
 const WEIGHED_MIN: u64 = 1 << 20;
-/// Nor is a process that could give back less than this part of what the best gives back.
+/// Nor are processes that free less than one part in this many of what the best candidate frees.
 const BEST_PART: u64 = 8;
-/// Processes that use one map count the same pages, up to what changes between two looks.
+/// Processes that share an address space have the same size, up to what changes between two measurements.
 const SAME_MAP: u64 = 256 << 10;
-/// Two processes of one name are alike when their sizes differ by less than one part in this many.
+/// Two processes with the same name are alike if their sizes differ by less than one part in this many.
 const LIKE_PART: u64 = 16;
-/// Parents of parents that are followed.
+/// Ancestors that are followed.
 const DEPTH_MAX: usize = 16;
 
-/// Processes that share memory by fork or without a name: it comes back when all of them have ended.
+/// Processes that share memory by fork or by shared memory without a name, which comes back when all have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Family {
-    /// The number that its members have in `Entry::family`.
+    /// The value of `Entry::family` of its members.
     pub key: u32,
-    /// The place of the member that stands for all.
+    /// The place of the member that represents the family.
     pub root: usize,
     pub processes: usize,
-    /// What comes back when all of them end.
+    /// What the end of all members frees.
     pub bytes: u64,
 }
 
 impl Table {
-    /// Has the largest candidates weighed whose weight is not good (`longest` as for
-    /// `Entry::is_weighed`), as far as that is done within `time`.
+    /// Weighs the largest candidates without a valid weight (`longest` as for `Entry::is_weighed`), as many as
+    /// possible within `time`.
     pub(crate) fn weigh(&mut self, weigher: &Weigher, now: Nanos, longest: Nanos, time: Duration) {
         let begun = Instant::now();
         for _ in 0..CALLS_MAX {
@@ -49,7 +49,7 @@ impl Table {
         }
     }
 
-    /// Has the candidate at `place` weighed, unless it was lately.
+    /// Weighs the candidate at `place`, unless it was weighed less than a second ago.
     pub(crate) fn weigh_one(
         &mut self,
         weigher: &Weigher,
@@ -62,12 +62,12 @@ impl Table {
         }
     }
 
-    /// Weights are old from now on.
+    /// Discards all weights.
     pub(crate) fn forget_weights(&mut self) {
         self.entries.iter_mut().for_each(super::Entry::forget_weight);
     }
 
-    /// Whether the weigher is ready for more.
+    /// Weighs the candidates at `places`; returns whether the weigher is ready for more.
     fn weigh_places(
         &mut self,
         weigher: &Weigher,
@@ -78,7 +78,7 @@ impl Table {
         let Table { entries, candidates, .. } = self;
         let job = |&place: &usize| {
             let entry = &entries[place];
-            // Without a descriptor to spare it is not weighed.
+            // Without a free descriptor it is not weighed.
             let process = entry.process.try_clone().ok()?;
             Some(Job { process, serial: entry.serial, parent: entry.parent })
         };
@@ -97,7 +97,7 @@ impl Table {
         })
     }
 
-    /// Places of the largest that are to be weighed, the largest first; how many there are.
+    /// Fills `places` with the largest candidates to weigh, the largest first; returns their number.
     fn largest_unweighed(
         &self,
         now: Nanos,
@@ -124,18 +124,18 @@ impl Table {
         count
     }
 
-    /// The most that the end of one candidate gives back, as far as is known.
+    /// The most that the end of one candidate frees, as far as is known.
     pub(crate) fn best_own(&self) -> u64 {
         let eligible = self.candidates.iter().filter(|candidate| candidate.is_eligible());
         eligible.map(|candidate| candidate.bytes().0).max().unwrap_or(0)
     }
 
-    /// Shared memory that comes back with the end of a candidate or of a family.
+    /// Shared memory that the end of candidates or families frees.
     pub(crate) fn shared_of_candidates(&self) -> u64 {
         self.entries.iter().map(super::Entry::shared_part).sum()
     }
 
-    /// The family that holds most, of those that were weighed and of which everybody may die.
+    /// The family with the most memory, of the weighed families without a protected member.
     pub(crate) fn largest_family(&mut self) -> Option<Family> {
         self.order.clear();
         for place in 0..self.entries.len() {
@@ -146,7 +146,7 @@ impl Table {
             }
         }
         self.order.sort_unstable();
-        let families = self.order.chunk_by(|one, other| one.0 == other.0);
+        let families = self.order.chunk_by(|first, second| first.0 == second.0);
         families.filter_map(|members| self.family(members)).max_by_key(|family| family.bytes)
     }
 
@@ -156,7 +156,7 @@ impl Table {
             return None;
         }
         let share = |place: usize| self.entries[place].share().unwrap_or(0);
-        // The oldest of the largest, so that it stays the same from look to look.
+        // The first of the largest members, so that it stays the same from poll to poll.
         let root = places().max_by_key(|&place| (share(place), usize::MAX - place))?;
         Some(Family {
             key: members[0].0 as u32,
@@ -166,8 +166,8 @@ impl Table {
         })
     }
 
-    /// The number of the family of the one at `place`, 0 of one that shares nothing: the process group
-    /// of its topmost ancestor that shares memory, too. Orphans of one server have one in common.
+    /// The family of the process at `place`: the process group of its topmost ancestor that shares memory, too, so
+    /// that orphans of one server stay together. 0 if it shares nothing.
     fn family_of(&self, place: usize) -> u32 {
         let mut top = &self.entries[place];
         if top.share().is_none() {
@@ -181,12 +181,12 @@ impl Table {
                 _ => break,
             }
         }
-        top.team
+        top.process_group
     }
 
-    /// Candidates of this name and size share memory in a way that weights do not show: the end of their
-    /// like gave nothing back, so theirs is taken to give nothing back either. Of a candidate without a
-    /// weight nearly the same size is enough. Where no other has much, all stay as they are.
+    /// Assumes that the end of candidates with this name and size frees nothing, as it did for the last victim:
+    /// they share memory in a way that weights do not show. Without a weight, nearly the same size is enough.
+    /// If no other candidate has much memory, nothing changes.
     pub(crate) fn discount(&mut self, name: Name, resident: u64) {
         let Table { entries, candidates, .. } = self;
         let is_like = |entry: &super::Entry| {
@@ -205,7 +205,7 @@ impl Table {
         }
     }
 
-    /// Lets the root of `family` stand for all: policies see what comes back when all of them end.
+    /// Gives the memory of the whole `family` to its root, so that policies see what the end of all members frees.
     pub(crate) fn adopt(&mut self, family: &Family) {
         let Table { entries, candidates, .. } = self;
         let members = || entries.iter().enumerate().filter(|(_, held)| held.family == family.key);
@@ -218,15 +218,15 @@ impl Table {
         root.standing = standing.unwrap_or(Standing::Neutral);
     }
 
-    /// What the one at `place` gives back counts as if its whole family ended.
+    /// Counts for the process at `place` what its end frees if the whole family ends.
     pub(crate) fn count_share(&mut self, place: usize) {
         if let Some(share) = self.entries[place].share() {
             self.candidates[place].resident = Bytes(share);
         }
     }
 
-    /// Places of the processes whose memory is that of the one at `place`: its children between vfork
-    /// and exec.
+    /// Places of the processes that use the memory of the process at `place`: its children between vfork and
+    /// exec.
     pub(crate) fn borrowers(&self, place: usize) -> impl Iterator<Item = usize> + '_ {
         let number = self.entries[place].process.number();
         let all = self.entries.iter().enumerate();

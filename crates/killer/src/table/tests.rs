@@ -1,4 +1,4 @@
-//! Processes come, stand and go; with too little room the largest are held.
+//! Processes appear, have a standing and end; with too little room the table keeps the largest.
 
 use super::*;
 use testkit::Sleeper;
@@ -19,7 +19,7 @@ fn look(table: &mut Table, at: i64) {
 }
 
 #[test]
-fn processes_come_stand_and_go() {
+fn processes_appear_have_a_standing_and_end() {
     let protects = Rule {
         name: Some("slee*".to_owned()),
         user: None,
@@ -37,14 +37,14 @@ fn processes_come_stand_and_go() {
     assert!(seen.resident.0 > 0 && seen.standing == Standing::Neutral);
     assert_eq!(table.entries()[place].name.text(), "sleep");
 
-    table.refuse(place, second(1));
+    table.mark_refused(place, second(1));
     look(&mut table, 2);
     assert_eq!(candidate(&table, number).unwrap().1.standing, Standing::Refused);
     assert!(!candidate(&table, number).unwrap().1.is_eligible());
     look(&mut table, 62);
     let (place, seen) = candidate(&table, number).unwrap();
     assert_eq!(seen.standing, Standing::Neutral, "asked for again after a minute");
-    table.doom(place, second(62));
+    table.mark_dying(place, second(62));
     look(&mut table, 63);
     assert_eq!(candidate(&table, number).unwrap().1.standing, Standing::Dying);
 
@@ -71,20 +71,20 @@ fn holder() -> Sleeper {
     command.args(["-c", script]).stdin(std::process::Stdio::piped());
     let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
     let mut byte = [0; 1];
-    let told = child.stdout.as_mut().unwrap();
-    std::io::Read::read_exact(told, &mut byte).unwrap();
+    let output = child.stdout.as_mut().unwrap();
+    std::io::Read::read_exact(output, &mut byte).unwrap();
     Sleeper(child)
 }
 
 #[test]
-fn the_largest_are_held_whenever_they_came() {
-    // In each place of the list: before and behind those that are smaller.
+fn the_largest_are_kept_whenever_they_appear() {
+    // One before and one after the smaller processes in the list.
     let first = holder();
     let sleepers: Vec<Sleeper> = (0..40).map(|_| Sleeper::start()).collect();
     let last = holder();
     let numbers = || (sleepers.iter().chain([&first, &last])).map(|held| held.0.id());
     let mut table = Table::new(&Root::system(), None, Arc::new([]), 4096).unwrap();
-    // So many others there are that are larger than those that sleep.
+    // Counts the other processes that are larger than the sleepers.
     look(&mut table, 0);
     let least = candidate(&table, first.0.id()).unwrap().0;
     let least = table.entries()[least].seen.all() / 2;
@@ -104,7 +104,7 @@ fn the_largest_are_held_whenever_they_came() {
 }
 
 #[test]
-fn a_table_with_room_overlooks_nobody() {
+fn a_table_with_room_overlooks_no_process() {
     let mut table = Table::new(&Root::system(), None, Arc::new([]), 32_768).unwrap();
     let _sleepers = [Sleeper::start(), Sleeper::start()];
     look(&mut table, 1);

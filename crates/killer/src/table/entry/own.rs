@@ -12,11 +12,11 @@ const CHANGED_PART: u64 = 8;
 /// A process that shares less than this with others belongs to no family.
 const SHARED_MIN: u64 = 256 << 10;
 
-/// What the weigher found.
+/// The weigher's last result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weighed {
     at: Nanos,
-    /// None where it could not be read.
+    /// None if it could not be read.
     weight: Option<Weight>,
     /// `Seen::anonymous` at that time.
     anonymous: u64,
@@ -24,8 +24,8 @@ pub(super) struct Weighed {
 }
 
 impl Entry {
-    /// What its end gives back: as last weighed, and what it took or gave since. Before that all of its
-    /// anonymous memory, which is the most.
+    /// What its end frees: its own memory as last measured, and its growth since then. Without a weight, all of
+    /// its anonymous memory, which is the maximum.
     pub(crate) fn own(&self) -> Bytes {
         let Some(Weighed { weight: Some(weight), anonymous, .. }) = self.weighed else {
             return Bytes(self.seen.anonymous);
@@ -44,13 +44,13 @@ impl Entry {
         Bytes(self.seen.swapped.saturating_sub(weight.shared_swapped))
     }
 
-    /// Its part of shared memory without a name.
+    /// Its share of shared memory without a name.
     pub(crate) fn shared_part(&self) -> u64 {
         let weight = self.weighed.and_then(|weighed| weighed.weight);
         weight.filter(|_| !self.is_borrowed()).map_or(0, |weight| weight.shared)
     }
 
-    /// Its proportional share, where it shares memory that comes back with the last who shares it.
+    /// Its proportional share, if it shares memory that comes back with the last process that uses it.
     pub(crate) fn share(&self) -> Option<u64> {
         let Weighed { weight, anonymous, .. } = self.weighed?;
         let weight = weight.filter(|_| !self.is_borrowed())?;
@@ -58,17 +58,17 @@ impl Entry {
         (weight.proportional >= weight.own + SHARED_MIN).then_some(share)
     }
 
-    /// Whether its memory is that of its parent: between vfork and exec.
+    /// Whether it uses its parent's memory: it is between vfork and exec.
     pub(crate) fn is_borrowed(&self) -> bool {
         self.weighed.is_some_and(|weighed| weighed.is_borrowed)
     }
 
-    /// Whether it is known what it shares.
+    /// Whether it has a weight.
     pub(crate) fn has_weight(&self) -> bool {
         self.weighed.is_some_and(|weighed| weighed.weight.is_some())
     }
 
-    /// Whether its weight is good: for a second in any case, and for `longest` while its size stays.
+    /// Whether its weight is valid: for a second in any case, and for `longest` while its size stays the same.
     pub(crate) fn is_weighed(&self, now: Nanos, longest: Nanos) -> bool {
         self.weighed.is_some_and(|weighed| {
             let age = now.0 - weighed.at.0;
@@ -77,7 +77,7 @@ impl Entry {
         })
     }
 
-    /// What the weigher found: `counted` is what the map counted as anonymous memory before and after.
+    /// Stores the weigher's result; `counted` is its anonymous memory by `statm` before and after the read.
     pub(crate) fn weigh(
         &mut self,
         now: Nanos,
@@ -85,7 +85,7 @@ impl Entry {
         counted: (u64, u64),
         is_borrowed: bool,
     ) {
-        // A process that grows meanwhile grows by memory of its own.
+        // Growth during the read is the process's own memory.
         let own = weight.map_or(0, |weight| weight.own - weight.own_shared);
         let (before, after) = (counted.0.min(counted.1), counted.0.max(counted.1));
         let anonymous = own.clamp(before, after);
@@ -99,7 +99,7 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Look, Scale, Seen};
+    use super::super::{Context, Scale, Seen};
     use super::*;
     use linux::Root;
     use linux::held_process::open_processes;
@@ -110,14 +110,14 @@ mod tests {
     fn entry() -> Entry {
         let processes = open_processes(&Root::system()).unwrap();
         let scale = Scale { tick: Nanos(1), page: 4096, has_swap: false };
-        let look = Look { rules: &[], now: Nanos(0), scale };
-        let mut entry = Entry::open(&processes, std::process::id(), 0, look).ok().unwrap();
+        let context = Context { rules: &[], now: Nanos(0), scale };
+        let mut entry = Entry::open(&processes, std::process::id(), 0, context).ok().unwrap();
         entry.seen = Seen { resident: 120 * MIB, anonymous: 100 * MIB, swapped: 10 * MIB };
         entry
     }
 
     #[test]
-    fn what_grows_after_it_was_weighed_is_own() {
+    fn growth_since_the_weight_is_own_memory() {
         let mut server = entry();
         assert_eq!(server.own(), Bytes(100 * MIB), "unknown: the most");
         let weight = Weight {
@@ -140,7 +140,7 @@ mod tests {
         assert!(server.is_weighed(second(9), second(10)));
         assert!(!server.is_weighed(second(10), second(10)));
 
-        // A hog that grows while it is weighed.
+        // A hog that grows during the read.
         let mut hog = entry();
         let weight = Weight { own: 130 * MIB, proportional: 130 * MIB, ..Weight::default() };
         hog.weigh(Nanos(0), Some(weight), (100 * MIB, 140 * MIB), false);
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_without_a_map_of_its_own_gives_nothing_back() {
+    fn a_child_that_borrows_its_parents_memory_frees_nothing() {
         let mut child = entry();
         let weight = Weight { own: 100 * MIB, proportional: 100 * MIB, ..Weight::default() };
         child.weigh(Nanos(0), Some(weight), (100 * MIB, 100 * MIB), true);

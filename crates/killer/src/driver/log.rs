@@ -1,4 +1,4 @@
-//! What the killer says of itself and of those it kills, a line each.
+//! The lines that the killer logs.
 
 use std::fmt::Write;
 
@@ -41,7 +41,7 @@ impl Killer {
         });
     }
 
-    /// Memory is short and nobody dies: said when it begins, when the reason changes and now and then.
+    /// Logs that memory is short but nothing is killed: at first, when the reason changes, and once a second.
     pub(super) fn say_spared(&mut self, now: Nanos, why: &'static str, memory: &Memory) {
         let is_said = |(then, said): (Nanos, &str)| said == why && now.0 - then.0 < SAY_AGAIN.0;
         if self.spared.is_some_and(is_said) {
@@ -55,8 +55,7 @@ impl Killer {
         });
     }
 
-    /// More processes than there is room for: said when it begins and ends, and when their number has
-    /// doubled or halved.
+    /// Logs processes without room: when this begins and ends, and when their number has doubled or halved.
     pub(super) fn say_overlooked(&mut self, now: Nanos) {
         let ((count, largest), (then, said)) = (self.table.overlooked, self.overlooked);
         let has_doubled = count >= 2 * said || 2 * count <= said;
@@ -79,7 +78,7 @@ impl Killer {
         });
     }
 
-    /// Who dies, for what reason, and who would have been next.
+    /// Logs the victim, the reason, and the first of the ranking.
     pub(super) fn say_kill(&mut self, event: &str, place: usize, cause: Cause) {
         let Killer { table, ranking, output, .. } = self;
         let candidate = table.candidates()[place];
