@@ -14,9 +14,10 @@ SIZES = {
     "64 KiB": ("65536", "65536", "4096", "10"),
     "64 to 256 KiB": ("65536", "262144", "512", "40"),
 }
-"""Smallest and largest, blocks of a batch, batches: below, around and above what is served."""
+"""Smallest and largest block, blocks per batch, batches: sizes below, around and above what the
+library serves."""
 PAIRS = 2
-"""Of an allocating and a freeing thread."""
+"""Pairs of an allocating and a freeing thread."""
 
 
 def start_exchange(program: str, allocator: Allocator) -> Finish:

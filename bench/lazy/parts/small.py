@@ -1,4 +1,4 @@
-"""Blocks below the smallest that is served, which go on to the C library: programs/small.c."""
+"""Blocks that are too small for the library, which passes them to libc: programs/small.c."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STEPS = {
     "thread 1": "4000000",
     "thread 2": "2000000",
 }
-"""Of each program: half a second and less."""
+"""Steps of each program: half a second or less."""
 
 
 def start_small(program: str, allocator: Allocator) -> Finish:

@@ -78,7 +78,7 @@ static void put(Batch *batch)
     pthread_mutex_unlock(&queue.lock);
 }
 
-// The batch put last; none once all were taken.
+// The batch put last; NULL once all have been taken.
 static Batch *take(void)
 {
     pthread_mutex_lock(&queue.lock);

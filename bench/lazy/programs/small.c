@@ -1,4 +1,4 @@
-// Small blocks only, which the preload library hands on to the C library.
+// Only small blocks, which the preload library passes to the C library.
 //
 //     small replace THREADS STEPS     random sizes at random places of a table, as alloc-test
 //     small order BYTES STEPS         blocks of one size, freed in the order of the array, as

@@ -12,7 +12,7 @@ pub enum Exit {
     Refused(String),
     /// The command to run does not exist.
     CommandNotFound(String),
-    /// The command to run exists, but the operating system does not run it.
+    /// The command to run exists, but the operating system refuses to run it.
     CommandNotRun(String),
 }
 
@@ -31,8 +31,7 @@ impl Exit {
         }
     }
 
-    /// The exit status that goes with it. A command that could not be run has the status that `env`
-    /// and shells give it.
+    /// Its exit status. If a command could not be run, this is the status that `env` and shells use.
     pub fn status(&self) -> ExitCode {
         ExitCode::from(match self {
             Exit::Usage(_) => 2,

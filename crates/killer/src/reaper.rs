@@ -39,7 +39,7 @@ const STACK: usize = 64 << 10;
 /// Victims that wait at once; no more die in one batch.
 const WAITING_MAX: usize = 32;
 
-/// How memory queued back.
+/// How memory came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaped {
     /// The victim ended within the grace.

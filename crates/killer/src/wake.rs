@@ -59,7 +59,7 @@ impl Default for Stalls {
 }
 
 impl Wake {
-    /// Listener to whatever this kernel offers for `group`, or for the machine. `absent` is told what
+    /// Listens to whatever this kernel offers for `group`, or for the machine. `absent` is told what
     /// it does not.
     ///
     /// # Errors

@@ -694,7 +694,7 @@ int BPF_PROG(kill, int signal, void *information, struct task_struct *task, int 
 		.process = READ(task, tgid),
 		.auxiliary = current_process(),
 	});
-	// A process that is told again dies already.
+	// A process that already has SIGKILL pending gets no second notice.
 	if (result == SIGNAL_DELIVERED)
 		give_notice(now, task, group_of(task));
 	return 0;

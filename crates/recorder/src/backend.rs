@@ -36,8 +36,8 @@ pub enum Backend<'object> {
 }
 
 impl<'object> Backend<'object> {
-    /// Switches on what `sources` are made of; from now on nothing is missed. `noted` is the group whose
-    /// memory notices of kills tell of, `object` is where BPF programs live.
+    /// Starts recording `sources`; from now on no event is missed. `noted` is the group whose memory is in notices
+    /// of kills, `object` is the storage of BPF programs.
     ///
     /// # Errors
     /// What the kernel refuses.
@@ -97,7 +97,7 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// Waits until it is time to drain it, or until a kill is noticed, where that is noticed at once.
+    /// Waits until it is time to drain it or, with BPF, until a notice of a kill comes.
     ///
     /// # Errors
     /// What the kernel refuses.
@@ -111,8 +111,7 @@ impl<'object> Backend<'object> {
         }
     }
 
-    /// The notices of kills that came since the last time, oldest first. Those of text events come with
-    /// their records.
+    /// The notices of kills since the last call, oldest first. With text events they come with the records.
     ///
     /// # Errors
     /// What the kernel refuses.

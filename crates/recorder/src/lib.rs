@@ -11,7 +11,10 @@ mod error;
 mod file_names;
 pub mod kills;
 mod moments;
-#[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "text events tell only who and when"))]
+#[cfg_attr(
+    not(feature = "bpf"),
+    allow(dead_code, reason = "text events have only process and time")
+)]
 mod notices;
 #[cfg(feature = "bpf")]
 mod refusals;

@@ -1,5 +1,5 @@
-//! Notices of kills: what a victim had, and how much memory there was, at the instant of the signal
-//! (bpf/notice.h). Text events tell only who and when.
+//! Notices of kills: the victim's memory and the free memory at the instant of the signal (bpf/notice.h). A notice
+//! from text events has only the process and the time.
 
 use linux::system;
 
@@ -7,14 +7,14 @@ use linux::system;
 pub const BYTES: usize = 96;
 const NAME_AT: usize = 80;
 
-/// A process is told to die.
+/// A process gets SIGKILL.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Notice {
     /// CLOCK_MONOTONIC, as in the record of the kill.
     pub time_ns: u64,
     /// The number of the victim.
     pub process: u32,
-    /// The victim, where the kernel told of it.
+    /// The victim's memory; None with text events.
     pub victim: Option<Victim>,
     /// Bytes that the noted group used.
     pub used: Option<u64>,
@@ -27,22 +27,22 @@ pub struct Notice {
 pub struct Victim {
     /// Its name, at most 15 bytes.
     pub name: String,
-    /// When it began, in clock ticks since boot.
+    /// Its start time, in clock ticks since boot.
     pub start: u64,
     /// `oom_score_adj`.
     pub adj: i16,
-    /// All that it has in memory.
+    /// All its memory.
     pub resident: u64,
-    /// The anonymous part of it.
+    /// The anonymous part of its memory.
     pub anonymous: u64,
-    /// What it has in swap.
+    /// Its memory in swap.
     pub swapped: u64,
-    /// Pages that it read from storage so far.
+    /// Pages that it has read from storage.
     pub major_faults: u64,
 }
 
 impl Notice {
-    /// The notice in the bytes that the kernel handed over; none where they are not of that length.
+    /// Parses a notice from the kernel; None if it has the wrong length.
     pub fn from_kernel(bytes: &[u8]) -> Option<Notice> {
         if bytes.len() != BYTES {
             return None;

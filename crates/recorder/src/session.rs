@@ -21,8 +21,7 @@ use crate::{Error, Filter, sampler, tracefs};
 /// How often the kernel's counters are noted, and what is pending is written.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
 
-/// How often memory and processes are noted where kills are recorded, beside the moments of kills: each
-/// costs a millisecond or two for a hundred processes.
+/// How often a moment is taken besides those at kills: each costs a millisecond or two for a hundred processes.
 const MOMENT_EVERY: Duration = Duration::from_millis(200);
 
 /// What to record.
@@ -256,7 +255,7 @@ fn run(
     let mut next_sample = Instant::now() + SAMPLE_EVERY;
     loop {
         let over = stop.is_over();
-        // Ahead of the records, which may take long: the look belongs to the notices.
+        // Before the records, which may take long: the measurement belongs to the notices.
         if let Some(scene) = &mut scene {
             scene.look(root, backend.notices()?, over.is_some());
         }
@@ -276,12 +275,12 @@ fn run(
     }
 }
 
-/// Memory and processes, looked at now and then and at each kill.
+/// Takes moments of memory and processes, periodically and at each kill.
 struct Watched<'a> {
     scene: Scene<'a>,
     moments: Moments,
     next: Instant,
-    /// Kills without a moment, and a look that is not written yet.
+    /// Notices of kills without a moment yet, and a measurement that is not written yet.
     notices: Vec<Notice>,
     look: Option<Look>,
 }
@@ -292,7 +291,7 @@ impl<'a> Watched<'a> {
         Watched { scene, moments, next, notices: Vec::new(), look: None }
     }
 
-    /// Takes a look if there are notices, if it is time, or at the end.
+    /// Measures memory and processes if there are notices, if it is time, or at the end.
     fn look(&mut self, root: &Root, notices: Vec<Notice>, is_over: bool) {
         self.notices.extend(notices);
         let now = Instant::now();
@@ -307,7 +306,7 @@ impl<'a> Watched<'a> {
         self.next = now + MOMENT_EVERY;
     }
 
-    /// Writes the moments of the kills up to the look, and the look.
+    /// Writes the moments of kills up to the last measurement, and the measurement.
     fn write(
         &mut self,
         root: &Root,
@@ -319,7 +318,7 @@ impl<'a> Watched<'a> {
             self.look(root, Vec::new(), true);
         }
         let Some(look) = self.look.take() else {
-            // The group is gone, and nobody in it is killed any more.
+            // The group was removed, so it has no more kills.
             self.notices.clear();
             return Ok(());
         };
@@ -331,7 +330,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-/// What a process still has that was told to die; none once it has ended.
+/// The remaining memory of a killed process; None once it has ended.
 fn remains(root: &Root, process: u32) -> Option<Remains> {
     let start = process::beginning(root, process)?;
     let resident = process::state(root, process).map_or(0, |state| state.resident);

@@ -65,7 +65,7 @@ pub const CATALOG: &[Source] = &[
     },
     Source {
         name: "kills",
-        summary: "processes told to die, and by whom; memory and processes, five times a second and at each kill",
+        summary: "each SIGKILL, with victim and sender; memory and processes, five times a second and at each kill",
         programs: &["kill", "oom_kill"],
         text_events: &[("signal/signal_generate", "sig == 9"), ("oom/mark_victim", "")],
         is_default: false,

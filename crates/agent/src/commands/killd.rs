@@ -53,10 +53,10 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Question {
-    /// Check settings as killd does before it starts, and print what is in force.
+    /// Check settings as killd does before it starts, and print those in force.
     #[command(after_help = "\
-Exits with the status and the message of killd where killd would not start with these settings on this
-machine. A killd that already runs with the same sockets is no reason to refuse.
+If killd would refuse to start with these settings on this machine, exits with the same status and message.
+Accepts sockets that a running killd uses.
 
 Examples:
   pagewise-agent killd check /etc/pagewise.d
@@ -66,10 +66,10 @@ Examples:
         /// [default: /etc/pagewise.d]
         #[arg(value_name = "PATH")]
         config: Vec<PathBuf>,
-        /// The policy for which killd will get --policy.
+        /// The value of --policy that killd will get.
         #[arg(long, value_name = "NAME", value_parser = parse_policy)]
         policy: Option<String>,
-        /// The memory cgroup for which killd will get --cgroup.
+        /// The value of --cgroup that killd will get.
         #[arg(long, value_name = "PATH")]
         cgroup: Option<PathBuf>,
     },

@@ -94,7 +94,7 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
             recorder::kills::record(&root, &options(&root, arguments)?, &mut waiting)?
         }
     };
-    // What was measured is printed even if a file cannot be written.
+    // The results are printed even if a file cannot be written.
     let written = match &arguments.chrome {
         Some(path) => write_chrome(path, &outcome.kills),
         None => Ok(()),
@@ -114,8 +114,7 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
     }
 }
 
-/// Writes the trace for a viewer. A file that cannot be written to its end is removed, since no viewer
-/// reads a part of it.
+/// Writes the trace for a viewer, and removes an incomplete file, because no viewer reads it.
 fn write_chrome(path: &Path, kills: &[Kill]) -> Result<(), Exit> {
     let refused =
         |error: io::Error| Exit::Refused(format!("{}: cannot be written: {error}", path.display()));

@@ -83,14 +83,14 @@ fn execute(arguments: &Arguments) -> Outcome {
     };
     let mut command = Command::new(name);
     command.args(rest);
-    // If there is no such program, exec says why.
+    // If the program does not exist, exec reports the error.
     if let Some(program) = program::find(name) {
         match program::unreached(&program) {
             Ok(None) => load(&mut command, arguments)?,
             Ok(Some(unreached)) if arguments.verbose => {
                 say(format_args!("pagewise-agent: {name} runs as it is: {}", unreached.reason()));
             }
-            // A file that may be run but not read runs as it is, too.
+            // A file that can be executed but not read also runs without the library.
             Ok(Some(_)) | Err(_) => {}
         }
     }

@@ -1,5 +1,5 @@
-//! The file in which a recording of kills is kept. On a disk that becomes full it ends with its last
-//! whole block, and if not even the description of the recording fits, no file stays.
+//! The file of a recording of kills. If the disk becomes full, the file ends with its last complete block; if not
+//! even the header fits, the file is removed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -17,17 +17,17 @@ pub struct Kept {
 
 struct Writing {
     path: PathBuf,
-    /// Another handle of the file, to cut off what a failed write left.
+    /// Another handle of the file, to cut off an incomplete block.
     file: File,
     writer: Writer<File>,
     has_about: bool,
 }
 
 impl Kept {
-    /// Keeps nothing where there is no `path`.
+    /// Creates the file and writes the header. Without a `path`, nothing is kept.
     ///
     /// # Errors
-    /// What the operating system refuses, a file that exists included.
+    /// What the operating system refuses; the file must not exist.
     pub fn begin(path: Option<&Path>, about: &About) -> Result<Kept, Error> {
         let writing = path.map(Writing::begin).transpose()?;
         let mut kept = Kept { writing, failure: None };
@@ -35,7 +35,7 @@ impl Kept {
         Ok(kept)
     }
 
-    /// Appends a block. After a write that failed, nothing is written any more.
+    /// Appends a block. After a failed write, later blocks are dropped.
     pub fn keep(&mut self, block: &Block) {
         let Some(writing) = &mut self.writing else { return };
         match writing.writer.write(block) {
@@ -47,7 +47,7 @@ impl Kept {
         }
     }
 
-    /// Why the file ends early, where it does.
+    /// Why the file is incomplete, or None.
     pub fn failure(&self) -> Option<String> {
         self.failure.clone()
     }
@@ -64,9 +64,9 @@ impl Writing {
         Ok(Writing { path: path.to_owned(), file, writer, has_about: false })
     }
 
-    /// Cuts off the part of a block that found room, or removes a file that cannot be read.
+    /// Cuts off an incomplete block, or removes a file without a complete header.
     fn cut(self) {
-        // What the operating system refuses now leaves a part of a block, which readers pass over.
+        // If this fails, an incomplete block stays, which readers skip.
         let _ = match self.has_about {
             true => self.file.set_len(self.writer.bytes()),
             false => fs::remove_file(&self.path),

@@ -27,7 +27,7 @@ pub struct Text {
     /// Bytes of a line whose end has not come.
     pending: Vec<u8>,
     batch: Batch,
-    /// Kills that were read and not taken yet.
+    /// Kills since the last call of `notices`.
     noticed: Vec<Notice>,
     /// What this recording does not have because it is made of text events.
     pub absent: Vec<Missing>,
@@ -99,7 +99,7 @@ impl Text {
         taken
     }
 
-    /// The kills that were read since the last time, oldest first.
+    /// The kills since the last call, oldest first.
     pub fn notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.noticed)
     }
