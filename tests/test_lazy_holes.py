@@ -143,3 +143,37 @@ def test_calls_on_an_unmapped_range_fail_and_a_segment_attaches_there(
     program = compiled(UNMAPPED, tmp_path_factory.getbasetemp() / "unmapped")
     assert subprocess.run([program], timeout=300).returncode == 0
     assert status(program, MODE=mode) == (0, "")
+
+
+GROWS = r"""
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+enum { PAGE = 4096, PAGES = 7680, KEPT = 8, ROUNDS = 80, WAIT_US = 40000 };
+int main(void)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        char *at = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memset(at, 1, PAGES * PAGE);
+        munmap(at + KEPT * PAGE, (PAGES - KEPT) * PAGE);
+        /* The helper starts in free. It gives these pages back within that time, which takes a millisecond or two. */
+        void *volatile block = malloc(100000);
+        free(block);
+        usleep(round * (WAIT_US / ROUNDS));
+        if (mremap(at, KEPT * PAGE, PAGES * PAGE, 0) != at)
+            return 1;
+        munmap(at, PAGES * PAGE);
+    }
+    return 0;
+}
+"""
+
+
+def test_a_mapping_grows_into_pages_that_the_helper_is_giving_back(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    program = compiled(GROWS, tmp_path_factory.getbasetemp() / "grows")
+    assert status(program, LAZY_AFTER="5ms", DISCARD_AFTER="10ms") == (0, "")
+    assert subprocess.run([program], timeout=300).returncode == 0

@@ -162,11 +162,16 @@ fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
     Some(grant)
 }
 
-/// Lets the memory at `first` grow by `pages` pages behind it, where they are free.
+/// Lets the memory at `first` grow by `pages` pages behind it, where they are free. A mapping that may not move
+/// must not fail to grow because the helper makes a system call on these pages at the moment.
 pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool {
     let _errno = KeepErrno::new();
     let end = owned.first + owned.pages;
-    let Some(mut arena) = lock_for(owner) else { return false };
+    let arena = match owner {
+        Owner::Block => lock(),
+        Owner::Map => lock_at_rest(),
+    };
+    let Some(mut arena) = arena else { return false };
     let Some(grant) = arena.extend(end, pages) else { return false };
     arena.own(owned.first, owned.pages + pages, owner);
     statistics::add(LazyCounter::OwnedPages, u64::from(pages));
