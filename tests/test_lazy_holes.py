@@ -152,13 +152,14 @@ GROWS = r"""
 #include <sys/mman.h>
 #include <unistd.h>
 enum { PAGE = 4096, PAGES = 7680, KEPT = 8, ROUNDS = 80, WAIT_US = 40000 };
+static int kind = MAP_PRIVATE | MAP_ANONYMOUS, open = PROT_READ | PROT_WRITE;
 int main(void)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        char *at = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *at = mmap(NULL, PAGES * PAGE, open, kind, -1, 0);
         memset(at, 1, PAGES * PAGE);
         munmap(at + KEPT * PAGE, (PAGES - KEPT) * PAGE);
-        /* The helper starts in free. It gives these pages back within that time, which takes a millisecond or two. */
+        /* The helper starts in free. It takes a millisecond or two to give these pages back. */
         void *volatile block = malloc(100000);
         free(block);
         usleep(round * (WAIT_US / ROUNDS));

@@ -20,6 +20,7 @@ import guest
 
 AGENT = Path(sys.executable).with_name("pagewise-agent")
 SOURCE = Path(__file__).with_name("pressure.c")
+SQUEEZE = Path(__file__).parents[2] / "bench" / "squeeze.c"
 MODULES = ("zram", "lzo_rle")
 MACHINE = guest.Machine(
     modules=MODULES, kernel_arguments="psi=1", processors=1, has_counted_clock=True
@@ -44,9 +45,22 @@ FORKS = 8
 # For so long nothing happens, and so much of its processor a killer may use then.
 IDLE_SECONDS, IDLE_SHARE_MAX = 300, 0.001
 # Names of the guest's programs: what a killer's log calls them.
-PROGRAMS = ("hog", "keeper", "victim", "filler", "spinner", "bomb", "server", "watcher", "launch")
+PROGRAMS = (
+    "hog",
+    "keeper",
+    "victim",
+    "filler",
+    "spinner",
+    "bomb",
+    "server",
+    "watcher",
+    "launch",
+    "steady",
+)
+# The programs that mislead a killer (bench/squeeze.c), by the names that they have in the guest.
+MISLEADING = ("sharer", "vforker", "restarter", "crowd", "writer")
 # They and the shell that runs the cases must stay.
-PROTECTED = ("keeper", "watcher", "sh")
+PROTECTED = ("keeper", "watcher", "steady", "sh")
 # So many cached applications leave the guest above the threshold.
 CACHED = 8
 # What each needs, in KiB (S2, table 1).
@@ -83,7 +97,7 @@ begin() {
 # Ends the killer and what the case began, and waits until memory is back.
 end() {
     kill $killer
-    killall -9 hog victim filler bomb spinner server 2>/dev/null
+    killall -9 hog victim filler bomb spinner server steady MISLEADING 2>/dev/null
     wait $killer
     [ -e /proc/$keeper ] || echo the keeper died in $name >>/result/broken
     sleep 0.3
@@ -134,6 +148,23 @@ CASES = {
     "forks": case(
         "forks", COMMANDS, 2, f"server forks 180 0 {FORKS} >/dev/null &\nsleep 2\n{FAST}"
     ),
+    # What misleads a killer, beside a hog; in the last two cases it is the hog itself.
+    "shared": case("shared", COMMANDS, 1, f"sharer shared 150 4 >/dev/null &\nsleep 2\n{FAST}"),
+    "crowd": case("crowd", COMMANDS, 1, f"crowd crowd 300 64 >/dev/null &\nsleep 4\n{FAST}"),
+    "tmpfs": case(
+        "tmpfs",
+        COMMANDS,
+        1,
+        f"writer file /result/shared-memory 100 >/dev/null &\nsleep 2\n{FAST}\n"
+        "rm /result/shared-memory",
+    ),
+    "vfork": case(
+        "vfork",
+        COMMANDS,
+        1,
+        "vforker vfork 200 >/dev/null &\nsleep 2\ncross steady hold 150 0 0",
+    ),
+    "respawn": case("respawn", COMMANDS, 1, "cross restarter respawn 400 200"),
     "lru-gen": "echo y >/sys/kernel/mm/lru_gen/enabled\n"
     + case("lru-gen", COMMANDS, 1, FAST)
     + "echo n >/sys/kernel/mm/lru_gen/enabled\n",
@@ -271,16 +302,19 @@ def run(
 ) -> Findings:
     """Boots the guest and runs the cases. Raises RuntimeError where it does not get to the end."""
     pressure = guest.compiled(folder / "pressure", SOURCE, "-static", "-pthread")
+    squeeze = guest.compiled(folder / "squeeze", SQUEEZE, "-static")
     files: dict[str, Path | str] = {
         **guest.with_libraries(AGENT),
         **guest.with_libraries(earlyoom()),
         **{f"bin/{name}": pressure for name in PROGRAMS},
+        **{f"bin/{name}": squeeze for name in MISLEADING},
         "killd.toml": KILLD,
     }
     script = HEAD + "".join(CASES[name] for name in cases)
     words = {"LOW": LOW, "RECOVERED": RECOVERED, "SECONDS": SECONDS, "CACHED": CACHED}
     for word, number in words.items():
         script = script.replace(word, str(number))
+    script = script.replace("MISLEADING", " ".join(MISLEADING))
     answer = guest.boot(machine, script, files, folder, timeout_s=HANGS_AFTER_S)
     if answer.status != 0:
         raise RuntimeError(answer.output[-2000:])

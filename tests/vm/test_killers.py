@@ -38,6 +38,26 @@ def test_one_kill_of_the_one_that_takes_memory_is_enough(
     assert findings.killed(name) == ["hog"] * len(rounds)
 
 
+# The second kill in "vfork" is the child that runs in the parent's memory until it calls exec.
+RIGHT = {
+    "forks": ["hog"] * 2,
+    "shared": ["hog"],
+    "crowd": ["hog"],
+    "tmpfs": ["hog"],
+    "vfork": ["vforker"] * 2,
+    "respawn": ["restarter"],
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_program_that_misleads_a_killer_does_not_mislead_killd(
+    findings: killers.Findings, name: str
+) -> None:
+    assert findings.killed(name) == RIGHT[name]
+    assert all(seen["recovery_ms"] is not None for seen in findings.watched(name, "killd"))
+    assert len(findings.killed_by_peer(name)) >= len(RIGHT[name])
+
+
 @pytest.mark.parametrize("name", ["stuck", "frozen", "slow"])
 def test_the_least_important_gives_its_memory_back_whatever_holds_it(
     findings: killers.Findings, name: str
