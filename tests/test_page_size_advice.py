@@ -234,7 +234,7 @@ def test_the_command_advises_from_a_trace(
     assert (advice["page_bytes"], advice["memory_bytes"]) == (16384, 8 * MIB)
     assert advice["settings"][0]["undo"]
     status, output, _ = ran(*words, capsys=capsys)
-    assert status == 0 and "gain over 4 KiB" in output and "undo:" in output
+    assert status == 0 and "gain over 4 KiB" in output and "To undo:" in output
     for setting in target().settings(advise_size(output)):
         assert setting.apply in output, "a line was broken"
 

@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from rich.console import Console, RenderableType
@@ -52,11 +53,14 @@ def console(*, stderr: bool = False) -> Console:
     )
 
 
-def show(*renderables: RenderableType) -> None:
+def show(*parts: RenderableType | Verbatim) -> None:
     """Prints each to standard output."""
     output = console()
-    for renderable in renderables:
-        output.print(renderable)
+    for part in parts:
+        if isinstance(part, Verbatim):
+            output.out(part.text, highlight=False)
+        else:
+            output.print(part)
 
 
 def say(message: str) -> None:
@@ -110,19 +114,25 @@ def figures(columns: list[str], rows: list[list[str]], *, words: int = 1) -> Tab
     return table
 
 
-def pasted(settings: Iterable[Mapping[str, str]]) -> Iterator[RenderableType]:
-    """The lines of an advice's settings and of their undo: a terminal may wrap what is pasted, but
-    no line break may be put into it."""
+@dataclass(frozen=True)
+class Verbatim:
+    """Text that is printed as it is: no line of it is wrapped or cut on a narrow terminal."""
+
+    text: str
+
+
+UNDO = "To undo:"
+"""The line of prose between the lines of a setting and those that undo it."""
+
+
+def pasted(settings: Iterable[Mapping[str, str]]) -> Iterator[RenderableType | Verbatim]:
+    """The lines of an advice's settings and of their undo."""
     for setting in settings:
         yield ""
         yield f"{setting['title']}. {setting['note']}"
-        yield unbroken(setting["apply"])
-        yield unbroken(f"undo: {setting['undo']}")
-
-
-def unbroken(line: str) -> Text:
-    """Text that is never wrapped here, however long."""
-    return Text(line, no_wrap=True, overflow="ignore")
+        yield Verbatim(setting["apply"])
+        yield UNDO
+        yield Verbatim(setting["undo"])
 
 
 @contextmanager

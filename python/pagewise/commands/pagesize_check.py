@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pagewise.commands.options import Json
-from pagewise.terminal import printable, say, show, show_json, unbroken
+from pagewise.terminal import Verbatim, printable, say, show, show_json
 from pagewise.units import format_count, format_size
 
 EXAMPLES = ("pagewise pagesize check /usr/bin/env",)
@@ -41,7 +41,7 @@ def check(
         show_json(result)
         return int(bool(result["fails"]))
     # No line is broken, to grep in, however long a path is.
-    show(*(unbroken(printable(line)) for line in _problems(result)))
+    show(*(Verbatim(printable(line)) for line in _problems(result)))
     if result["fails"] and all(file["machine"] in X86 for file in result["files"]):
         say("note: x86 has no base pages but 4 KiB; there this serves Android's emulator and store")
     if not result["files"]:
