@@ -228,6 +228,18 @@ def test_names_of_files_may_be_any_bytes(recording: Path, tmp_path: Path) -> Non
     assert "a b\n\ufffd.csv" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("command", ["report", "sweep"])
+def test_an_input_without_an_end_is_refused(command: str, tmp_path: Path) -> None:
+    spec = tmp_path / "grid.toml"
+    spec.write_text(
+        'traces = ["/dev/zero"]\nsizes = ["64MiB"]\n[[device]]\nfast = "4/5us"\nslow = "90/40us"\n'
+        '[[architecture]]\nname = "priority"\n'
+    )
+    output = tmp_path / "output"
+    run = ran(command, spec if command == "sweep" else "/dev/zero", "-o", output)
+    assert "/dev/zero: not a regular file" in run.stderr and run.returncode in (1, 3), run.stderr
+
+
 def test_a_terminal_that_lacks_letters(recording: Path, tmp_path: Path) -> None:
     output = tmp_path / "out.parquet"
     foreign = tmp_path / os.fsdecode("señal.csv".encode())

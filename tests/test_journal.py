@@ -1,34 +1,42 @@
 """The journal of a grid survives a kill at any byte."""
 
 import multiprocessing
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 
 from pagewise.errors import UnwritableOutput
-from pagewise.grids.journal import RemoteJournal, decode, encode, open_journal
+from pagewise.grids.journal import HEADER, RemoteJournal, decode, encode, open_journal
 
 CELLS = {"a" * 64: '{"io_time_s":1.5}', "b" * 64: '{"note":"line\\nbreak"}', "c" * 64: "{}"}
 
 
 def test_a_torn_tail_is_ignored_at_every_length():
     whole = encode(CELLS)
-    ends = [len(encode(dict(list(CELLS.items())[:count]))) for count in range(4)]
+    # A line is whole with its last brace, even if the line break is missing.
+    ends = [len(encode(dict(list(CELLS.items())[:count]))) - 1 for count in range(1, 4)]
     for length in range(len(whole) + 1):
-        cells, sound_bytes = decode(whole[:length])
-        assert len(cells) == sum(end <= length for end in ends[1:])
-        assert sound_bytes == max(end for end in ends if end <= length)
+        assert len(decode(whole[:length])) == sum(end <= length for end in ends)
 
 
-def test_a_flipped_byte_ends_what_is_believed():
-    whole = bytearray(encode(CELLS))
-    whole[len(whole) // 2] ^= 1
-    cells, _ = decode(bytes(whole))
-    assert len(cells) < len(CELLS)
-    assert all(CELLS[key] == outcome for key, outcome in cells.items())
+def test_damage_costs_only_the_lines_that_it_hits():
+    whole = encode(CELLS)
+    lines = [len(encode(dict([cell]))) for cell in CELLS.items()]
+    starts = [sum(lines[:number]) for number in range(len(lines))]
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        found = decode(bytes(damaged))
+        hit = sum(start <= place for start in starts) - 1
+        # A line break that is lost makes one line of two.
+        ends_line = place + 1 == starts[hit] + lines[hit]
+        lost = {list(CELLS)[hit]} | ({list(CELLS)[hit + 1]} if ends_line and hit < 2 else set())
+        assert set(CELLS) - set(found) <= lost and all(CELLS[key] == found[key] for key in found)
 
 
-def test_what_was_appended_is_there_for_the_next_run_and_the_torn_rest_is_cut_off(tmp_path: Path):
+def test_a_later_run_finds_what_was_appended_around_a_torn_line(tmp_path: Path):
     results = str(tmp_path / "results.parquet")
     with open_journal(results) as journal:
         journal.append(CELLS)
@@ -42,6 +50,49 @@ def test_what_was_appended_is_there_for_the_next_run_and_the_torn_rest_is_cut_of
         assert journal.finished == {**CELLS, "d": "{}"}
         journal.remove()
     assert not path.exists()
+
+
+@pytest.mark.parametrize("content", ["", "my notes\n", "57 0badc0de {}\n", "pagewise-journal 2\n"])
+def test_a_file_that_is_no_journal_is_refused_and_stays_as_it_is(tmp_path: Path, content: str):
+    path = tmp_path / "results.parquet.journal"
+    path.write_text(content)
+    before = path.stat()
+    with pytest.raises(UnwritableOutput, match=r"results\.parquet\.journal: not a journal"):
+        open_journal(str(tmp_path / "results.parquet"))
+    assert path.read_text() == content and path.stat().st_mtime_ns == before.st_mtime_ns
+
+
+@pytest.mark.parametrize("is_dangling", [False, True])
+def test_a_link_is_not_followed(tmp_path: Path, is_dangling: bool):
+    path, target = tmp_path / "results.parquet.journal", tmp_path / "notes"
+    if not is_dangling:
+        target.write_bytes(HEADER)
+    path.symlink_to(target)
+    with pytest.raises(UnwritableOutput, match="not a journal"):
+        open_journal(str(tmp_path / "results.parquet"))
+    assert path.is_symlink() and target.exists() != is_dangling
+
+
+def test_a_journal_without_a_cell_is_not_left(tmp_path: Path):
+    with open_journal(str(tmp_path / "results.parquet")):
+        assert (tmp_path / "results.parquet.journal").read_bytes() == HEADER
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_names_the_journal(tmp_path: Path):
+    with open_journal(str(tmp_path / "results.parquet")) as journal:
+        journal.append(CELLS)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (journal.path.stat().st_size, limits[1]))
+        try:
+            with pytest.raises(
+                UnwritableOutput, match=r"results\.parquet\.journal: File too large"
+            ):
+                journal.append({"d": "{}"})
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+            signal.signal(signal.SIGXFSZ, before)
 
 
 def _open(results: str, answers: "multiprocessing.Queue[str]") -> None:

@@ -55,6 +55,15 @@ def fetch(address: str, destination: Path) -> None:
     aside.replace(destination)
 
 
+def refuse_endless(path: str | Path) -> None:
+    """An error for a pipe or a device: a second reading of a pipe is empty, and some devices never
+    end."""
+    if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
+        raise UnreadableInput(
+            f"{path}: not a regular file", path=str(path), hint="copy its content into a file first"
+        )
+
+
 def refuse_special(path: Path) -> None:
     """An error if the path is standard output, or if a pipe, a folder or a device is there."""
     if str(path) == "-":

@@ -1,18 +1,19 @@
 """The finished cells of an unfinished grid, safe against a kill at any moment.
 
-A local journal is one append-only file of lines ``LENGTH CHECKSUM JSON``. A line counts only if
-length and checksum fit, so a torn tail is ignored and cut off by the next run. Object stores cannot
-append: there each append is an object of its own, in the same form.
+A local journal is a file that is only ever appended to: a line that names it, then lines
+``LENGTH CHECKSUM JSON``. A line counts only if length and checksum fit, so damage costs the lines
+that it hits and no other. Object stores cannot append: there each append is an object of its own.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import secrets
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
@@ -21,6 +22,8 @@ from pagewise.errors import UnwritableOutput
 from pagewise.storage import filesystem, is_remote, local_path
 
 SUFFIX = ".journal"
+HEADER = b"pagewise-journal 1\n"
+"""The first line of a local journal. A file without it is never written, cut or removed."""
 
 
 class Journal(Protocol):
@@ -75,7 +78,7 @@ class LocalJournal(_Closing):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.file: IO[bytes] = path.open("a+b")
+        self.file: IO[bytes] = _created(path) or _found(path)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -87,15 +90,19 @@ class LocalJournal(_Closing):
             ) from error
         self.file.seek(0)
         content = self.file.read()
-        self.finished, sound_bytes = decode(content)
-        if sound_bytes < len(content):
-            self.file.truncate(sound_bytes)
+        self.finished = decode(content)
+        self.is_torn = not content.endswith(b"\n")
 
     def append(self, cells: Mapping[str, str]) -> None:
         """Makes the cells durable before it returns."""
-        self.file.write(encode(cells))
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        try:
+            # What a torn last line has lost must not cost the next one.
+            self.file.write(b"\n" * self.is_torn + encode(cells))
+            self.file.flush()
+            os.fsync(self.file.fileno())
+        except OSError as error:
+            raise UnwritableOutput(f"{self.path}: {error.strerror}", path=str(self.path)) from error
+        self.is_torn = False
         self.finished.update(cells)
 
     def remove(self) -> None:
@@ -103,8 +110,51 @@ class LocalJournal(_Closing):
         self.path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Closes the file, which releases the lock."""
+        """Closes the file, which releases the lock; one without a cell goes."""
+        if not self.finished and not self.file.closed:
+            self.remove()
         self.file.close()
+
+
+def _created(path: Path) -> IO[bytes] | None:
+    """A new journal; None where something has its name."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    try:
+        file = os.fdopen(os.open(path, flags, 0o666), "a+b")
+    except FileExistsError:
+        return None
+    except OSError as error:
+        raise UnwritableOutput(f"{path}: {error.strerror}", path=str(path)) from error
+    try:
+        file.write(HEADER)
+        file.flush()
+    except OSError as error:
+        path.unlink()
+        raise UnwritableOutput(f"{path}: {error.strerror}", path=str(path)) from error
+    return file
+
+
+def _found(path: Path) -> IO[bytes]:
+    """The journal of an earlier run. An error for anything else, which is only read."""
+    foreign = UnwritableOutput(
+        f"{path}: not a journal of pagewise",
+        path=str(path),
+        hint="choose another output, or move the file",
+    )
+    flags = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        with open(os.open(path, os.O_RDONLY | flags), "rb") as seen:
+            if not path.is_file() or seen.read(len(HEADER)) != HEADER:
+                raise foreign
+            file = os.fdopen(os.open(path, os.O_RDWR | os.O_APPEND | flags), "a+b")
+            if not os.path.samestat(os.fstat(seen.fileno()), os.fstat(file.fileno())):
+                file.close()
+                raise foreign
+            return file
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise foreign from error
+        raise UnwritableOutput(f"{path}: {error.strerror}", path=str(path)) from error
 
 
 class RemoteJournal(_Closing):
@@ -121,7 +171,7 @@ class RemoteJournal(_Closing):
         self.parts = 0
         try:
             for part in self.files.ls(self.folder, detail=False):
-                self.finished.update(decode(self.files.cat_file(part))[0])
+                self.finished.update(decode(self.files.cat_file(part)))
         except FileNotFoundError:
             # There is none, or another run has just written its results and removed it.
             pass
@@ -144,30 +194,16 @@ def encode(cells: Mapping[str, str]) -> bytes:
     return b"".join(_line({"key": key, "outcome": outcome}) for key, outcome in cells.items())
 
 
-def decode(content: bytes) -> tuple[dict[str, str], int]:
-    """The cells of the sound lines, and how many bytes those lines take."""
-    cells = {}
-    sound_bytes = 0
-    for record, end in _records(content):
-        cells[record["key"]] = record["outcome"]
-        sound_bytes = end
-    return cells, sound_bytes
+def decode(content: bytes) -> dict[str, str]:
+    """The cells of the sound lines."""
+    texts = (_checked(line.split(b" ", 2)) for line in content.split(b"\n"))
+    records = (json.loads(text) for text in texts if text is not None)
+    return {record["key"]: record["outcome"] for record in records}
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
     text = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode("ascii")
     return b"%d %08x %s\n" % (len(text), zlib.crc32(text), text)
-
-
-def _records(content: bytes) -> Iterator[tuple[dict[str, Any], int]]:
-    """Sound records from the front with the offset behind each; stops at the first unsound one."""
-    start = 0
-    while (newline := content.find(b"\n", start)) >= 0:
-        text = _checked(content[start:newline].split(b" ", 2))
-        if text is None:
-            return
-        start = newline + 1
-        yield json.loads(text), start
 
 
 def _checked(parts: Iterable[bytes]) -> bytes | None:

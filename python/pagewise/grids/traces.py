@@ -10,7 +10,7 @@ from pagewise import _core
 from pagewise.errors import UnreadableInput
 from pagewise.grids.key import digest, file_digest
 from pagewise.grids.spec import TraceSource
-from pagewise.storage import fetch, is_remote, local_path
+from pagewise.storage import fetch, is_remote, local_path, refuse_endless
 
 
 def materialize(source: TraceSource, folder: Path) -> Path:
@@ -30,6 +30,7 @@ def materialize(source: TraceSource, folder: Path) -> Path:
         if not path.exists():
             fetch(source.address, path)
         return path
+    refuse_endless(local_path(source.address))
     return Path(local_path(source.address))
 
 

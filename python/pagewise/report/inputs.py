@@ -15,6 +15,7 @@ from pagewise.errors import UnreadableInput
 from pagewise.questions import analyze
 from pagewise.recording import PathLike, Progress, read
 from pagewise.report.shapes import SHAPES, flaw
+from pagewise.storage import refuse_endless
 
 Result: TypeAlias = dict[str, Any]
 
@@ -78,6 +79,7 @@ def gather(
 
 def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
     """Adds a file: JSON by its first character, otherwise a sweep's table or a recording."""
+    refuse_endless(path)
     try:
         digest, head = fingerprint(path)
     except IsADirectoryError as error:
