@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -109,19 +110,21 @@ def readable(address: str) -> Iterator[Path]:
 
 @contextmanager
 def replacing(address: str) -> Iterator[Path]:
-    """A local file to write; when the block ends well it takes the place of the path or address."""
+    """A local file to write; when the block ends well it takes the place of the path or address.
+
+    It lies in a new folder that only this user may enter, so that no link can stand in its place.
+    """
     if not is_remote(address):
         target = Path(local_path(address))
-        aside = target.with_name(f".{target.name}.{os.getpid()}.part")
         try:
-            yield aside
-            with open(aside, "rb") as written:
-                os.fsync(written.fileno())
-            aside.replace(target)
+            with tempfile.TemporaryDirectory(prefix=".pagewise-", dir=target.parent) as private:
+                aside = Path(private) / target.name
+                yield aside
+                with open(aside, "rb") as written:
+                    os.fsync(written.fileno())
+                aside.replace(target)
         except OSError as error:
             raise UnwritableOutput(f"{target}: {error.strerror}", path=str(target)) from error
-        finally:
-            aside.unlink(missing_ok=True)
         return
     files, path = filesystem(address)
     folder = Path(tempfile.mkdtemp(prefix="pagewise-"))
@@ -131,6 +134,25 @@ def replacing(address: str) -> Iterator[Path]:
         files.put_file(str(aside), path)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def private_folder(name: str) -> Path:
+    """A folder of this user's in the folder for temporary files; made if it is missing.
+
+    Raises UnwritableOutput where another user made it or may write to it.
+    """
+    folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    is_private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
+    if not is_private or found.st_uid != os.getuid():
+        raise UnwritableOutput(
+            f"{folder}: other users made it or may write to it",
+            path=str(folder),
+            hint="remove it, or set TMPDIR to a folder of your own",
+        )
+    return folder
 
 
 @contextmanager

@@ -6,8 +6,6 @@ Every worker needs the same pagewise, and reads traces itself: from fsspec addre
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from pagewise.grids.cells import CellResult, Task
 from pagewise.grids.key import file_digest, this_build
 from pagewise.grids.traces import materialize
 from pagewise.recording import Progress
+from pagewise.storage import private_folder
 
 RETRIES = 5
 """How often a task is run again after its worker died. A cell that kills its worker every time is
@@ -87,9 +86,9 @@ def run_remotely(task: Task, build: str) -> list[CellResult]:
         error = f"the worker has pagewise {this_build()}, the caller {build}"
         return [CellResult(error=error)] * len(task.cells)
     # Traces stay on the node between tasks, by the user whose file they are.
-    folder = Path(tempfile.gettempdir()) / f"pagewise-traces-{os.getuid()}" / task.trace_sha256
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
+        folder = private_folder("pagewise-traces") / task.trace_sha256
+        folder.mkdir(exist_ok=True)
         path = materialize(task.trace, folder)
         if file_digest(path) != task.trace_sha256:
             raise PagewiseError(f"{task.trace.name}: the worker reads other bytes than the caller")
