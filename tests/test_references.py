@@ -20,6 +20,8 @@ a line of the program
 I  04001003,5
 """
 
+ROOT = Path(__file__).parents[1]
+
 
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
@@ -95,6 +97,25 @@ def test_a_file_without_a_reference_makes_no_trace(
     assert trace.read_bytes() == before
     assert ran(*arguments, text.with_suffix(".new"), capsys=capsys)[0] == 3
     assert set(text.parent.iterdir()) == {text, trace}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info"],
+        ["curves", "--frames", "100"],
+        ["curves", "--frames", "100", "--policy", "clock"],
+        ["pagesize", "--memory", "80%", "--storage", "optane-ssd"],
+    ],
+)
+def test_a_file_cut_off_before_its_first_whole_frame_is_refused(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = (ROOT / "examples" / "page-size" / "photo.pwf").read_bytes()
+    trace = tmp_path / "cut.pwf"
+    trace.write_bytes(whole[:5000])
+    status, _, diagnostics = ran(command[0], trace, *command[1:], capsys=capsys)
+    assert status == 3 and "cut off before its first whole frame" in diagnostics
 
 
 def test_a_cut_file_is_told_from_a_damaged_one(text: Path) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagewise import _core
-from pagewise.errors import UsageError
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress
 from pagewise.references import cut, ending_of
 from pagewise.units import parse_size
@@ -265,6 +265,8 @@ def curves(
     path = os.fspath(trace)
     text, columns = _core.reference_curves(path, json.dumps(question), progress=progress)
     answer = json.loads(text)
+    if not sum(answer["steps"].values()):
+        raise UnreadableInput(f"{path}: holds no reference, so nothing can be counted", path=path)
     width = len(columns) // len(sizes)
     return Curves(
         trace=str(path),

@@ -30,7 +30,11 @@ impl Rules {
             hot_bytes,
             part_pages: Some(PART_PAGES),
             lazy_bytes: None,
-            held_bytes: Some(if hot_bytes.0 > HELD_BYTES_MAX.0 { hot_bytes } else { HELD_BYTES_MAX }),
+            held_bytes: Some(if hot_bytes.0 > HELD_BYTES_MAX.0 {
+                hot_bytes
+            } else {
+                HELD_BYTES_MAX
+            }),
             lazy_after: Some(Nanos(1_000_000_000)),
             discard_after: Some(Nanos(5_000_000_000)),
         }

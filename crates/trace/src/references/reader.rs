@@ -113,7 +113,12 @@ impl Reader {
         }
         let start = self.input.offset();
         if !self.next_frame()? {
-            return Ok(false);
+            return match self.totals.all() {
+                Some(0) => {
+                    Err(self.corrupt(start, "the file was cut off before its first whole frame"))
+                }
+                _ => Ok(false),
+            };
         }
         let answer = match self.frame.first() {
             Some(&STEPS) => self.take_steps(steps),
@@ -271,6 +276,15 @@ mod tests {
             assert_eq!(steps, expected[..steps.len()]);
             assert!(steps.len() % frame::STEPS_MAX == 0 || steps.len() == expected.len());
             assert!(reader.ending().is_none());
+        }
+    }
+
+    #[test]
+    fn a_file_without_a_whole_frame_is_refused() {
+        let (whole, ..) = stored();
+        for length in [400, 1000, 5000] {
+            let error = read(&whole[..length]).err().unwrap().to_string();
+            assert!(error.contains("cut off before its first whole frame"), "{length}: {error}");
         }
     }
 
