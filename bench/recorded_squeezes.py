@@ -8,6 +8,7 @@ the same policy and options.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import random
@@ -29,10 +30,11 @@ HANGS_AFTER_S = 60
 SQUEEZE_S = 20
 SWAP_MIB = 96
 
-# Grows to a size in MiB at a rate and holds it; touches a share of it each second.
+# Grows to a size in MiB at a rate and holds it; touches a share of it each second. At its full size
+# it starts idle forks, which share its memory.
 HOLDER = """
-import mmap, sys, time
-size, rate, touched = (float(word) for word in sys.argv[1:])
+import mmap, os, sys, time
+size, rate, touched, forks = (float(word) for word in sys.argv[1:])
 pages = int(size * 256)
 memory = mmap.mmap(-1, pages * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 began = time.monotonic()
@@ -43,6 +45,11 @@ while True:
     for page in range(filled, wanted):
         memory[page * 4096] = 1 + page % 255
     filled = wanted
+    if filled == pages:
+        while forks and os.fork():
+            forks -= 1
+        if forks:
+            time.sleep(1000)
     if filled == pages and not touched:
         time.sleep(1000)
     for _ in range(int(filled * touched / 200)):
@@ -60,6 +67,7 @@ class Member:
     rate: int
     touched: float
     adj: int
+    forks: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,6 +123,14 @@ def squeeze(seed: int, policy: str) -> Squeeze:
     )
 
 
+def with_server(squeeze: Squeeze) -> Squeeze:
+    """The squeeze with only the first holder, and a server that shares its memory with forks."""
+    draw = random.Random(f"{squeeze.seed} {squeeze.policy} server")
+    size = int(squeeze.limit_mib * draw.uniform(0.25, 0.4))
+    server = Member(size, 1000, 0.0, draw.randrange(25, 1000, 50), draw.randint(2, 12))
+    return dataclasses.replace(squeeze, holders=(server, squeeze.holders[0]))
+
+
 def options(draw: random.Random, policy: str, limit_mib: int) -> dict[str, str]:
     """Thresholds that the policy reaches before the kernel's OOM killer runs."""
     if policy == "largest":
@@ -164,6 +180,8 @@ class Outcome:
     named: list[int]
     oom_kills: int
     result: dict[str, Any]
+    # Whether killd logged `reconsider`: it searched for what holds the memory.
+    has_reconsidered: bool
 
     @property
     def is_same(self) -> bool:
@@ -187,9 +205,12 @@ def outcome(squeeze: Squeeze, folder: Path) -> Outcome:
         record = [agent, "record", "--kills", "--cgroup", group, "-o", recording]
         with running(record, folder / "record.log"):
             wait_for(lambda: recording.exists() and recording.stat().st_size > 0)
-            for member in squeeze.holders:
-                start(group, member)
-            wait_for(lambda: holds(group, squeeze))
+            holders = [start(group, member) for member in squeeze.holders]
+            wait_for(
+                lambda: (
+                    holds(group, squeeze) or any(holder.poll() is not None for holder in holders)
+                )
+            )
             growers = [start(group, member) for member in squeeze.growers]
             wait_for(lambda: all(grower.poll() is not None for grower in growers), SQUEEZE_S)
             wait_for(lambda: log.read_text().count("event=kill ") == settled(log.read_text()), 5)
@@ -203,7 +224,9 @@ def outcome(squeeze: Squeeze, folder: Path) -> Outcome:
     named = [
         victim["process"] for decision in policy["decisions"] for victim in decision["victims"]
     ]
-    return Outcome(squeeze, killed, named, int(oom[oom.index("oom_kill") + 1]), result)
+    has_reconsidered = any(words[:1] == ["event=reconsider"] for words in lines)
+    oom_kills = int(oom[oom.index("oom_kill") + 1])
+    return Outcome(squeeze, killed, named, oom_kills, result, has_reconsidered)
 
 
 def settled(log: str) -> int:
@@ -223,16 +246,17 @@ def replay(recording: Path, squeeze: Squeeze) -> dict[str, Any]:
 
 
 def holds(group: Path, squeeze: Squeeze) -> bool:
-    """Whether the holders have all their memory, or one of them was killed already."""
+    """Whether the holders have all their memory and their forks."""
     used = int((group / "memory.usage_in_bytes").read_text())
     alive = len((group / "cgroup.procs").read_text().split())
     wanted = sum(member.mebibytes for member in squeeze.holders) * MIB
-    return used >= wanted or alive < len(squeeze.holders)
+    processes = sum(1 + member.forks for member in squeeze.holders)
+    return used >= wanted and alive >= processes
 
 
 def start(group: Path, member: Member) -> subprocess.Popen[bytes]:
     """Starts a member, in the group from its first instruction on."""
-    numbers = (member.mebibytes, member.rate, member.touched)
+    numbers = (member.mebibytes, member.rate, member.touched, member.forks)
     script = (
         f'echo $$ > "{group}/cgroup.procs" && echo {member.adj} > /proc/self/oom_score_adj && '
         'exec "$@"'

@@ -129,3 +129,14 @@ def test_the_report_shows_it(tmp_path: Path) -> None:
     pw.report([result], page)
     text = page.read_text()
     assert "kill-replay-decisions" in text and "Would this killer have fired" in text
+
+
+def test_the_command_says_if_a_recording_has_no_weights(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    result = pw.replay_kills(RECORDING, policy="minfree", options=LEVELS)
+    assert not result["has_weights"]
+    (row,) = result["policies"]
+    assert [victim["weight_bytes"] for victim in row["decisions"][0]["victims"]] == [None]
+    assert cli.run(["replay-kills", str(RECORDING), "--policy", "minfree"]) == 0
+    assert "no weights of processes" in capsys.readouterr().err

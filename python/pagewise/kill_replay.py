@@ -34,14 +34,15 @@ def replay_kills(
     within ``window`` after it the recording has neither a freeze nor a kill.
 
     Fields: ``moments``, ``duration_s``, ``total_bytes``, ``has_watermarks`` (whether the recording
-    tells them and what the kernel keeps), ``memory`` [{time_s, available_bytes,
-    swap_free_bytes}], ``freezes`` [{from_s, to_s, is_kernel_kill}], ``recorded`` [{time_s, process,
-    name, is_of_kernel, has_moment}], and for each of ``policies`` its ``decisions`` [{time_s, why,
-    available_bytes, victims, spared, judgement}], ``reasons`` [{from_s, to_s, why}] for doing
-    nothing, ``false_alarms``, ``missed_freezes``, and of the recorded victims ``victims_named``,
-    ``victims_not_named`` and ``victims_unknown``, whose kills have no moment of their own, so that
-    the recording cannot tell what their killer saw. Raises UnreadableInput, UsageError,
-    NothingRecorded.
+    tells them and what the kernel keeps), ``has_weights`` (whether it has weights of
+    processes, what their end frees; if not, shared memory counts in full), ``memory`` [{time_s,
+    available_bytes, swap_free_bytes}], ``freezes`` [{from_s, to_s, is_kernel_kill}], ``recorded``
+    [{time_s, process, name, is_of_kernel, has_moment}], and for each of ``policies`` its
+    ``decisions`` [{time_s, why, available_bytes, victims, spared, judgement}], ``reasons``
+    [{from_s, to_s, why}] for doing nothing, ``false_alarms``, ``missed_freezes``, and of the
+    recorded victims ``victims_named``, ``victims_not_named`` and ``victims_unknown``, whose kills
+    have no moment of their own, so that the recording cannot tell what their killer saw. Raises
+    UnreadableInput, UsageError, NothingRecorded.
     """
     names = policy.split(",") if isinstance(policy, str) else list(policy)
     given = dict(options or {})

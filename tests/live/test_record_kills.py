@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from agent import AGENT, refusal
 from groups import MIB, Group
-from recorded_squeezes import MEMORY, outcome, squeeze
+from recorded_squeezes import MEMORY, Member, Squeeze, outcome, squeeze
 from waiting import running, within
 
 import pagewise as pw
@@ -36,6 +36,33 @@ def test_the_replay_names_the_victims_of_killd(tmp_path: Path, policy: str) -> N
     assert replay["victims_named"] == len(found.killed)
     assert (replay["victims_not_named"], replay["victims_unknown"]) == (0, 0)
     assert all(kill["has_moment"] for kill in found.result["recorded"])
+
+
+SERVER = Member(mebibytes=110, rate=1000, touched=0.0, adj=0, forks=8)
+HOG = Member(mebibytes=600, rate=50, touched=0.0, adj=0)
+WITH_FORKS = {
+    "largest": {"memory_percent": "15"},
+    "restart-cost": {"low_percent": "15", "high_percent": "20"},
+}
+
+
+@pytest.mark.parametrize("policy", WITH_FORKS)
+def test_the_replay_spares_a_server_with_eight_idle_forks_as_killd_does(
+    tmp_path: Path, policy: str
+) -> None:
+    """When memory is short, the server is larger than the hog, but its end frees almost nothing."""
+    with_forks = Squeeze(
+        0, policy, WITH_FORKS[policy], "serial", "late", 200, False, (SERVER,), (HOG,)
+    )
+    found = outcome(with_forks, tmp_path / "squeeze")
+    assert found.result["has_weights"]
+    assert len(found.killed) == 1, "killd kills only the hog"
+    assert found.named == found.killed, found.result["policies"]
+    (decision,) = found.result["policies"][0]["decisions"]
+    (victim,) = decision["victims"]
+    # A hog that dies within a moment or two has no weight, so all its anonymous memory counts.
+    assert min(victim["own_bytes"], victim["weight_bytes"] or MIB << 10) >= 40 * MIB
+    assert all(spared["weight_bytes"] < 10 * MIB for spared in decision["spared"])
 
 
 def test_the_moment_of_a_kill_has_all_of_the_victims_memory(tmp_path: Path) -> None:

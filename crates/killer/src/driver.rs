@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use linux::cgroup::MemoryGroup;
+use linux::weigher::{AT_ONCE, Weigher};
 use linux::{Root, system};
 use policy::kill::{Decision, Kill, Memory, Ranking, Snapshot, Stall};
 use types::{Bytes, Nanos};
@@ -23,7 +24,6 @@ use crate::sockets::{self, Sockets};
 use crate::table::Table;
 use crate::victims::{Settled, Victim, Victims};
 use crate::wake::{Wake, Woken};
-use crate::weigher::{AT_ONCE, Weigher};
 use crate::{Config, Error, Kills, Statistics};
 
 mod act;
@@ -38,6 +38,8 @@ const REAPERS: usize = 2;
 /// Descriptors besides those of candidates: two clones of two for each victim, one clone of two for each
 /// candidate that is weighed, and other files that are open always or briefly.
 pub(crate) const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
+/// The same priority as the killer's thread, which waits for the weigher.
+const WEIGHER_NICE: i32 = -10;
 /// Looks before memory is locked.
 const WARM_LOOKS: u32 = 5;
 /// How often victims are looked at until their memory is back.
@@ -154,7 +156,7 @@ impl Killer {
             output,
             pace: Pace::new(config.poll.0, config.poll.1),
             victims: Victims::with_room(VICTIMS_MAX),
-            weigher: Weigher::start()?,
+            weigher: Weigher::start(Some(WEIGHER_NICE))?,
             search: HolderSearch::default(),
             began: Instant::now(),
             is_near: true,

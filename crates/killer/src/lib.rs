@@ -24,7 +24,6 @@ mod statistics;
 mod table;
 mod victims;
 mod wake;
-mod weigher;
 
 pub use config::{Config, Kills, Reclaim, Unit};
 pub use driver::{Control, Killer, Scope};

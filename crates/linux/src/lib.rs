@@ -29,6 +29,7 @@ pub mod swap;
 pub mod system;
 pub mod text_file;
 pub mod times;
+pub mod weigher;
 pub mod weight;
 pub mod zones;
 pub mod zram;

@@ -42,6 +42,8 @@ pub struct ProcessState {
     pub name: String,
     /// When it began, in clock ticks since boot.
     pub start: u64,
+    /// The PID of its parent.
+    pub parent: u32,
     /// `oom_score_adj`.
     pub adj: i16,
     /// Bytes in memory.
@@ -56,7 +58,8 @@ pub struct ProcessState {
     pub major_faults: u64,
 }
 
-/// Field of `/proc/PID/stat` (proc_pid_stat(5)).
+/// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
+const PARENT: usize = 4;
 const MAJOR_FAULTS: usize = 12;
 
 /// What a process has; none for one that ended meanwhile, or has no memory of its own, such as the
@@ -68,6 +71,7 @@ pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
     Some(ProcessState {
         name: String::from_utf8_lossy(stat.name()).into_owned(),
         start: stat.start_ticks()?,
+        parent: stat.number(PARENT)?,
         adj: file("oom_score_adj")?.trim().parse().ok()?,
         resident: bytes(status.as_bytes(), b"VmRSS")?,
         swapped: bytes(status.as_bytes(), b"VmSwap").unwrap_or(0),

@@ -5,6 +5,8 @@
 //! holds it, and costs time in proportion to the pages. The memory of a process that dies meanwhile
 //! stays until the read ends. Whoever must not wait asks in another thread.
 
+use std::time::Duration;
+
 use rustix::io::{Errno, read};
 
 use crate::held_process::HeldProcess;
@@ -32,7 +34,15 @@ pub struct Weight {
     pub shared_swapped: u64,
 }
 
+/// A process that shares less than this with others does not count as a sharer.
+const SHARES_MIN: u64 = 256 << 10;
+
 impl Weight {
+    /// Whether the process shares memory that comes back with the last process that uses it.
+    pub fn is_shared(&self) -> bool {
+        self.proportional >= self.own + SHARES_MIN
+    }
+
     /// The weight of `process`.
     ///
     /// # Errors
@@ -47,6 +57,81 @@ impl Weight {
         };
         Ok(rollup.weight(nameless))
     }
+}
+
+/// The weight and the size of a process at one instant. Until the process is weighed again, its growth counts as
+/// its own memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Weighed {
+    /// None if its memory map could not be read.
+    pub weight: Option<Weight>,
+    /// Bytes of anonymous memory at that instant.
+    pub anonymous: u64,
+    /// Whether it uses the address space of its parent: it is between vfork and exec.
+    pub is_borrowed: bool,
+}
+
+/// A size is similar if it differs by at most one part in this many.
+const CHANGED_PART: u64 = 8;
+
+impl Weighed {
+    /// Weighs `process`; `parent` is the PID of its parent.
+    pub fn now(process: &HeldProcess, parent: u32) -> Weighed {
+        let page = rustix::param::page_size() as u64;
+        let counted = || {
+            let mut buffer = [0; 128];
+            let statm = process.read(c"statm", &mut buffer).unwrap_or_default();
+            resident_and_anonymous(statm, page).map_or(0, |(_, anonymous)| anonymous)
+        };
+        let before = counted();
+        // A read would hold the memory of a dying process.
+        let weight = match process.has_ended(Duration::ZERO) {
+            true => None,
+            false => Weight::of(process).ok(),
+        };
+        let is_borrowed = process.shares_map_with(parent) == Some(true);
+        Weighed::new(weight, (before, counted()), is_borrowed)
+    }
+
+    /// A result of a read; `counted` is its anonymous memory by `statm` before and after the read.
+    pub fn new(weight: Option<Weight>, counted: (u64, u64), is_borrowed: bool) -> Weighed {
+        // Growth during the read is the process's own memory.
+        let own = weight.map_or(0, |weight| weight.own - weight.own_shared);
+        let (before, after) = (counted.0.min(counted.1), counted.0.max(counted.1));
+        Weighed { weight, anonymous: own.clamp(before, after), is_borrowed }
+    }
+
+    /// What its end frees of memory, if it has `anonymous` bytes of anonymous memory now. Without a weight, all
+    /// of them, which is the maximum.
+    pub fn own(&self, anonymous: u64) -> u64 {
+        match self.weight {
+            None => anonymous,
+            Some(_) if self.is_borrowed => 0,
+            Some(weight) => (anonymous + weight.own).saturating_sub(self.anonymous),
+        }
+    }
+
+    /// What its end frees of swap, if it has `swapped` bytes in swap now.
+    pub fn own_swapped(&self, swapped: u64) -> u64 {
+        match self.is_borrowed {
+            true => 0,
+            false => swapped.saturating_sub(self.weight.map_or(0, |weight| weight.shared_swapped)),
+        }
+    }
+
+    /// Whether its size is similar to that of the read, if it has `anonymous` bytes of anonymous memory now.
+    pub fn has_similar_size(&self, anonymous: u64) -> bool {
+        anonymous.abs_diff(self.anonymous) <= self.anonymous / CHANGED_PART
+    }
+}
+
+/// Resident and anonymous memory in bytes, from the text of `/proc/PID/statm`. Memory shared by fork counts in
+/// full.
+pub fn resident_and_anonymous(statm: &[u8], page: u64) -> Option<(u64, u64)> {
+    let mut numbers = statm.split(|&byte| byte == b' ').skip(1);
+    let mut number = || std::str::from_utf8(numbers.next()?).ok()?.parse::<u64>().ok();
+    let (resident, of_files) = (number()?, number()?);
+    Some((resident * page, resident.saturating_sub(of_files) * page))
 }
 
 /// The rows of `smaps_rollup` that count.

@@ -25,6 +25,7 @@ mod scene;
 mod session;
 pub mod sources;
 mod tracefs;
+mod weights;
 
 pub use backend::BackendChoice;
 pub use bpf::probe_function_entry;

@@ -8,17 +8,21 @@
 
 use std::collections::BTreeMap;
 
-use trace::recording::moments::{Life, MemoryState, Moment, ProcessState, STUCK_AFTER_NS};
+use trace::recording::moments::{Life, MemoryState, Moment, ProcessState, STUCK_AFTER_NS, Weight};
 
-use crate::notices::Notice;
+use crate::notices::{Notice, Victim};
 use crate::scene::Look;
 
 /// Moments at kills in a row, and how many more there are in a second. Further kills have none: a moment
-/// of a hundred processes costs a millisecond or two.
+/// of a hundred processes costs about 6 ms of CPU time.
 const BURST: u64 = 32;
 const PER_SECOND: u64 = 20;
 /// A process that was told to die and does not end is forgotten after this.
 const FORGET_AFTER_NS: u64 = 30_000_000_000;
+
+/// A victim that has ended before the look counts as dying only for this long after its kill. Later, its memory may
+/// have come back without a rise of free memory, because others took as much.
+const ENDED_WITHIN_NS: u64 = 10_000_000;
 
 /// Makes moments of looks and notices.
 #[derive(Default)]
@@ -42,29 +46,36 @@ struct Dying {
     /// The least that it was seen to have since, and when that was.
     least: u64,
     progressed_ns: u64,
+    /// Whether it has ended since the last look.
+    has_ended: bool,
 }
 
 impl Moments {
     /// Whether a process was told to die and is not known to have ended.
     pub fn is_watching(&self) -> bool {
-        !self.dying.is_empty()
+        self.dying.iter().any(|dying| !dying.has_ended)
+    }
+
+    /// Whether `process` got SIGKILL and is not known to have ended.
+    pub fn is_dying(&self, process: u32) -> bool {
+        self.dying.iter().any(|dying| dying.had.process == process && !dying.has_ended)
     }
 
     /// Watches how the processes that were told to die give their memory back. `now` tells what a process
     /// has: none once it has ended, and a process without memory where it has let go of its map.
     pub fn watch(&mut self, time_ns: u64, mut now: impl FnMut(u32) -> Option<Remains>) {
-        self.dying.retain_mut(|dying| {
-            let Some(remains) = now(dying.had.process) else { return false };
-            if remains.start != dying.had.start
-                || time_ns.saturating_sub(dying.killed_ns) > FORGET_AFTER_NS
-            {
-                return false;
+        for dying in &mut self.dying {
+            let remains = now(dying.had.process).filter(|now| now.start == dying.had.start);
+            let is_late = time_ns.saturating_sub(dying.killed_ns) > FORGET_AFTER_NS;
+            match remains {
+                Some(remains) if !is_late => {
+                    if remains.resident < dying.least {
+                        (dying.least, dying.progressed_ns) = (remains.resident, time_ns);
+                    }
+                }
+                _ => dying.has_ended = true,
             }
-            if remains.resident < dying.least {
-                (dying.least, dying.progressed_ns) = (remains.resident, time_ns);
-            }
-            true
-        });
+        }
     }
 
     /// The moments of `notices`, oldest first, and the look itself. Everything in `notices` is not younger
@@ -88,6 +99,8 @@ impl Moments {
                 moments.push(Moment { time_ns: kill.time_ns, memory, processes, victim });
             }
         }
+        // An ended victim still had memory at the other kills, but has none at the look.
+        self.dying.retain(|dying| !dying.has_ended);
         let dying = self.dying_at(look.time_ns, look.memory.free, &seen);
         (self.last, self.last_free) = (seen.clone(), Some(look.memory.free));
         moments.push(Moment { processes: with(seen, dying.into_iter()), ..look });
@@ -97,7 +110,7 @@ impl Moments {
     /// The victim of a notice; none where it was told to die before, or nothing is known of it.
     fn killed(&self, notice: &Notice, seen: &BTreeMap<u32, ProcessState>) -> Option<Killed> {
         let process = notice.process;
-        if self.dying.iter().any(|dying| dying.had.process == process) {
+        if self.is_dying(process) {
             return None;
         }
         let known = seen.get(&process).into_iter().chain(self.last.get(&process));
@@ -105,6 +118,7 @@ impl Moments {
             Some(victim) => {
                 // What the kernel does not tell of it is as it was seen last.
                 let known = known.into_iter().find(|state| state.start == victim.start);
+                let before = self.last.get(&process).filter(|state| state.start == victim.start);
                 ProcessState {
                     process,
                     name: victim.name.clone(),
@@ -117,6 +131,7 @@ impl Moments {
                     major_faults: victim.major_faults,
                     group: known.map_or(0, |state| state.group),
                     life: Life::Living,
+                    weight: before.and_then(|before| weight_at_kill(before, victim)),
                 }
             }
             // Before it began to die it had more.
@@ -136,6 +151,10 @@ impl Moments {
     ) -> Vec<ProcessState> {
         let state = |dying: &Dying| {
             let had = &dying.had;
+            let age_ns = time_ns.saturating_sub(dying.killed_ns);
+            if dying.has_ended && age_ns > ENDED_WITHIN_NS {
+                return None;
+            }
             let counted =
                 seen.get(&had.process).filter(|state| state.start == had.start).map(|s| s.resident);
             // A map counts less before its pages are free: what has not become free is still to come.
@@ -149,6 +168,10 @@ impl Moments {
                 resident: left,
                 own: had.own.map(share),
                 swapped: share(had.swapped),
+                weight: had.weight.map(|weight| Weight {
+                    memory: share(weight.memory),
+                    swapped: share(weight.swapped),
+                }),
                 life,
                 ..had.clone()
             })
@@ -185,6 +208,7 @@ impl Killed {
             free,
             least: self.state.resident,
             progressed_ns: self.time_ns,
+            has_ended: false,
         }
     }
 
@@ -222,6 +246,17 @@ impl Killed {
             ..look.clone()
         }
     }
+}
+
+/// The weight of `victim` at its kill: its last weight before, and its growth since then. A look after the kill shows
+/// only what is left of its memory.
+fn weight_at_kill(before: &ProcessState, victim: &Victim) -> Option<Weight> {
+    let weight = before.weight?;
+    let since = |now: u64, then: u64, weight: u64| (now + weight).saturating_sub(then);
+    Some(Weight {
+        memory: since(victim.anonymous, before.own?, weight.memory),
+        swapped: since(victim.swapped, before.swapped, weight.swapped),
+    })
 }
 
 /// `bytes` in the proportion of `part` to `whole`.

@@ -8,13 +8,28 @@ use linux::process::ProcessState as Seen;
 use linux::{Root, counters, pressure, process, system};
 use trace::recording::moments::{Life, MemoryState, Moment, ProcessState};
 
+use crate::weights::{Occasion, Subject, Weights};
+
 /// What is looked at: the memory and the processes of a group, or of the machine.
 pub struct Scene<'a> {
     root: &'a Root,
     group: Option<&'a MemoryGroup>,
     gauge: Gauge,
     groups: Groups,
+    weights: Option<Weights>,
 }
+
+/// The kills since the last look, and before.
+pub struct Deaths<'a> {
+    /// The first kill since the last look.
+    pub killed_ns: Option<u64>,
+    /// Whether a process got SIGKILL.
+    pub is_dying: &'a dyn Fn(u32) -> bool,
+}
+
+/// Memory is short if less than one part in this many is available. Weights of sharers are then valid for only a
+/// second.
+const SHORT_PART: u64 = 4;
 
 /// What was seen at once.
 pub struct Look {
@@ -29,11 +44,12 @@ impl<'a> Scene<'a> {
     /// Opens what tells of the memory; none where the kernel does not tell.
     pub fn open(root: &'a Root, group: Option<&'a MemoryGroup>) -> Option<Scene<'a>> {
         let gauge = Gauge::open(root, group).ok()?;
-        Some(Scene { root, group, gauge, groups: Groups::default() })
+        let (groups, weights) = (Groups::default(), Weights::start(root));
+        Some(Scene { root, group, gauge, groups, weights })
     }
 
     /// Looks now; none where the group was removed.
-    pub fn look(&mut self) -> Option<Look> {
+    pub fn look(&mut self, deaths: &Deaths<'_>) -> Option<Look> {
         let processes = match self.group {
             Some(group) => group.processes(self.root),
             None => process::all(self.root),
@@ -44,16 +60,26 @@ impl<'a> Scene<'a> {
             counters::vmstat(self.root).ok().and_then(|all| all.get("nr_free_pages").copied());
         let free_by_zones = zones.map(|pages| pages * rustix::param::page_size() as u64);
         let time_ns = system::monotonic_ns();
-        let processes = processes.into_iter().filter_map(|number| self.state(number));
-        let moment = Moment { time_ns, memory, processes: processes.collect(), victim: None };
+        let subject = |number| {
+            let (state, parent) = self.state(number)?;
+            Some(Subject { state, parent, is_dying: (deaths.is_dying)(number) })
+        };
+        let mut subjects: Vec<Subject> = processes.into_iter().filter_map(subject).collect();
+        if let Some(weights) = &mut self.weights {
+            let is_short = memory.available < memory.total / SHORT_PART;
+            weights
+                .update(&mut subjects, Occasion { time_ns, is_short, killed_ns: deaths.killed_ns });
+        }
+        let processes = subjects.into_iter().map(|subject| subject.state).collect();
+        let moment = Moment { time_ns, memory, processes, victim: None };
         Some(Look { moment, free_by_zones })
     }
 
-    /// What a process has; none for one that ended meanwhile, and for those of the kernel.
-    pub fn state(&mut self, number: u32) -> Option<ProcessState> {
+    /// The state of a process, and the PID of its parent; None for kernel threads and for processes that have ended.
+    fn state(&mut self, number: u32) -> Option<(ProcessState, u32)> {
         let seen = process::state(self.root, number)?;
         let group = self.groups.number(self.root, number, &seen);
-        Some(ProcessState {
+        let state = ProcessState {
             process: number,
             name: seen.name,
             start: seen.start,
@@ -65,7 +91,9 @@ impl<'a> Scene<'a> {
             major_faults: seen.major_faults,
             group,
             life: Life::Living,
-        })
+            weight: None,
+        };
+        Some((state, seen.parent))
     }
 
     fn memory(&mut self) -> Option<MemoryState> {
@@ -131,7 +159,10 @@ mod tests {
     #[test]
     fn a_moment_of_the_machine_tells_what_the_kernel_keeps() {
         let root = Root::system();
-        let Look { moment, free_by_zones } = Scene::open(&root, None).unwrap().look().unwrap();
+        let deaths = Deaths { killed_ns: None, is_dying: &|_| false };
+        let mut scene = Scene::open(&root, None).unwrap();
+        let look = scene.look(&deaths).unwrap();
+        let Look { moment, free_by_zones } = look;
         assert!(free_by_zones.is_some_and(|bytes| bytes > 0));
         let zones = linux::zones::zones(&root).unwrap().unwrap();
         let marks = [zones.min_bytes, zones.low_bytes, zones.high_bytes];
@@ -143,5 +174,11 @@ mod tests {
         assert!(own.resident > 1 << 18);
         assert!(own.own.is_some_and(|bytes| bytes > 0 && bytes < own.resident));
         assert!(own.group > 0);
+        // The weights that this look requested go into a later one.
+        let weighed = |moment: &Moment| {
+            moment.processes.iter().filter(|state| state.weight.is_some()).count()
+        };
+        assert_eq!(weighed(&moment), 0);
+        while weighed(&scene.look(&deaths).unwrap().moment) == 0 {}
     }
 }

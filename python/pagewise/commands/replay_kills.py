@@ -87,6 +87,11 @@ def run(
     if blind and not result["has_watermarks"]:
         wrong = " and ".join(OF_WATERMARKS[name] for name in blind)
         say(f"pagewise: {recording} has neither watermarks nor what the kernel keeps: {wrong}")
+    if not result["has_weights"]:
+        say(
+            f"pagewise: {recording} has no weights of processes: memory that processes share "
+            "counts in full for each of them"
+        )
     if without := [kill for kill in result["recorded"] if not kill["has_moment"]]:
         say(
             f"pagewise: {format_count(len(without))} of {format_count(len(result['recorded']))} "

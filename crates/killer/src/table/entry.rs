@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use linux::held_process::HeldProcess;
 use linux::kernel_file::bytes;
 use linux::stat::Stat;
+use linux::weight::{Weighed, resident_and_anonymous};
 use policy::kill::{Candidate, Standing, start_cost};
 use rustix::io::Errno;
 use types::Nanos;
@@ -14,8 +15,6 @@ use super::name::Name;
 use crate::rules::{self, Rule, Traits};
 
 mod own;
-
-use own::Weighed;
 
 /// How long killd does not try again to kill a process after the kernel refused.
 const REFUSED_FOR: Nanos = Nanos(60_000_000_000);
@@ -45,7 +44,8 @@ pub(crate) struct Entry {
     /// Whether it will not die soon by itself: it is in uninterruptible sleep, or has a low priority.
     pub is_slow: bool,
     pub seen: Seen,
-    weighed: Option<Weighed>,
+    /// The time and the result of its last weighing.
+    weighed: Option<(Nanos, Weighed)>,
     /// The number of the family with which it shares memory; 0 if it shares none.
     pub family: u32,
     /// Whether the last list of processes included it.
@@ -102,11 +102,8 @@ pub(super) enum OpenError {
 impl Seen {
     /// From the text of `/proc/PID/statm`.
     pub(crate) fn of(statm: &[u8], page: u64) -> Option<Seen> {
-        let mut numbers = statm.split(|&byte| byte == b' ').skip(1);
-        let mut number = || std::str::from_utf8(numbers.next()?).ok()?.parse::<u64>().ok();
-        let (resident, of_files) = (number()?, number()?);
-        let anonymous = resident.saturating_sub(of_files) * page;
-        Some(Seen { resident: resident * page, anonymous, swapped: 0 })
+        let (resident, anonymous) = resident_and_anonymous(statm, page)?;
+        Some(Seen { resident, anonymous, swapped: 0 })
     }
 
     /// All memory that the process uses: the most that its end can free.

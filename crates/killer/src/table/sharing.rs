@@ -3,18 +3,14 @@
 
 use std::time::{Duration, Instant};
 
+use linux::weigher::{AT_ONCE, BEST_PART, Job, Weigher, smallest_weighed};
 use policy::kill::Standing;
 use types::{Bytes, Nanos};
 
 use super::{Name, Table};
-use crate::weigher::{AT_ONCE, Job, Weigher};
 
 /// Calls of the weigher per poll: at most 4 x 16 processes.
 const CALLS_MAX: usize = 4;
-/// Smaller processes are not weighed.
-const WEIGHED_MIN: u64 = 1 << 20;
-/// Nor are processes that free less than one part in this many of what the best candidate frees.
-const BEST_PART: u64 = 8;
 /// Processes that share an address space have the same size, up to what changes between two measurements.
 const SAME_MAP: u64 = 256 << 10;
 /// Two processes with the same name are alike if their sizes differ by less than one part in this many.
@@ -91,7 +87,7 @@ impl Table {
                 return;
             };
             let entry = &mut entries[place];
-            entry.weigh(now, found.weight, found.counted, found.is_borrowed);
+            entry.weigh(now, found.weighed);
             (candidates[place].resident, candidates[place].swapped) =
                 (entry.own(), entry.own_swapped());
         })
@@ -107,7 +103,7 @@ impl Table {
         let weighed =
             self.entries.iter().zip(&self.candidates).filter(|(entry, _)| entry.has_weight());
         let best = weighed.map(|(_, candidate)| candidate.bytes().0).max().unwrap_or(0);
-        let least = WEIGHED_MIN.max(best / BEST_PART);
+        let least = smallest_weighed(best);
         let size = |place: usize| self.entries[place].seen.all();
         let mut count = 0;
         for (place, entry) in self.entries.iter().enumerate() {

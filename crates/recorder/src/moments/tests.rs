@@ -107,6 +107,25 @@ fn the_second_of_two_kills_at_once_finds_the_first_dying() {
 }
 
 #[test]
+fn a_victim_that_ended_before_the_look_is_dying_at_the_second_kill() {
+    let mut moments = Moments::default();
+    let both = [process(10, 100), process(11, 200)];
+    moments.take(&[notice(5, 11, 200, 480)], look(6, 20, &both));
+    // The look is late: the first victim has ended, but still had memory at the second kill.
+    moments.watch(50 * MS, |_| None);
+    assert!(!moments.is_watching());
+    let taken =
+        moments.take(&[notice(8, 10, 100, 470), notice(40, 9, 30, 480)], look(51, 330, &[]));
+    assert_eq!(
+        numbers(&taken[0]),
+        [(9, 30, Life::Living), (10, 100, Life::Living), (11, 190, Life::Dying)]
+    );
+    // Others may have taken the memory that it freed.
+    assert!(numbers(&taken[1]).iter().all(|&(process, ..)| process != 11));
+    assert!(numbers(&taken[2]).iter().all(|&(process, ..)| process != 11));
+}
+
+#[test]
 fn a_process_that_gives_nothing_back_is_stuck_and_one_that_ended_is_forgotten() {
     let mut moments = Moments::default();
     let both = [process(10, 100), process(11, 200)];
@@ -149,4 +168,30 @@ fn moments_at_kills_have_a_bound() {
     };
     assert_eq!(moments.take(&storm(1000, 5), look(6, 90, &[])).len() as u64, BURST + 1);
     assert_eq!(moments.take(&storm(2000, 1005), look(1006, 90, &[])).len() as u64, PER_SECOND + 1);
+}
+
+#[test]
+fn a_victim_has_its_weight_from_before_the_kill_and_its_growth_since() {
+    let mut moments = Moments::default();
+    let weighed = |number, mib, own_mib: u64| ProcessState {
+        weight: Some(Weight { memory: own_mib * MIB, swapped: MIB }),
+        ..process(number, mib)
+    };
+    moments.take(&[], look(0, 90, &[weighed(10, 200, 5), weighed(11, 200, 0)]));
+    // It grew by 7 MiB before the kill. At the look it has freed most of its memory, and the other process is the
+    // last sharer.
+    let left = ProcessState { resident: 41 * MIB, ..weighed(10, 40, 0) };
+    let notices = [notice(150, 10, 207, 480)];
+    let taken = moments.take(&notices, look(151, 30, &[left, weighed(11, 200, 0)]));
+    let [at_kill, after] = &taken[..] else { panic!("two moments") };
+    let weights = |moment: &Moment| -> Vec<Option<Weight>> {
+        moment.processes.iter().map(|state| state.weight).collect()
+    };
+    let some = |mib: u64, swapped| Some(Weight { memory: mib * MIB, swapped });
+    assert_eq!(weights(at_kill), [some(12, MIB), some(0, MIB)]);
+    // 10 of its 208 MiB have become free.
+    let share = |bytes: u64| bytes * 198 / 208;
+    let expected = Weight { memory: share(12 * MIB), swapped: share(MIB) };
+    assert_eq!(weights(after), [Some(expected), some(0, MIB)]);
+    assert_eq!(after.processes[0].life, Life::Dying);
 }

@@ -14,6 +14,9 @@ pub struct Outcome {
     /// Whether every moment has watermarks and what the kernel keeps; where not, `minfree` counts that
     /// as free and `lmkd` has no rule of low free memory.
     pub has_watermarks: bool,
+    /// Whether the recording has weights of processes. If not, memory that processes share by fork counts in full
+    /// for each of them.
+    pub has_weights: bool,
     /// Available memory over time, thinned to its lowest within equal steps.
     pub memory: Vec<Point>,
     /// When no task got on.
@@ -129,6 +132,8 @@ pub struct Victim {
     pub swapped_bytes: u64,
     /// What of its memory is no file's and no shared memory's; absent where it was not recorded.
     pub own_bytes: Option<u64>,
+    /// What its end frees of its memory; None if it has no weight.
+    pub weight_bytes: Option<u64>,
     /// What the policy gave it: the first number decides, the second between equals.
     pub score: (u64, u64),
 }

@@ -37,6 +37,7 @@ pub struct Replayer {
     moments: u64,
     total_bytes: u64,
     has_watermarks: bool,
+    has_weights: bool,
     points: Points,
     some: Trailing,
     full: Trailing,
@@ -85,6 +86,7 @@ impl Replayer {
             moments: 0,
             total_bytes: 0,
             has_watermarks: true,
+            has_weights: false,
             points: Points::default(),
             some: Trailing::default(),
             full: Trailing::default(),
@@ -180,12 +182,14 @@ impl Replayer {
                 self.names.insert(state.process, state.name.clone());
             }
             let cpu = i64::try_from(state.ticks).unwrap_or(i64::MAX).saturating_mul(TICK_NS);
+            let weight = state.freed();
+            self.has_weights |= state.weight.is_some();
             candidates.push(Candidate {
                 process: state.process,
                 group: group_of(state),
                 adj: state.adj,
-                resident: Bytes(given_back(state)),
-                swapped: Bytes(state.swapped),
+                resident: Bytes(weight.memory),
+                swapped: Bytes(weight.swapped),
                 idle: Nanos(time_ns.saturating_sub(since) as i64),
                 restart_cost: kill::start_cost(Nanos(cpu), state.major_faults),
                 ..Candidate::default()
@@ -228,6 +232,7 @@ impl Replayer {
             duration_s: self.end_s,
             total_bytes: self.total_bytes,
             has_watermarks: self.has_watermarks,
+            has_weights: self.has_weights,
             memory: self.points.kept,
             freezes,
             recorded,
@@ -302,11 +307,6 @@ impl Run {
     }
 }
 
-/// What the end of a process gives back, as a killer counts it.
-fn given_back(state: &ProcessState) -> u64 {
-    state.own.unwrap_or(state.resident)
-}
-
 /// The same number for all processes of a memory cgroup. Where groups were not recorded, each process is
 /// a group of its own, with a number that no group has.
 fn group_of(state: &ProcessState) -> u64 {
@@ -324,6 +324,7 @@ fn victim(state: &ProcessState, ranked: &Ranked) -> Victim {
         resident_bytes: state.resident,
         swapped_bytes: state.swapped,
         own_bytes: state.own,
+        weight_bytes: state.weight.map(|weight| weight.memory),
         score: (ranked.score.0, ranked.score.1),
     }
 }

@@ -1,7 +1,7 @@
 //! Recordings made by hand, with what must come of them.
 
 use policy::kill;
-use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState};
+use trace::recording::moments::{Found, Life, MemoryState, Moment, ProcessState, Weight};
 
 use super::*;
 
@@ -234,4 +234,51 @@ fn a_killer_counts_what_comes_back_and_who_belongs_together() {
         (all[1].ticks, all[1].major_faults) = (500, 200);
     };
     assert_eq!(first("restart-cost", dear), 10);
+}
+
+/// A server with 300 MiB that it shares with eight forks, and a hog with 200 MiB.
+fn server_with_forks(has_weights: bool) -> Vec<Found> {
+    let Found::Moment(mut moment) = moment(0, 50, 0) else { panic!("a moment") };
+    let weight = |mib: u64| has_weights.then_some(Weight { memory: mib * MIB, swapped: 0 });
+    let process = |number, mib: u64, own_mib: u64| ProcessState {
+        process: number,
+        resident: (mib + 2) * MIB,
+        own: Some(mib * MIB),
+        weight: weight(own_mib),
+        ..ProcessState::default()
+    };
+    moment.processes = (11..=19).map(|number| process(number, 300, 1)).collect();
+    moment.processes.push(process(20, 200, 200));
+    vec![Found::Moment(moment)]
+}
+
+#[test]
+fn with_weights_memory_shared_by_forks_makes_no_process_a_victim() {
+    for policy in ["largest", "restart-cost", "minfree"] {
+        let options = if policy == "minfree" { LEVELS } else { &[] };
+        let named = |has_weights| {
+            let outcome = replay(policy, options, server_with_forks(has_weights));
+            assert_eq!(outcome.has_weights, has_weights);
+            outcome.policies[0].decisions[0].victims[0].clone()
+        };
+        let victim = named(true);
+        assert_eq!((victim.process, victim.weight_bytes), (20, Some(200 * MIB)), "{policy}");
+        // Older recordings have no weights, so shared memory counts in full.
+        let victim = named(false);
+        assert_eq!((victim.process, victim.weight_bytes), (19, None), "{policy}");
+    }
+}
+
+#[test]
+fn only_the_weight_of_a_dying_sharer_counts_as_free() {
+    let died = |weight| {
+        let Found::Moment(mut moment) = moment(0, 50, 0) else { panic!("a moment") };
+        moment.processes[0].adj = 0;
+        moment.processes[1].life = Life::Dying;
+        moment.processes[1].weight = weight;
+        let outcome = replay("largest", &[], vec![Found::Moment(moment)]);
+        !outcome.policies[0].decisions.is_empty()
+    };
+    assert!(!died(None), "all of its 300 MiB will be free");
+    assert!(died(Some(Weight { memory: MIB, swapped: 0 })));
 }

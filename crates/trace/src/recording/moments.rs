@@ -95,6 +95,29 @@ pub struct ProcessState {
     /// Whether it was told to die.
     #[serde(default, skip_serializing_if = "is_default")]
     pub life: Life,
+    /// What its end frees; None if it was not weighed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weight: Option<Weight>,
+}
+
+/// What the end of a process frees while all other processes live, in bytes: without the memory and swap that it
+/// shares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weight {
+    /// Memory.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub memory: u64,
+    /// Swap.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub swapped: u64,
+}
+
+impl ProcessState {
+    /// What its end frees. Without a weight, all of its anonymous memory and swap, which is the maximum.
+    pub fn freed(&self) -> Weight {
+        let most = Weight { memory: self.own.unwrap_or(self.resident), swapped: self.swapped };
+        self.weight.unwrap_or(most)
+    }
 }
 
 /// Whether a process was told to die.
@@ -173,4 +196,32 @@ pub fn walk(
         progress.advance(input.meter().bytes(), total).map_err(|_| Error::cancelled(path))?;
     }
     Ok((about, is_cut))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_older_recordings_have_no_weight() {
+        let text =
+            r#"{"process":7,"name":"x","start":1,"adj":0,"resident":90,"swapped":5,"ticks":0"#;
+        let old: ProcessState = serde_json::from_str(&format!("{text}}}")).unwrap();
+        assert_eq!(old.weight, None);
+        assert_eq!(old.freed(), Weight { memory: 90, swapped: 5 });
+        let with_own: ProcessState = serde_json::from_str(&format!("{text},\"own\":80}}")).unwrap();
+        assert_eq!(with_own.freed(), Weight { memory: 80, swapped: 5 });
+        assert_eq!(serde_json::to_string(&old).unwrap(), format!("{text}}}"));
+    }
+
+    #[test]
+    fn a_weight_is_read_as_written_and_replaces_other_figures() {
+        let nothing = Weight::default();
+        for weight in [nothing, Weight { memory: 3, swapped: 4 }] {
+            let state = ProcessState { own: Some(80), weight: Some(weight), ..Default::default() };
+            let text = serde_json::to_string(&state).unwrap();
+            assert_eq!(serde_json::from_str::<ProcessState>(&text).unwrap(), state, "{text}");
+            assert_eq!(state.freed(), weight);
+        }
+    }
 }

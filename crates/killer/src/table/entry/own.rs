@@ -1,95 +1,64 @@
 //! What the end of a process frees: its weight as last measured, and its growth since then.
 
-use linux::weight::Weight;
+use linux::weight::Weighed;
 use types::{Bytes, Nanos};
 
 use super::Entry;
 
 /// A weight is valid for this long, however the process changes.
 const WEIGHED_FOR: Nanos = Nanos(1_000_000_000);
-/// A weight is valid for longer only while the size changes by less than one part in this many.
-const CHANGED_PART: u64 = 8;
-/// A process that shares less than this with others belongs to no family.
-const SHARED_MIN: u64 = 256 << 10;
-
-/// The weigher's last result.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Weighed {
-    at: Nanos,
-    /// None if it could not be read.
-    weight: Option<Weight>,
-    /// `Seen::anonymous` at that time.
-    anonymous: u64,
-    is_borrowed: bool,
-}
 
 impl Entry {
     /// What its end frees: its own memory as last measured, and its growth since then. Without a weight, all of
     /// its anonymous memory, which is the maximum.
     pub(crate) fn own(&self) -> Bytes {
-        let Some(Weighed { weight: Some(weight), anonymous, .. }) = self.weighed else {
-            return Bytes(self.seen.anonymous);
-        };
-        if self.is_borrowed() {
-            return Bytes(0);
-        }
-        Bytes((self.seen.anonymous + weight.own).saturating_sub(anonymous))
+        Bytes(self.last_weighed().own(self.seen.anonymous))
     }
 
     pub(crate) fn own_swapped(&self) -> Bytes {
-        if self.is_borrowed() {
-            return Bytes(0);
-        }
-        let weight = self.weighed.and_then(|weighed| weighed.weight).unwrap_or_default();
-        Bytes(self.seen.swapped.saturating_sub(weight.shared_swapped))
+        Bytes(self.last_weighed().own_swapped(self.seen.swapped))
+    }
+
+    fn last_weighed(&self) -> Weighed {
+        self.weighed.map(|(_, weighed)| weighed).unwrap_or_default()
     }
 
     /// Its share of shared memory without a name.
     pub(crate) fn shared_part(&self) -> u64 {
-        let weight = self.weighed.and_then(|weighed| weighed.weight);
+        let weight = self.last_weighed().weight;
         weight.filter(|_| !self.is_borrowed()).map_or(0, |weight| weight.shared)
     }
 
     /// Its proportional share, if it shares memory that comes back with the last process that uses it.
     pub(crate) fn share(&self) -> Option<u64> {
-        let Weighed { weight, anonymous, .. } = self.weighed?;
+        let Weighed { weight, anonymous, .. } = self.last_weighed();
         let weight = weight.filter(|_| !self.is_borrowed())?;
         let share = (self.seen.anonymous + weight.proportional).saturating_sub(anonymous);
-        (weight.proportional >= weight.own + SHARED_MIN).then_some(share)
+        weight.is_shared().then_some(share)
     }
 
     /// Whether it uses its parent's memory: it is between vfork and exec.
     pub(crate) fn is_borrowed(&self) -> bool {
-        self.weighed.is_some_and(|weighed| weighed.is_borrowed)
+        self.last_weighed().is_borrowed
     }
 
     /// Whether it has a weight.
     pub(crate) fn has_weight(&self) -> bool {
-        self.weighed.is_some_and(|weighed| weighed.weight.is_some())
+        self.last_weighed().weight.is_some()
     }
 
     /// Whether its weight is valid: for a second in any case, and for `longest` while its size stays the same.
     pub(crate) fn is_weighed(&self, now: Nanos, longest: Nanos) -> bool {
-        self.weighed.is_some_and(|weighed| {
-            let age = now.0 - weighed.at.0;
-            let changed = self.seen.anonymous.abs_diff(weighed.anonymous);
-            age < WEIGHED_FOR.0 || (age < longest.0 && changed <= weighed.anonymous / CHANGED_PART)
+        self.weighed.is_some_and(|(at, weighed)| {
+            let age = now.0 - at.0;
+            age < WEIGHED_FOR.0
+                || (age < longest.0 && weighed.has_similar_size(self.seen.anonymous))
         })
     }
 
-    /// Stores the weigher's result; `counted` is its anonymous memory by `statm` before and after the read.
-    pub(crate) fn weigh(
-        &mut self,
-        now: Nanos,
-        weight: Option<Weight>,
-        counted: (u64, u64),
-        is_borrowed: bool,
-    ) {
-        // Growth during the read is the process's own memory.
-        let own = weight.map_or(0, |weight| weight.own - weight.own_shared);
-        let (before, after) = (counted.0.min(counted.1), counted.0.max(counted.1));
-        let anonymous = own.clamp(before, after);
-        self.weighed = Some(Weighed { at: now, weight, anonymous, is_borrowed });
+    /// Stores the weigher's result.
+    pub(crate) fn weigh(&mut self, now: Nanos, weighed: Weighed) {
+        self.weighed = Some((now, weighed));
     }
 
     pub(crate) fn forget_weight(&mut self) {
@@ -103,6 +72,7 @@ mod tests {
     use super::*;
     use linux::Root;
     use linux::held_process::open_processes;
+    use linux::weight::Weight;
 
     const MIB: u64 = 1 << 20;
 
@@ -126,7 +96,7 @@ mod tests {
             shared_swapped: 4 * MIB,
             ..Weight::default()
         };
-        server.weigh(Nanos(0), Some(weight), (100 * MIB, 100 * MIB), false);
+        server.weigh(Nanos(0), Weighed::new(Some(weight), (100 * MIB, 100 * MIB), false));
         assert_eq!((server.own(), server.share()), (Bytes(5 * MIB), Some(20 * MIB)));
         assert_eq!(server.own_swapped(), Bytes(6 * MIB));
         server.seen.anonymous += 7 * MIB;
@@ -143,7 +113,7 @@ mod tests {
         // A hog that grows during the read.
         let mut hog = entry();
         let weight = Weight { own: 130 * MIB, proportional: 130 * MIB, ..Weight::default() };
-        hog.weigh(Nanos(0), Some(weight), (100 * MIB, 140 * MIB), false);
+        hog.weigh(Nanos(0), Weighed::new(Some(weight), (100 * MIB, 140 * MIB), false));
         hog.seen.anonymous = 150 * MIB;
         assert_eq!((hog.own(), hog.share()), (Bytes(150 * MIB), None));
     }
@@ -152,7 +122,7 @@ mod tests {
     fn a_child_that_borrows_its_parents_memory_frees_nothing() {
         let mut child = entry();
         let weight = Weight { own: 100 * MIB, proportional: 100 * MIB, ..Weight::default() };
-        child.weigh(Nanos(0), Some(weight), (100 * MIB, 100 * MIB), true);
+        child.weigh(Nanos(0), Weighed::new(Some(weight), (100 * MIB, 100 * MIB), true));
         assert_eq!((child.own(), child.own_swapped(), child.share()), (Bytes(0), Bytes(0), None));
         child.forget_weight();
         assert_eq!(child.own(), Bytes(100 * MIB));

@@ -1,48 +1,57 @@
-//! The thread that measures weights of candidates (`linux::weight`). A read of a process's `smaps_rollup` may
-//! wait for a lock that the process holds while it waits for memory, so the killer's own thread never makes
-//! one: it waits for this thread for a bounded time, and decides without the weights that are not known then.
+//! The thread that measures weights of processes ([`crate::weight`]). A read of a process's `smaps_rollup` may
+//! wait for a lock that the process holds while it waits for memory, so the killer and the recorder never make
+//! one in their own threads. The killer waits for this thread for a bounded time, and decides without the
+//! weights that are not known then; the recorder does not wait.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use linux::held_process::HeldProcess;
-use linux::weight::Weight;
-
 use crate::Error;
-use crate::table::Seen;
+use crate::held_process::HeldProcess;
+use crate::weight::Weighed;
 
 /// Processes of one request.
-pub(crate) const AT_ONCE: usize = 16;
+pub const AT_ONCE: usize = 16;
+/// Smaller processes are not weighed.
+const WEIGHED_MIN: u64 = 1 << 20;
+/// Nor are processes that free less than one part in this many of what the best candidate frees.
+pub const BEST_PART: u64 = 8;
 const STACK: usize = 64 << 10;
-/// The same as for the killer's thread, which waits for this one.
-const OWN_NICE: i32 = -10;
-/// A read that takes longer is stuck on a lock, and the killer no longer waits for it.
+/// A read that takes longer is stuck on a lock, and callers no longer wait for it.
 const STUCK_AFTER: Duration = Duration::from_millis(500);
 const UNPOISONED: &str = "no holder of this lock panics";
 
+/// The smallest size of a process that is weighed, if the end of the best candidate frees `best` bytes.
+pub fn smallest_weighed(best: u64) -> u64 {
+    WEIGHED_MIN.max(best / BEST_PART)
+}
+
 /// A process to weigh.
-pub(crate) struct Job {
+pub struct Job {
+    /// The process.
     pub process: HeldProcess,
+    /// Identifies it to the caller, even if the PID is reused.
     pub serial: u64,
+    /// The PID of its parent.
     pub parent: u32,
 }
 
 /// The result for a process.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Weighing {
+pub struct Weighing {
+    /// The PID.
     pub number: u32,
+    /// The serial of its [`Job`].
     pub serial: u64,
-    /// None if its memory map could not be read.
-    pub weight: Option<Weight>,
-    /// Bytes of anonymous memory by `statm`, before and after the read.
-    pub counted: (u64, u64),
-    /// Whether it uses the address space of its parent.
-    pub is_borrowed: bool,
+    /// The weight and the size at the read.
+    pub weighed: Weighed,
+    /// The end of the read, in nanoseconds of CLOCK_MONOTONIC.
+    pub time_ns: u64,
 }
 
 /// The thread. When dropped, it ends after its current read.
-pub(crate) struct Weigher {
+pub struct Weigher {
     shared: Arc<Shared>,
     _thread: JoinHandle<()>,
 }
@@ -63,11 +72,12 @@ struct Queue {
 }
 
 impl Weigher {
-    /// Starts the thread.
+    /// Starts the thread with the priority `nice`. Without the privilege, or if `nice` is None, the thread has
+    /// the caller's priority.
     ///
     /// # Errors
     /// What the operating system refuses.
-    pub(crate) fn start() -> Result<Weigher, Error> {
+    pub fn start(nice: Option<i32>) -> Result<Weigher, Error> {
         let queue = Queue {
             jobs: [const { None }; AT_ONCE],
             done: [None; AT_ONCE + 1],
@@ -81,15 +91,15 @@ impl Weigher {
         });
         let work = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("weigher".to_owned()).stack_size(STACK);
-        let thread = thread.spawn(move || work.work());
-        let thread = thread.map_err(|error| Error::refused("start a thread", error))?;
+        let thread = thread.spawn(move || work.work(nice));
+        let thread = thread.map_err(|error| Error::call("clone", error))?;
         Ok(Weigher { shared, _thread: thread })
     }
 
     /// Weighs `jobs`, the first [`AT_ONCE`] of them, and after at most `time` calls `each` with the results so
     /// far, including late ones of earlier calls. Returns whether the thread is ready for more: while a read
     /// of an earlier call is stuck, this call neither starts a read nor waits.
-    pub(crate) fn weigh(
+    pub fn weigh(
         &self,
         jobs: impl Iterator<Item = Job>,
         time: Duration,
@@ -112,9 +122,29 @@ impl Weigher {
         queue.reading.is_none()
     }
 
+    /// Queues `jobs`, the first [`AT_ONCE`] of them, and does not wait; [`Weigher::take`] returns the results.
+    /// Ignores them if the thread is busy.
+    pub fn post(&self, jobs: impl Iterator<Item = Job>) {
+        let mut queue = self.shared.queue();
+        if !queue.is_busy() {
+            queue.jobs.iter_mut().zip(jobs).for_each(|(place, job)| *place = Some(job));
+            self.shared.queued.notify_one();
+        }
+    }
+
+    /// Whether all jobs are done.
+    pub fn is_ready(&self) -> bool {
+        !self.shared.queue().is_busy()
+    }
+
+    /// Calls `each` with the results since the last call, and does not wait.
+    pub fn take(&self, each: impl FnMut(Weighing)) {
+        self.shared.queue().done.iter_mut().filter_map(Option::take).for_each(each);
+    }
+
     /// Waits, at most for `time`, while it reads process `number`: if the process died now, its memory would
     /// stay until the read ends.
-    pub(crate) fn wait_while_reading(&self, number: u32, time: Duration) {
+    pub fn wait_while_reading(&self, number: u32, time: Duration) {
         let queue = self.shared.queue();
         if queue.reading.is_some_and(|(_, read)| read == number) && !queue.is_stuck() {
             drop(self.wait(queue, Instant::now() + time));
@@ -161,10 +191,9 @@ impl Shared {
         self.queue.lock().expect(UNPOISONED)
     }
 
-    fn work(&self) {
+    fn work(&self, nice: Option<i32>) {
         // Without the privilege it keeps its priority.
-        let _ = linux::process::rank_this_thread(OWN_NICE);
-        let page = rustix::param::page_size() as u64;
+        let _ = nice.map(crate::process::rank_this_thread);
         let mut queue = self.queue();
         loop {
             if queue.is_over {
@@ -176,7 +205,10 @@ impl Shared {
             };
             queue.reading = Some((Instant::now(), job.process.number()));
             drop(queue);
-            let weighing = weigh(&job, page);
+            let Job { process, serial, parent } = &job;
+            let weighed = Weighed::now(process, *parent);
+            let (number, time_ns) = (process.number(), crate::system::monotonic_ns());
+            let weighing = Weighing { number, serial: *serial, weighed, time_ns };
             // Closes its descriptors.
             drop(job);
             queue = self.queue();
@@ -189,28 +221,11 @@ impl Shared {
     }
 }
 
-fn weigh(job: &Job, page: u64) -> Weighing {
-    let counted = || {
-        let mut buffer = [0; 128];
-        let statm = job.process.read(c"statm", &mut buffer).unwrap_or_default();
-        Seen::of(statm, page).map_or(0, |seen| seen.anonymous)
-    };
-    let before = counted();
-    // A read would hold the memory of a dying process.
-    let weight = match job.process.has_ended(Duration::ZERO) {
-        true => None,
-        false => Weight::of(&job.process).ok(),
-    };
-    let is_borrowed = job.process.shares_map_with(job.parent) == Some(true);
-    let (number, serial) = (job.process.number(), job.serial);
-    Weighing { number, serial, weight, counted: (before, counted()), is_borrowed }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linux::Root;
-    use linux::held_process::open_processes;
+    use crate::Root;
+    use crate::held_process::open_processes;
     use testkit::Sleeper;
 
     fn job(number: u32, serial: u64) -> Job {
@@ -220,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_job_has_a_result() {
-        let weigher = Weigher::start().unwrap();
+        let weigher = Weigher::start(None).unwrap();
         let sleepers: Vec<Sleeper> = (0..AT_ONCE).map(|_| Sleeper::start()).collect();
         for _ in 0..3 {
             let jobs = sleepers.iter().zip(0..).map(|(held, serial)| job(held.0.id(), serial));
@@ -230,13 +245,15 @@ mod tests {
             let mut serials: Vec<u64> = found.iter().map(|found| found.serial).collect();
             serials.sort_unstable();
             assert_eq!(serials, (0..AT_ONCE as u64).collect::<Vec<_>>());
-            assert!(found.iter().all(|found| !found.is_borrowed && found.weight.is_some()));
+            let has_weight =
+                |found: &Weighing| !found.weighed.is_borrowed && found.weighed.weight.is_some();
+            assert!(found.iter().all(has_weight));
         }
     }
 
     #[test]
     fn a_late_result_comes_with_a_later_call_or_never() {
-        let weigher = Weigher::start().unwrap();
+        let weigher = Weigher::start(None).unwrap();
         let this = std::process::id();
         let (mut asked, mut found) = (0, 0);
         // The first job may have started, so its result comes with a later call; the others never start.
@@ -257,15 +274,34 @@ mod tests {
     }
 
     #[test]
+    fn a_later_take_has_the_results_of_a_post() {
+        let weigher = Weigher::start(None).unwrap();
+        let before_ns = crate::system::monotonic_ns();
+        let this = std::process::id();
+        weigher.post((0..3).map(|serial| job(this, serial)));
+        let mut serials = Vec::new();
+        while serials.len() < 3 {
+            // Ignored while the thread is busy.
+            weigher.post(std::iter::empty());
+            weigher.take(|found| {
+                assert!(found.time_ns >= before_ns && found.weighed.weight.is_some());
+                serials.push(found.serial);
+            });
+            std::thread::yield_now();
+        }
+        assert_eq!(serials, [0, 1, 2]);
+    }
+
+    #[test]
     fn a_process_that_has_ended_has_no_weight() {
-        let weigher = Weigher::start().unwrap();
+        let weigher = Weigher::start(None).unwrap();
         let mut sleeper = Sleeper::start();
         let job = job(sleeper.0.id(), 0);
         sleeper.0.kill().unwrap();
         sleeper.0.wait().unwrap();
         let mut found = None;
         weigher.weigh(std::iter::once(job), Duration::from_secs(60), |weighing| {
-            found = Some(weighing.weight);
+            found = Some(weighing.weighed.weight);
         });
         assert_eq!(found, Some(None));
     }
