@@ -83,7 +83,9 @@ def every_setting() -> list[tuple[str, Setting]]:
 def test_lines_to_paste_are_scripts_that_a_shell_reads() -> None:
     for name, setting in every_setting():
         for script in (setting.apply, setting.undo):
-            checked = subprocess.run(["bash", "-n"], input=script, text=True, capture_output=True)
+            checked = subprocess.run(
+                ["bash", "-n"], input=script, text=True, capture_output=True, timeout=HUNG_S
+            )
             assert (checked.returncode, checked.stderr) == (0, ""), f"{name}: {script}"
 
 
