@@ -145,8 +145,8 @@ def private_folder(name: str) -> Path:
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()
-    is_private = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o077
-    if not is_private or found.st_uid != os.getuid():
+    is_closed = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
+    if not is_closed or found.st_uid != os.getuid():
         raise UnwritableOutput(
             f"{folder}: other users made it or may write to it",
             path=str(folder),
