@@ -79,20 +79,27 @@ def test_a_journal_without_a_cell_is_not_left(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_full_disk_names_the_journal(tmp_path: Path):
-    with open_journal(str(tmp_path / "results.parquet")) as journal:
-        journal.append(CELLS)
-        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (journal.path.stat().st_size, limits[1]))
-        try:
-            with pytest.raises(
-                UnwritableOutput, match=r"results\.parquet\.journal: File too large"
-            ):
-                journal.append({"d": "{}"})
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-            signal.signal(signal.SIGXFSZ, before)
+def test_a_full_disk_names_the_journal_and_loses_no_cell(tmp_path: Path):
+    results = str(tmp_path / "results.parquet")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        with (
+            pytest.raises(UnwritableOutput, match=r"results\.parquet\.journal: File too large"),
+            open_journal(results) as journal,
+        ):
+            journal.append(CELLS)
+            size = (tmp_path / "results.parquet.journal").stat().st_size
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, limits[1]))
+            journal.append({"d": "{}"})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
+    with open_journal(results) as journal:
+        assert journal.finished == CELLS
+        journal.append({"e": "{}"})
+    with open_journal(results) as journal:
+        assert journal.finished == {**CELLS, "e": "{}"}
 
 
 def _open(results: str, answers: "multiprocessing.Queue[str]") -> None:

@@ -14,6 +14,7 @@ import os
 import secrets
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
@@ -113,7 +114,9 @@ class LocalJournal(_Closing):
         """Closes the file, which releases the lock; one without a cell goes."""
         if not self.finished and not self.file.closed:
             self.remove()
-        self.file.close()
+        # What could not be written was reported by `append`.
+        with suppress(OSError):
+            self.file.close()
 
 
 def _created(path: Path) -> IO[bytes] | None:
@@ -130,6 +133,8 @@ def _created(path: Path) -> IO[bytes] | None:
         file.flush()
     except OSError as error:
         path.unlink()
+        with suppress(OSError):
+            file.close()
         raise UnwritableOutput(f"{path}: {error.strerror}", path=str(path)) from error
     return file
 
