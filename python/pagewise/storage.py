@@ -61,7 +61,9 @@ def refuse_endless(path: str | Path) -> None:
     end."""
     if not os.path.isfile(path) and not os.path.isdir(path) and os.path.exists(path):
         raise UnreadableInput(
-            f"{path}: not a regular file", path=str(path), hint="copy its content into a file first"
+            f"{path}: not a regular file",
+            path=str(path),
+            hint="give a file; save what comes from a pipe in one",
         )
 
 
