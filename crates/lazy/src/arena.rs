@@ -82,6 +82,9 @@ pub struct Arena {
 /// Pages whose tables are wanted at once, at most: in base pages, 16 KiB of tags and 24 KiB of entries.
 const PREPARED_AHEAD: u32 = 1024;
 
+/// Spans above the limit of which parts may stay, at most, before one goes as it is.
+const PASSED_MAX: u32 = 16;
+
 /// Pages that core files hold ahead of use, at most: 64 MiB.
 const DUMPED_AHEAD: u32 = 16 << 10;
 
@@ -253,6 +256,8 @@ impl Arena {
         if self.detached.is_some() {
             return None;
         }
+        let is_due = self.retention.due(self.entries).is_some_and(|time| time <= now);
+        let mut passed = if is_due || self.is_pressed() { PASSED_MAX } else { 0 };
         self.detached = loop {
             break match self.retention.next_action(self.entries, now)? {
                 Action::Split(span, pages) => {
@@ -260,10 +265,41 @@ impl Arena {
                     continue;
                 }
                 Action::LazilyFree(span) => self.spans.remove(span.0).map(Work::LazilyFree),
-                Action::Discard(span) => self.spans.remove(span.0).map(Work::Discard),
+                Action::Discard(span) => {
+                    let Some(span) = self.spans.remove(span.0) else { break None };
+                    if passed == PASSED_MAX {
+                        break Some(Work::Discard(span));
+                    }
+                    passed += 1;
+                    let whole = self.keep_ends(span, now);
+                    if whole.pages == 0 {
+                        continue;
+                    }
+                    Some(Work::Discard(whole))
+                }
             };
         };
         self.detached
+    }
+
+    /// Says what of a span above the limit is to be discarded. What lies in huge pages that the span does not
+    /// hold whole stays hot: without it the rest of such a huge page comes back base page by base page, each
+    /// with a fault of its own.
+    fn keep_ends(&mut self, span: FreeSpan, now: Nanos) -> FreeSpan {
+        let first = span.first.next_multiple_of(HUGE_PAGES).min(span.end());
+        let end = (span.end() / HUGE_PAGES * HUGE_PAGES).max(first);
+        let mut whole = span;
+        for (from, to) in [(span.first, first), (end, span.end())] {
+            if from < to && self.bits.huge.any(from, 1) {
+                let pages = to - from;
+                whole.pages -= pages;
+                whole.first = if from == span.first { to } else { whole.first };
+                let kept = self.joined(FreeSpan { first: from, pages, state: Free::Hot });
+                self.spans.insert(kept);
+                self.retention.deposit(self.entries, Span(kept.first), kept.pages, now);
+            }
+        }
+        whole
     }
 
     /// The hot span falls into two, the first of `pages` pages, which is detached next.

@@ -414,8 +414,11 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
         return opening;
     }
     if bits.undumped.any(grant.first, grant.pages) {
-        dump(grant.first, grant.pages);
-        bits.undumped.clear(grant.first, grant.pages);
+        // As it was left out, by whole huge pages: a mapping that ends within one has none there.
+        let first = grant.first / HUGE_PAGES * HUGE_PAGES;
+        let pages = (grant.first + grant.pages).next_multiple_of(HUGE_PAGES) - first;
+        dump(first, pages);
+        bits.undumped.clear(first, pages);
     }
     let absent = grant.pages - grant.kept;
     if absent > 0 && huge::are_used() {

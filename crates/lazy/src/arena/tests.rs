@@ -11,12 +11,28 @@ const PAGES: u32 = CHUNKS * CHUNK_PAGES;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Allocate { pages: u32, alignment_bits: u32, owner: Owner },
+    Allocate {
+        pages: u32,
+        alignment_bits: u32,
+        owner: Owner,
+    },
     Free(usize),
     FreeClean(usize),
-    Unmap { place: usize, skip: u32, pages: u32 },
-    Extend { place: usize, pages: u32 },
-    Carve { place: usize, pages: u32 },
+    Unmap {
+        place: usize,
+        skip: u32,
+        pages: u32,
+    },
+    Extend {
+        place: usize,
+        pages: u32,
+    },
+    Carve {
+        place: usize,
+        pages: u32,
+    },
+    /// The region is asked for in huge pages.
+    Advise(u32),
     Wait(i64),
     Pressure,
     Drain,
@@ -43,6 +59,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
             .prop_map(|(place, skip, pages)| Step::Unmap { place, skip, pages }),
         2 => (place.clone(), 1..100_u32).prop_map(|(place, pages)| Step::Extend { place, pages }),
         1 => (place, pages).prop_map(|(place, pages)| Step::Carve { place, pages }),
+        2 => (0..16_u32).prop_map(Step::Advise),
         3 => (0..2_000_000_000_i64).prop_map(Step::Wait),
         1 => Just(Step::Pressure),
         1 => Just(Step::Drain),
@@ -267,6 +284,7 @@ impl Checked {
             Step::Unmap { place, skip, pages } => self.unmap(place, skip, pages),
             Step::Extend { place, pages } => self.extend(place, pages),
             Step::Carve { place, pages } => self.carve(place, pages),
+            Step::Advise(region) => self.arena.bits.huge.set(region * HUGE_PAGES, HUGE_PAGES),
             Step::Wait(time) => self.now.0 += time,
             Step::Pressure => self.arena.pressure(self.now),
             Step::Drain => self.drain(),
@@ -394,6 +412,49 @@ proptest! {
         }
         checked.drain();
         prop_assert_eq!(checked.arena.hot_pages() + checked.arena.lazy_pages(), 0);
+    }
+}
+
+/// A span of huge pages from the middle of one to the middle of another, beside memory in use.
+fn freed_amid_huge_pages(regions: u32) -> (Arena, FreeSpan) {
+    let mut arena = Arena::new(Rules::decay(Bytes(0)));
+    arena.set_rules(Rules { held_bytes: Some(Bytes(1)), ..Rules::decay(Bytes(0)) });
+    arena.grow(0, tables());
+    arena.allocate(HUGE_PAGES / 2, 1, Owner::Block).unwrap();
+    let grant = arena.allocate(regions * HUGE_PAGES, 1, Owner::Block).unwrap();
+    arena.allocate(HUGE_PAGES / 2, 1, Owner::Block).unwrap();
+    arena.bits.huge.set(0, (regions + 1) * HUGE_PAGES);
+    arena.disown_block(grant.first);
+    arena.deposit(grant.first, grant.pages, Nanos(0));
+    (arena, FreeSpan { first: grant.first, pages: grant.pages, state: Free::Hot })
+}
+
+#[test]
+fn a_span_above_the_limit_leaves_huge_pages_in_part_in_use_whole() {
+    let (mut arena, span) = freed_amid_huge_pages(3);
+    let Some(Work::Discard(whole)) = arena.next_work(Nanos(0)) else { panic!("nothing goes") };
+    assert_eq!((whole.first, whole.pages), (HUGE_PAGES, 2 * HUGE_PAGES));
+    assert_eq!(arena.hot_pages(), u64::from(span.pages - whole.pages));
+    arena.finish();
+    // What is left is above the limit still, and nothing else is held.
+    let mut discarded = whole.pages;
+    while let Some(Work::Discard(part)) = arena.next_work(Nanos(0)) {
+        discarded += part.pages;
+        arena.finish();
+    }
+    assert_eq!((discarded, arena.hot_pages()), (span.pages, 0));
+}
+
+#[test]
+fn idle_spans_and_those_of_a_program_short_of_memory_go_whole() {
+    for is_short in [false, true] {
+        let (mut arena, span) = freed_amid_huge_pages(3);
+        if is_short {
+            arena.pressure(Nanos(1));
+        }
+        let later = Nanos(if is_short { 2 } else { 60_000_000_000 });
+        let Some(Work::Discard(whole)) = arena.next_work(later) else { panic!("nothing goes") };
+        assert_eq!((whole.first, whole.pages), (span.first, span.pages));
     }
 }
 
