@@ -41,7 +41,7 @@ MEMORY_SPREAD = 0.1
 """How far the memory may be from what was said: the gain's interval goes over it."""
 MARGIN = 0.15
 """A choice is made for the mean over memories within this share. Faults fall in steps, and the next
-run has its steps elsewhere: docs/studies/page-size.md has what that saves on another input."""
+run has its steps elsewhere: docs/studies/page-size-2g.md has what that saves on another input."""
 WIDE_MARGIN = 0.25
 """The same where inputs differ in size as well."""
 SPREAD_POINTS = 21

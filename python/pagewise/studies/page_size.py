@@ -17,6 +17,7 @@ from pagewise.recording import Progress
 from pagewise.reference_curves import curves
 from pagewise.studies import outcome
 from pagewise.studies import page_size_checks as checks
+from pagewise.studies import page_size_coverage as coverage
 from pagewise.studies import page_size_fits as fits
 from pagewise.studies import page_size_tables as tables
 from pagewise.studies import page_size_vms as vms
@@ -60,13 +61,16 @@ def assembled(
     by_name = {program.name: program for program in programs}
     fitted = fits.fitted(programs, PAPER)
     other_inputs = fits.carried(programs, PAPER)
+    verdicts = checks.verdicts(by_name, fitted, "five programs")
     return outcome.assemble(
         NAME,
         output,
         title="S4: a page size for each virtual machine",
         figures=[*vms.figures(by_name, PAPER), *tables.figures(programs, PAPER)],
-        verdicts=checks.verdicts(by_name, fitted, "five programs"),
+        verdicts=verdicts,
         tables=[
+            coverage.beside(verdicts, list(checks.CHECKS)),
+            coverage.table(programs),
             vms.table(by_name, PAPER),
             tables.readings_table(by_name, PAPER),
             fits.fits_table(fitted),

@@ -27,9 +27,10 @@ from pagewise.studies.page_size_cells import (
     best_of,
     machine_of,
 )
+from pagewise.studies.page_size_coverage import lacking
 from pagewise.studies.page_size_fits import Fitted
-from pagewise.studies.page_size_vms import PAIRS, VMS, Outcome, Vm, outcome
-from pagewise.studies.verdict import Choices, Reading, Verdict, judge, load_checks
+from pagewise.studies.page_size_vms import AMPLE, PAIRS, VMS, Outcome, Vm, outcome
+from pagewise.studies.verdict import Choices, Reading, Verdict, judge, load_checks, unmeasured
 from pagewise.units import PAGE_BYTES
 
 CHECKS = load_checks("page-size")
@@ -82,7 +83,13 @@ def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str)
         "scarce_class": _each(of_nvm, _scarce_class),
         "ample_class": _each(of_nvm, _ample_class),
     }
-    return [judge(CHECKS[name], data, readings) for name, readings in found.items()]
+    too_short = lacking(programs)
+    return [
+        unmeasured(CHECKS[name], data, too_short[name])
+        if name in too_short
+        else judge(CHECKS[name], data, readings)
+        for name, readings in found.items()
+    ]
 
 
 def _runs(
@@ -183,7 +190,7 @@ def _scarce_class(run: Run) -> tuple[bool, float]:
 
 
 def _ample_class(run: Run) -> tuple[bool, float]:
-    ample = run.of("VM-1", "VM-3", "VM-4", "VM-5", "VM-7", "VM-8", "VM-10")
+    ample = run.of(*AMPLE)
     ratio = min(one.translation_ns / one.fault_ns for one in ample)
     return ratio > 1 and all(one.page_bytes > PAGE_BYTES for one in ample), ratio
 
