@@ -4,7 +4,7 @@
 # bench-programs: whole programs with and without the preload library; as root, 40 minutes.
 # traces: captures what study page-size runs on; installs its programs, 20 minutes.
 # kills: kills processes and studies what that takes; as root, some minutes.
-# launches: launches five applications in ample and in short memory and studies it; as root.
+# launches: launches a filler of five sizes in ample and in short memory and studies it; as root.
 # lab-setup: installs real applications.   lab: launches them under pressure and studies it; as root, 40 minutes.
 .PHONY: demo test check build install uninstall bench bench-lazy bench-programs fuzz kills lab-setup lab launches traces clean
 .DELETE_ON_ERROR:

@@ -78,7 +78,7 @@ def launches(guests: list[tuple[Times, Times]]) -> Iterable[Claim]:
     for name, kib in killers.LAUNCHES_KIB.items():
         more = sorted(median(short[kib]) / median(plenty[kib]) - 1 for plenty, short in guests)
         yield Claim(
-            f"launch of {kib / 1024:.0f} MiB ({name}) under killd",
+            f"launch of a filler of {kib / 1024:.0f} MiB (S2's {name}) under killd",
             f"at most +{LAUNCH_SHARE:.0%}",
             f"**{median(more):+.0%}** ({more[0]:+.0%} to {more[-1]:+.0%})",
             median(more) <= LAUNCH_SHARE,

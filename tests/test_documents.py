@@ -1,5 +1,6 @@
 """Every command in a document parses, and those of the README run in its order as they stand."""
 
+import hashlib
 import re
 import shlex
 import subprocess
@@ -86,3 +87,31 @@ def test_the_tour_of_the_readme_runs(tmp_path: Path) -> None:
         assert run.returncode == 0, (words, run.stderr)
         assert (tmp_path / output).stat().st_size > 0, words
         assert "warning" not in run.stderr, (words, run.stderr)
+
+
+def studies() -> list[Path]:
+    """The pages that a study wrote."""
+    pages = (ROOT / "docs" / "studies").glob("*.md")
+    return [page for page in pages if "\nMade by `pagewise study" in page.read_text()]
+
+
+def shipped() -> set[str]:
+    """The sha256 of every file in examples/."""
+    found = (path for path in (ROOT / "examples").rglob("*") if path.is_file())
+    return {hashlib.sha256(path.read_bytes()).hexdigest() for path in found}
+
+
+def test_a_study_says_which_of_its_files_do_not_ship() -> None:
+    there = shipped()
+    for page in studies():
+        head, _, _ = page.read_text().partition("\n## ")
+        made_on = re.findall(r"^- `.+` sha256 `(\w{64})`$", head, re.MULTILINE)
+        says_so = re.search(r"\b(does|do) not ship\b", head) is not None
+        assert says_so == bool(set(made_on) - there), page.name
+
+
+def test_a_page_with_the_filler_calls_it_one() -> None:
+    """`need-56` and its like are lab/python/need.py, which stands for a size and nothing else."""
+    for page in PAGES:
+        if re.search(r"\bneed-\d", text := page.read_text()):
+            assert "filler" in text and "lab/python/need.py" in text, page.name

@@ -26,7 +26,7 @@ from pagewise.studies.verdict import Reading, Verdict, judge, load_checks, unmea
 from pagewise.units import MIB
 
 NAME = "launch"
-TITLE = "S2 on real programs: launches in short memory"
+TITLE = "S2 on launch runs: launches in short memory"
 CHECKS = load_checks(NAME)
 WAITS = {
     "kill_s": "kills, until their memory was back",
@@ -185,7 +185,7 @@ def figure_parts(by_run: Pairs) -> Iterator[Figure]:
         for found in by_run.values()
         if found
     }
-    title = "What launches of real programs are made of, all threads of an app together"
+    title = "What launches are made of, all threads of an app together"
     for number, (view, launched) in enumerate(views.items(), 1):
         points = [
             Point(app, part, y, n=len(visits))
