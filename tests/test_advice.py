@@ -121,9 +121,18 @@ def test_sizes_in_the_settings_are_those_advised():
     assert str(round(256 * 1024 / 2.06)) in texts[2]
 
 
-def test_only_memory_makes_zswap_the_hierarchical_architecture():
+def test_a_cache_on_a_device_is_as_large_as_advised():
+    writecache, cache, _ = stock_linux.settings(boards("optane-ssd"), 256 * MIB, "hierarchical")
+    assert "'0 524288 linear /dev/FAST 0'" in writecache.apply
+    # 8192 blocks of 64 sectors behind 4 MiB and 16 bytes a block of metadata.
+    assert "'0 10240 linear /dev/FAST 0'" in cache.apply
+    assert "'0 524288 linear /dev/FAST 10240'" in cache.apply
+    assert "of 256 MiB" in writecache.note and "of 261 MiB" in cache.note
+
+
+def test_zswap_and_dm_writecache_are_the_hierarchical_architecture():
     assert stock_linux.availability("hierarchical", boards("zram-lz4")) == "zswap"
-    assert stock_linux.availability("hierarchical", boards("optane-ssd")) is None
+    assert stock_linux.availability("hierarchical", boards("optane-ssd")) == "dm-writecache"
     assert stock_linux.availability("priority", boards("optane-ssd")) == "swap priorities"
     assert stock_linux.availability("hybrid", boards("zram-lz4")) is None
 

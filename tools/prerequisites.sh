@@ -26,6 +26,7 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v aarch64-linux-gnu-gcc >/dev/null 2>&1 || need gcc-aarch64-linux-gnu
     [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || need libc6-dev-arm64-cross
     command -v cpio >/dev/null 2>&1 || need cpio
+    command -v dmsetup >/dev/null 2>&1 || need dmsetup
     command -v mkfs.ext4 >/dev/null 2>&1 || need e2fsprogs
     command -v stress-ng >/dev/null 2>&1 || need stress-ng
     # What the preload library is tried with: other allocators, a server of that kind, a tracer.

@@ -7,6 +7,7 @@ is a compressed pool of memory in front of the swap area with least-recently-use
 
 from __future__ import annotations
 
+from pagewise.advice import device_mapper
 from pagewise.advice.memory import Board
 from pagewise.advice.setting import Setting
 from pagewise.units import MIB
@@ -17,8 +18,8 @@ AVAILABLE = {"flash": "a swap area", "priority": "swap priorities"}
 
 def availability(architecture: str, board: Board | None) -> str | None:
     """What gives this architecture on stock Linux, or none; ``board`` if the tier is in memory."""
-    if architecture == "hierarchical" and board is not None:
-        return "zswap"
+    if architecture == "hierarchical":
+        return "zswap" if board is not None else "dm-writecache"
     return AVAILABLE.get(architecture)
 
 
@@ -38,7 +39,8 @@ def settings(
         zram = [_zram_generator(size_mib, taken_kib), _zram_by_hand(size_mib)]
         zswap = [_zswap(taken_kib)]
         return zswap + zram if architecture == "hierarchical" else zram + zswap
-    return [_priorities(size_mib)]
+    mapped, priorities = device_mapper.settings(fast_tier_bytes), [_priorities(size_mib)]
+    return mapped + priorities if architecture == "hierarchical" else priorities + mapped
 
 
 SWAP_FILE = Setting(

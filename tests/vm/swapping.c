@@ -1,0 +1,71 @@
+// Holds MIB MiB of pages that are like no other, and checks every page it comes back to.
+// Usage: swapping MIB
+//
+// At each line from standard input, "COUNT", it visits COUNT pages: three of four are of the hot
+// eighth of all, and half of the visits write new contents. "all" checks every page once.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE = 4096, WORDS = PAGE / sizeof(uint64_t) };
+
+static uint64_t drawn = 1;
+
+static uint64_t next(uint64_t *state)
+{
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return *state;
+}
+
+static uint64_t first(size_t page, uint32_t version)
+{
+    return (page + 1) * 0x9e3779b97f4a7c15u ^ (uint64_t)version << 32 ^ 0x5bd1e995u;
+}
+
+static void fill(uint64_t *words, size_t page, uint32_t version)
+{
+    uint64_t state = first(page, version);
+    for (size_t word = 0; word < WORDS; word++)
+        words[word] = next(&state);
+}
+
+static void check(const uint64_t *words, size_t page, uint32_t version)
+{
+    uint64_t state = first(page, version);
+    for (size_t word = 0; word < WORDS; word++)
+        if (words[word] != next(&state)) {
+            printf("page %zu is not as it was written\n", page);
+            exit(1);
+        }
+}
+
+int main(int count, char **arguments)
+{
+    size_t pages = (count > 1 ? strtoul(arguments[1], NULL, 10) : 1) << 8;
+    uint64_t *memory = aligned_alloc(PAGE, pages * PAGE);
+    uint32_t *versions = calloc(pages, sizeof *versions);
+    char line[64];
+    if (!memory || !versions)
+        return 1;
+    for (size_t page = 0; page < pages; page++)
+        fill(memory + page * WORDS, page, 0);
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        int is_all = !strncmp(line, "all", 3);
+        size_t visits = is_all ? pages : strtoul(line, NULL, 10);
+        for (size_t visit = 0; visit < visits; visit++) {
+            uint64_t dice = next(&drawn);
+            size_t page = is_all ? visit : dice % 4 ? dice / 4 % (pages / 8) : dice / 4 % pages;
+            check(memory + page * WORDS, page, versions[page]);
+            if (!is_all && dice >> 63)
+                fill(memory + page * WORDS, page, ++versions[page]);
+        }
+        printf("checked %zu\n", visits);
+        fflush(stdout);
+    }
+    return 0;
+}
