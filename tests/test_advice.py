@@ -13,7 +13,7 @@ from pagewise.advice.costs import AT
 from pagewise.advice.memory import Board, board
 from pagewise.advice.swap import Question, advise_swap
 from pagewise.cli import run
-from pagewise.commands.advise import cost, described
+from pagewise.commands.advise import described
 from pagewise.errors import UsageError
 from pagewise.studies.launch_runs import read_run
 from pagewise.terminal import show
@@ -27,7 +27,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A phone whose apps want twice its memory."""
     path = tmp_path_factory.mktemp("advice") / "phone.parquet"
     parameters = {"apps": 8, "footprint_mib": 12, "memory_mib": 40, "libraries_mib": 4}
-    _core.write_scenario(json.dumps(parameters | {"services_mib": 4}), str(path))
+    _core.write_scenario(json.dumps(parameters | {"services_mib": 4, "rounds": 20}), str(path))
     return path
 
 
@@ -138,7 +138,7 @@ def test_zswap_and_dm_writecache_are_the_hierarchical_architecture():
 
 
 def test_the_command_prints_the_same_object_and_text(trace: Path, capsys: pytest.CaptureFixture):
-    arguments = ["advise", "swap", str(trace), "--fast", "4/5us", "--slow", "90/40us"]
+    arguments = ["advise", "swap", str(trace), "--fast", "zram-lz4", "--slow", "emmc-5.1"]
     assert run([*arguments, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["schema"] == "pagewise.advice/1"
@@ -224,24 +224,8 @@ def test_what_stock_linux_has_gets_a_size_of_its_own(advice: dict):
         for size in row["sizes"]
     }
     assert today["io_share"]["typical"] == pytest.approx(sizes[today["fast_tier_bytes"]])
-    assert str(round(today["fast_tier_bytes"] / MIB)) in advice["settings"][0]["apply"]
-
-
-@pytest.mark.parametrize(
-    ("regret", "told"),
-    [
-        (
-            {"low": -0.1, "typical": -0.09, "high": -0.08},
-            ["hierarchical: 9 % (8 % to 10 %) less I/O time"],
-        ),
-        ({"low": 0, "typical": 0, "high": 0}, []),
-        ({"low": -0.01, "typical": 0.01, "high": 0.02}, []),
-    ],
-)
-def test_what_is_better_at_that_size_is_told(advice: dict, regret: dict, told: list):
-    stock = {"architecture": "hierarchical", "regret": regret}
-    rows = cost(advice, {**advice["today"], "stock_linux": stock})
-    assert [row[1] for row in rows if row[0] == "  better at this size"] == told
+    size = str(round(today["fast_tier_bytes"] / MIB))
+    assert any(size in setting["apply"] for setting in advice["settings"])
 
 
 def test_the_text_fits_80_columns_and_tells_what_was_lost(
@@ -249,7 +233,7 @@ def test_the_text_fits_80_columns_and_tells_what_was_lost(
 ):
     monkeypatch.setattr("pagewise.terminal.PIPED_WIDTH", 80)
     arguments = ["--fast", "zram-lz4", "--slow", "sd-a1", "--memory", "1GiB"]
-    assert run(["advise", "swap", str(clocked), *arguments]) == 0
+    assert run(["advise", "swap", str(clocked), *arguments]) == 1  # a second is too short
     text, diagnostics = capsys.readouterr()
     table = text[text.index("I/O time by size") :].split("\n\n")[0]
     assert len(table.splitlines()) == 8 and max(map(len, table.splitlines())) <= 80

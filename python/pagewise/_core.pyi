@@ -139,6 +139,7 @@ def simulate_many(
     columns: Sequence[tuple[str, str]],
     requests: str,
     *,
+    marks: Sequence[int] = ...,
     progress: _Progress | None = None,
 ) -> str: ...
 def describe_request(request: str) -> str: ...

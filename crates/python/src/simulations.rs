@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sim::devices::Device;
-use sim::swap::{self, SimulateRequest, Values};
+use sim::swap::{self, Marks, SimulateRequest, Values};
 
 use crate::errors::{Raise, detached};
 use crate::opening::{Recording, with_losses};
@@ -83,9 +83,12 @@ pub fn simulate(
 }
 
 /// Runs many requests, a JSON list, in one pass over a recording; returns a JSON list that holds
-/// for each either `{"outcome": ...}` or `{"error": text}`.
+/// for each either `{"outcome": ...}` or `{"error": text}`. `marks` cut the recording into slices, of
+/// which outcomes then have counts: rising times in ns since the first event or, without a clock, numbers
+/// of events.
 #[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, requests, *, progress=None))]
+#[pyo3(signature = (path, format, mapping, columns, requests, *, marks=Vec::new(), progress=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn simulate_many(
     py: Python<'_>,
     path: PathBuf,
@@ -93,6 +96,7 @@ pub fn simulate_many(
     mapping: Option<&str>,
     columns: Vec<(String, String)>,
     requests: &str,
+    marks: Vec<i64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
@@ -100,8 +104,10 @@ pub fn simulate_many(
     let answers = detached(py, progress, |progress| {
         let requests: Vec<_> = wanted.into_iter().map(Wanted::request).collect();
         let sound: Vec<SimulateRequest> = requests.iter().flatten().cloned().collect();
+        let mut source = recording.open()?;
+        let marks = marks_of(source.header(), marks);
         let mut outcomes =
-            swap::simulate_many(&mut *recording.open()?, &sound, progress).into_iter();
+            swap::simulate_many(&mut *source, &sound, &marks, progress).into_iter();
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             let outcome = match request {
@@ -117,6 +123,17 @@ pub fn simulate_many(
         Ok::<_, sim::Error>(answers)
     })?;
     Ok(answered(answers))
+}
+
+/// Where slices end: at times where the trace has a clock, else at numbers of events.
+fn marks_of(header: &trace::Header, marks: Vec<i64>) -> Marks {
+    match marks {
+        none if none.is_empty() => Marks::None,
+        times if header.has_clock => Marks::Times(times),
+        numbers => {
+            Marks::Events(numbers.into_iter().map(|number| number.max(0) as u64).collect())
+        }
+    }
 }
 
 /// A request, JSON text, with every default filled in and the figures of both devices, as JSON.

@@ -225,6 +225,19 @@ impl Events {
         })
     }
 
+    /// Copies of the events of a range of indices.
+    #[must_use]
+    pub fn slice(&self, range: std::ops::Range<usize>) -> Events {
+        let times = if self.time_ns.is_empty() { 0..0 } else { range.clone() };
+        Events {
+            time_ns: self.time_ns[times].to_vec(),
+            kind: self.kind[range.clone()].to_vec(),
+            flags: self.flags[range.clone()].to_vec(),
+            page: self.page[range.clone()].to_vec(),
+            process: self.process[range].to_vec(),
+        }
+    }
+
     /// Appends one event without a time.
     pub fn push(&mut self, event: Event) {
         self.kind.push(event.kind);

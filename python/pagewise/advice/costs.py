@@ -34,12 +34,12 @@ is written in runs of up to about 1 MB (measured), which is kind to flash; a ful
 class Devices:
     """Latencies of both devices and descriptions, as `pagewise devices --json` gives them.
 
-    ``duration_s`` is how long the recording took; none without a clock.
+    ``active_s`` is how long the recording took without its idle gaps; none without a clock.
     """
 
     fast: Mapping[str, Any]
     slow: Mapping[str, Any]
-    duration_s: float | None = None
+    active_s: float | None = None
 
     def corners(self) -> list[Corner]:
         """Every combination of a figure of the fast and of the slow device."""
@@ -69,6 +69,15 @@ class Devices:
         """Counts times latencies of both devices at one corner."""
         return sum(self.tier_time_s(outcome, tier, corner) for tier in TIERS)
 
+    def slice_times_s(self, outcome: Outcome) -> list[float]:
+        """The I/O time of each slice of the recording at typical latencies."""
+        costs = [
+            (f"{tier}_{operation}s", getattr(self, tier)[f"{operation}_ns"]["typical"] / 1e9)
+            for tier in TIERS
+            for operation in ("read", "write")
+        ]
+        return [sum(counts[name] * cost for name, cost in costs) for counts in outcome["slices"]]
+
     def over_corners(self, at: Callable[[Corner], float]) -> Range:
         """The range of a figure over all corners."""
         return spread(map(at, self.corners()), at(TYPICAL))
@@ -96,11 +105,11 @@ class Devices:
         return self.over_corners(more)
 
     def busy(self, outcome: Outcome, tier: str) -> Range | None:
-        """I/O time of one device as a share of the recording's time; 1 or more cannot be kept up.
+        """I/O time of one device as a share of the active time; 1 or more cannot be kept up.
 
         Over the range of that device, the other one at its typical figures. None without a clock.
         """
-        if not self.duration_s:
+        if not self.active_s:
             return None
         seconds = {
             name: self.tier_time_s(
@@ -108,7 +117,7 @@ class Devices:
             )
             for name in FIGURES
         }
-        return {name: value / self.duration_s for name, value in seconds.items()}
+        return {name: value / self.active_s for name, value in seconds.items()}
 
     def wear(self, outcome: Outcome, tier: str) -> Range | None:
         """Share of the rated life used up per day over the range of the rating; none if unknown.

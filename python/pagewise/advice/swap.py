@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from pagewise import _core, catalog, questions
+from pagewise.advice import evidence as evidences
 from pagewise.advice import memory as memories
 from pagewise.advice import reference as references
 from pagewise.advice import stock_linux
@@ -49,11 +50,11 @@ class Question:
     fast: str
     slow: str
 
-    def described(self, duration_s: float | None) -> Devices:
+    def described(self, active_s: float | None) -> Devices:
         """Both devices with all their figures."""
         request = json.dumps(self.request(catalog.baseline(), 0))
         described = json.loads(_core.describe_request(request))
-        return Devices(described["fast"], described["slow"], duration_s)
+        return Devices(described["fast"], described["slow"], active_s)
 
     def request(self, name: str, size: int, latencies: Latencies | None = None) -> dict[str, Any]:
         """One cell: an architecture with its default options at one size."""
@@ -64,17 +65,19 @@ class Question:
         self,
         cells: Sequence[tuple[str, int]],
         latencies: Sequence[Latencies] = (),
+        marks: Sequence[int] = (),
         progress: Progress | None = None,
     ) -> list[Outcome]:
         """The outcomes of some architectures at some sizes, from one pass.
 
-        With those at other ``latencies`` where the architecture decides by them.
+        With those at other ``latencies`` where the architecture decides by them, and with counts
+        by slice where there are ``marks``.
         """
         deciding = [cell for cell in cells if catalog.decides_by_latency(cell[0])]
         elsewhere = list(itertools.product(deciding, latencies))
         requests = [self.request(*cell) for cell in cells]
         requests += [self.request(*cell, pair) for cell, pair in elsewhere]
-        found = self._answers(requests, progress)
+        found = self._answers(requests, marks, progress)
         at: dict[tuple[str, int], dict[Latencies, Outcome]] = {}
         for (cell, pair), outcome in zip(elsewhere, found[len(cells) :], strict=True):
             at.setdefault(cell, {})[pair] = outcome
@@ -84,7 +87,7 @@ class Question:
         ]
 
     def _answers(
-        self, requests: Sequence[dict[str, Any]], progress: Progress | None
+        self, requests: Sequence[dict[str, Any]], marks: Sequence[int], progress: Progress | None
     ) -> list[Outcome]:
         """One outcome per request."""
         whole = PARTS * len(requests)
@@ -93,7 +96,7 @@ class Question:
             if progress is not None:
                 progress(done * whole // total if total else 0, whole)
 
-        answers = simulate_many(self.recording, requests, progress=advance)
+        answers = simulate_many(self.recording, requests, marks=marks, progress=advance)
         failed = next((answer["error"] for answer in answers if "error" in answer), None)
         if failed:
             raise UsageError(failed)
@@ -118,32 +121,40 @@ def advise_swap(
     ``compression``: bytes of pages per byte of memory (2.5) instead of the device's figure; it
     makes any fast device one in memory. ``progress(done, total)`` counts thousandths of cells.
 
-    Fields: ``worth`` (the advised size of ``architecture``, or null) and ``today`` (the same for
-    the best that stock Linux has), each with I/O time, share, wear per day, life in years, how
-    busy, what memory it takes; ``settings`` with undo for ``today``; ``warnings``; ``candidates``.
+    Fields: ``evidence`` (whether the recording can carry a size, and its range); ``today`` (the
+    size for the best that stock Linux has, or null) and ``worth`` (the size for ``architecture``,
+    the best of all), each with I/O time, share, wear per day, life in years, how busy, what memory
+    it takes; ``best`` (the least I/O time at the size of ``today``); ``settings`` with undo for
+    ``today``, empty without evidence; ``warnings``; ``candidates``.
     Raises NothingRecorded for a recording without an access.
     """
     recording = read(trace)
     limit = None if memory is None else parse_size(memory)
     goal = None if reference is None else references.parse(reference)
+    held = recording.info()
     analysis = _analyzed(recording)
     footprint_bytes = analysis["pages"] * PAGE_BYTES
     question = Question(recording, fast, slow)
-    devices = question.described(recording.info()["duration_s"])
+    devices = question.described(held["active_s"])
     board = memories.board(devices.fast, limit, compression)
-    trial = _tried(question, devices, board, sizing.ladder(footprint_bytes), progress)
+    sizes = sizing.ladder(footprint_bytes)
+    trial = _tried(question, devices, board, sizes, evidences.marks(held), progress)
     chosen, stock = trial.best(), trial.best_stock()
-    sizes = {chosen: trial.worth(chosen), stock: trial.worth(stock)}
-    told = [sizes[chosen], trial.reaching(goal, chosen) if goal else None]
+    taken = {chosen: trial.worth(chosen), stock: trial.worth(stock)}
+    told = [taken[chosen], trial.reaching(goal, chosen) if goal else None]
     trial = _replayed(question, trial, chosen, [size for size in told if size])
-    costs = _at_sizes(question, trial, sizes)
-    today = costs[stock]
+    costs = _at_sizes(question, trial, taken)
+    reaccesses = analysis["accesses"] - analysis["pages"]
+    evidence = evidences.weigh(trial, stock, held, reaccesses)
+    is_enough = evidence.verdict == evidences.ENOUGH
+    settings = stock_linux.settings(board, taken[stock], stock) if is_enough else []
     return {
         "schema": SCHEMA,
         "pagewise": _core.version(),
         "trace": Path(recording.path).name,
         "losses": analysis["losses"],
-        "duration_s": devices.duration_s,
+        "duration_s": held["duration_s"],
+        "evidence": evidence.to_json(),
         "footprint_bytes": footprint_bytes,
         "fast": devices.fast,
         "slow": devices.slow,
@@ -152,14 +163,43 @@ def advise_swap(
         "alone": trial.slow_alone(),
         "architecture": {**trial.described(chosen), "meanwhile": stock},
         "worth": costs[chosen],
-        "today": today and {"architecture": stock, "by": trial.availability(stock), **today},
+        "today": _today(trial, stock, costs[stock]),
+        "best": _best(trial, chosen, taken[stock] or taken[chosen]),
         "reference": goal and trial.against(goal, chosen),
         "candidates": [
             trial.candidate(name) for name in sorted(trial.outcomes, key=trial.mean_share)
         ],
-        "settings": [s.to_json() for s in stock_linux.settings(board, sizes[stock], stock)],
-        "warnings": warnings(trial, sizes),
+        "settings": [setting.to_json() for setting in settings],
+        "warnings": warnings(trial, taken),
         "notes": list(dict.fromkeys(_notes(trial, chosen))),
+    }
+
+
+def _today(trial: Trial, stock: str, cost: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The best that stock Linux has, at its size; none where no size of it saves anything."""
+    if cost is None:
+        return None
+    by = trial.availability(stock)
+    return {"architecture": stock, "by": by, "can_run": True, **cost}
+
+
+def _best(trial: Trial, chosen: str, size: int | None) -> dict[str, Any] | None:
+    """The least I/O time at the size that is taken today, whether it can be run or not.
+
+    Without a size today, the architecture that is best over all sizes at its own.
+    """
+    if size is None:
+        return None
+    name = trial.best_at(size)
+    outcome = trial.outcomes[name][size]
+    by = trial.availability(name)
+    return {
+        "architecture": name,
+        "by": by,
+        "can_run": by is not None,
+        "fast_tier_bytes": size,
+        "io_time_s": trial.devices.io_time(outcome),
+        "io_share": trial.devices.io_share(outcome, trial.alone),
     }
 
 
@@ -195,14 +235,16 @@ def _tried(
     devices: Devices,
     board: memories.Board | None,
     sizes: Sequence[int],
+    marks: Sequence[int],
     progress: Progress | None,
 ) -> Trial:
     """Every architecture at every size, and the slow device alone."""
     names = catalog.systems()
     cells = list(itertools.product(names, sizes))
-    alone, *found = question.outcomes([(catalog.baseline(), 0), *cells], progress=progress)
+    cells = [(catalog.baseline(), 0), *cells]
+    alone, *found = question.outcomes(cells, marks=marks, progress=progress)
     outcomes: dict[str, dict[int, Outcome]] = {name: {} for name in names}
-    for (name, size), outcome in zip(cells, found, strict=True):
+    for (name, size), outcome in zip(cells[1:], found, strict=True):
         outcomes[name][size] = outcome
     return Trial(devices, board, alone, outcomes)
 

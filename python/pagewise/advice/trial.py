@@ -78,16 +78,29 @@ class Trial:
 
     def worth(self, name: str) -> int | None:
         """The size worth buying, no larger than the board can spare; none where none is."""
-        size = self.wanted(name)
+        return self.affordable(self._times_s(name), self.devices.io_time_s(self.alone))
+
+    def affordable(self, times_s: Mapping[int, float], alone_s: float) -> int | None:
+        """The size worth buying by these I/O times, no larger than the board can spare."""
+        size = sizing.worth_buying(times_s, alone_s)
         if size is None or self.board is None:
             return size
-        largest = self.board.largest(list(self.outcomes[name]))
+        largest = self.board.largest(list(times_s))
         return None if largest is None else min(size, largest)
 
     def wanted(self, name: str) -> int | None:
         """The size worth buying, whatever the board can spare."""
-        times = {size: self.devices.io_time_s(o) for size, o in self.outcomes[name].items()}
-        return sizing.worth_buying(times, self.devices.io_time_s(self.alone))
+        return sizing.worth_buying(self._times_s(name), self.devices.io_time_s(self.alone))
+
+    def _times_s(self, name: str) -> dict[int, float]:
+        return {size: self.devices.io_time_s(o) for size, o in self.outcomes[name].items()}
+
+    def best_at(self, size: int) -> str:
+        """The architecture with the lowest I/O time at this size; of equals one of stock Linux."""
+        times = {name: self.devices.io_time_s(by[size]) for name, by in self.outcomes.items()}
+        lowest = min(times.values())
+        equal = [name for name, time in times.items() if time <= lowest * (1 + EQUAL)]
+        return min(equal, key=lambda name: (not self.availability(name), times[name]))
 
     def holds_in(self, name: str) -> dict[str, int]:
         """In how many combinations of latencies this architecture has the lowest mean share."""

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pagewise.advice.evidence import ENOUGH
 from pagewise.commands import advise_pagesize
 from pagewise.commands.options import (
     As,
@@ -19,6 +20,7 @@ from pagewise.commands.options import (
 )
 from pagewise.terminal import facts, figures, pasted, say, show, show_json, watched
 from pagewise.units import (
+    format_count,
     format_percent,
     format_range,
     format_seconds,
@@ -89,7 +91,10 @@ def swap(
     map_: Map = None,
     json: Json = False,
 ) -> None:
-    """Say which swap architecture to take, how large, what it gains and wears, how to set it."""
+    """Say which swap architecture to take, how large, what it gains and wears, how to set it.
+
+    Exit status 1, and no settings, where the recording cannot carry a size.
+    """
     from pagewise.advice.swap import PARTS, advise_swap
 
     with watched("advising", counted="cells", parts=PARTS) as progress:
@@ -109,6 +114,8 @@ def swap(
         show_json(advice)
     else:
         show(*described(advice))
+    if advice["evidence"]["verdict"] != ENOUGH:
+        raise typer.Exit(1)
 
 
 app.command("pagesize", epilog=epilog(advise_pagesize.EXAMPLES))(advise_pagesize.pagesize)
@@ -117,14 +124,29 @@ app.command("pagesize", epilog=epilog(advise_pagesize.EXAMPLES))(advise_pagesize
 def described(advice: dict[str, Any]) -> list[Any]:
     """The advice as text and tables."""
     parts: list[Any] = [
-        facts(alone(advice)),
-        *(part for choice in choices(advice) for part in ("", choice)),
+        facts([*evidence(advice), *alone(advice)]),
+        "",
+        facts(headline(advice)),
         "",
         f"I/O time by size of the fast tier, share of {advice['slow']['name']} alone:",
         curves(advice),
     ]
     parts += pasted(advice["settings"])
-    return [*parts, *(f"note: {note}" for note in advice["notes"])]
+    notes = [f"note: {note}" for note in advice["notes"]]
+    return [*parts, *([""] if notes else []), *notes]
+
+
+def evidence(advice: dict[str, Any]) -> list[tuple[str, str]]:
+    """Whether the recording can carry a size, what to do if not, and the idle gaps left out."""
+    found = advice["evidence"]
+    rows = [("evidence", f"{found['verdict']}: {found['reason']}")]
+    if found["remedy"]:
+        rows.append(("  no settings", found["remedy"]))
+    if gaps := found["gaps"]:
+        idle_s = sum(gap["to_s"] - gap["from_s"] for gap in gaps)
+        left_out = f"{format_count(len(gaps))}, {format_seconds(idle_s)} in all, left out of times"
+        rows.append(("  idle gaps", left_out))
+    return rows
 
 
 def alone(advice: dict[str, Any]) -> list[tuple[str, str]]:
@@ -137,26 +159,30 @@ def alone(advice: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def choices(advice: dict[str, Any]) -> list[Any]:
-    """The best of all, and the best that stock Linux has; one where they are the same."""
-    architecture, worth, today = advice["architecture"], advice["worth"], advice["today"]
-    holds = architecture["holds_in"]
-    best = (
-        f"{architecture['name']}, lowest I/O time in {holds['combinations']} of {holds['of']} "
-        "latency combinations"
-    )
-    nothing = "none worth its price: no size saves I/O time on this recording"
-    if today and today["architecture"] == architecture["name"]:
-        rows = [("take", best), ("on stock Linux", today["by"]), *cost(advice, worth)]
-        return [facts([*rows, *reached(advice)])]
-    rows = [("best of all", best), *(cost(advice, worth) if worth else [("fast tier", nothing)])]
-    if architecture["stock_linux"] is None:
-        rows.insert(1, ("on stock Linux", "not available; needs the pager of a later pagewise"))
-    parts = [facts([*rows, *reached(advice)])]
+def headline(advice: dict[str, Any]) -> list[tuple[str, str]]:
+    """What can be run today and, at the same size, what would be best."""
+    today = advice["today"]
     if today is None:
-        return [*parts, facts([("on stock Linux", f"fast tier {nothing}")])]
+        nothing = "no fast tier: no size that stock Linux can use saves I/O time"
+        return [("take", nothing), *best(advice), *reached(advice)]
     taken = f"{today['architecture']}, by {today['by']}"
-    return [*parts, facts([("on stock Linux today", taken), *cost(advice, today)])]
+    return [("take", taken), *cost(advice, today), *best(advice), *reached(advice)]
+
+
+def best(advice: dict[str, Any]) -> list[tuple[str, str]]:
+    """The architecture with the least I/O time at the size taken, and whether it can be run."""
+    found, today = advice["best"], advice["today"]
+    if found is None:
+        return []
+    size = format_size(found["fast_tier_bytes"])
+    if today and found["architecture"] == today["architecture"]:
+        return [("best at this size", "the same")]
+    by = f"by {found['by']}" if found["can_run"] else "not available on stock Linux"
+    share = format_range(found["io_share"], format_share)
+    return [
+        (f"best at {size}", f"{found['architecture']}, {by}"),
+        ("  of the slow device alone", share),
+    ]
 
 
 def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]]:
@@ -164,7 +190,7 @@ def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]
     cheaper = chosen["next_cheaper"]
     smaller = cheaper["fast_tier_bytes"]
     return [
-        ("  fast tier", format_size(chosen["fast_tier_bytes"])),
+        ("  fast tier", f"{format_size(chosen['fast_tier_bytes'])}{spread(advice)}"),
         *memory_rows(chosen["memory"]),
         ("  I/O time", format_range(chosen["io_time_s"], format_seconds)),
         ("  of the slow device alone", format_range(chosen["io_share"], format_share)),
@@ -175,18 +201,16 @@ def cost(advice: dict[str, Any], chosen: dict[str, Any]) -> list[tuple[str, str]
             f"{format_size(smaller) if smaller else 'no fast tier'}: "
             f"{format_range(cheaper['regret'], format_percent)} more I/O time",
         ),
-        *better(chosen["stock_linux"]),
     ]
 
 
-def better(stock: dict[str, Any]) -> list[tuple[str, str]]:
-    """What stock Linux has that takes less at this size; the choice takes least over all sizes."""
-    regret = stock["regret"]
-    if regret["typical"] >= 0:
-        return []
-    gain = {"low": -regret["high"], "typical": -regret["typical"], "high": -regret["low"]}
-    saved = f"{stock['architecture']}: {format_range(gain, format_percent)} less I/O time"
-    return [("  better at this size", saved)]
+def spread(advice: dict[str, Any]) -> str:
+    """The range of the size, where the recording can carry one."""
+    found = advice["evidence"]
+    low, high = found["range"]["low_bytes"], found["range"]["high_bytes"]
+    if found["verdict"] != ENOUGH or low == high:
+        return ""
+    return f" ({format_size(low) if low else 'none'} to {format_size(high)})"
 
 
 def memory_rows(memory: dict[str, Any] | None) -> list[tuple[str, str]]:

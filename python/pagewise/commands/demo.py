@@ -20,12 +20,10 @@ from pagewise.units import MIB, format_range, format_seconds, format_share, form
 EXAMPLES = ("pagewise demo --report report.html",)
 SIZES_MIB = (0, 32, 64, 128, 192, 256, 384, 512, 768, 1200)
 SHOWN_MIB = (64, 128, 256, 512, 1200)
-PATTERNS = ("*.parquet", "*.pgw.zst", "phone-?g/*.pgw.zst")
+PATTERNS = ("*.parquet", "*.pgw.zst", "phone-1g-long/*.pgw.zst", "phone-2g/*.pgw.zst")
 TITLE = "Where should swapped pages go?"
 HEAD = 4096
 """Characters of a report that hold its title and what made it."""
-REFERENCE = "kill-1g"
-"""The same programs in the same memory without swap: what swap I/O should come down to."""
 
 
 def run(
@@ -66,13 +64,11 @@ def run(
                 analyses[name]["header"] = read(path).header
             with watched(f"replaying {name}") as progress:
                 cells += simulated(path, name, fast, slow, progress)
-        reference = folder / REFERENCE
         with watched("advising", counted="cells", parts=PARTS) as progress:
             advice = advise_swap(
                 paths[0],
                 fast=fast,
                 slow=slow,
-                reference=str(reference) if reference.exists() else None,
                 memory=memory_of(folder, paths[0]),
                 progress=progress,
             )
@@ -214,38 +210,28 @@ def costs(name: str, cells: list[dict[str, Any]]) -> Any:
 
 
 def taken(advice: dict[str, Any]) -> list[tuple[str, str]]:
-    """What to take, and how large."""
-    worth, reference = advice["worth"], advice["reference"]
-    if worth is None:
-        return [("take", "no fast tier: none saves I/O time")]
-    today = advice["today"]
-    lines = [
-        ("take", f"{advice['architecture']['name']}, {format_size(worth['fast_tier_bytes'])}"),
+    """Whether the recording can carry a size; what to take, and how large."""
+    evidence, today, best = advice["evidence"], advice["today"], advice["best"]
+    lines = [("evidence", f"{evidence['verdict']}: {evidence['reason']}")]
+    if evidence["remedy"]:
+        return [*lines, ("no settings", evidence["remedy"])]
+    if today is None:
+        return [*lines, ("take", "no fast tier: none that stock Linux can use saves I/O time")]
+    size = format_size(today["fast_tier_bytes"])
+    lines += [
+        ("take", f"{today['architecture']} by {today['by']}, {size}"),
         (
             "which leaves",
-            f"{format_range(worth['io_share'], format_share)} of the I/O time, over all latencies",
+            f"{format_range(today['io_share'], format_share)} of the I/O time, over all latencies",
         ),
     ]
-    if today is not None:
-        lines += [
-            (
-                "on stock Linux today",
-                f"{today['architecture']} by {today['by']}, "
-                f"{format_size(today['fast_tier_bytes'])}: "
-                f"{format_range(today['io_share'], format_share)}",
-            ),
-            ("settings", f"{advice['settings'][0]['title']} (in the report, with an undo)"),
-        ]
-        if memory := today["memory"]:
-            taken = format_range(memory["taken_bytes"], format_size)
-            share = memory["share_of_board"]
-            of_all = f", {format_range(share, format_share)} of all" if share else ""
-            lines.insert(3, ("which takes", f"up to {taken} of memory{of_all}"))
-    if reference is not None:
-        size = reference["fast_tier_bytes"]
-        goal = f"the {format_size(reference['io_bytes'])} of I/O without swap"
-        reached = (
-            f"no size comes down to {goal}" if size is None else f"{format_size(size)} for {goal}"
-        )
-        lines.insert(2, ("to match no swap", reached))
-    return lines
+    if memory := today["memory"]:
+        taken = format_range(memory["taken_bytes"], format_size)
+        share = memory["share_of_board"]
+        of_all = f", {format_range(share, format_share)} of all" if share else ""
+        lines.append(("which takes", f"up to {taken} of memory{of_all}"))
+    if best["architecture"] != today["architecture"]:
+        runs = "" if best["can_run"] else ", not available on stock Linux"
+        share_of_best = format_range(best["io_share"], format_share)
+        lines.append(("best at this size", f"{best['architecture']}{runs}: {share_of_best}"))
+    return [*lines, ("settings", f"{advice['settings'][0]['title']} (in the report, with an undo)")]

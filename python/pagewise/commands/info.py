@@ -58,6 +58,7 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
         ("events", format_count(header["events"])),
         ("pages", "not numbered; analyses number them" if pages is None else format_count(pages)),
         ("duration", format_seconds(result.get("duration_s"))),
+        *idle(result),
         ("processes", f"{format_count(len(named))}, busiest first: {shortened(named)}"),
         ("devices", shortened(header["devices"]) or "not recorded"),
     ]
@@ -66,6 +67,21 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     rows += [*lost(header), *disorder(header)]
     rows += [("ruled out", what) for what in result.get("ruled_out", [])]
     rows += [("source", f"{name}  sha256 {digest}") for digest, name in header["sources"]]
+    return rows
+
+
+def idle(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """The idle gaps of a recording, and that it seems to join several."""
+    gaps = result.get("gaps") or []
+    rows = []
+    if gaps:
+        longest = max(gaps, key=lambda gap: gap["to_s"] - gap["from_s"])
+        length = format_seconds(longest["to_s"] - longest["from_s"])
+        at = format_seconds(longest["from_s"])
+        rows.append(("  without idle gaps", format_seconds(result["active_s"])))
+        rows.append(("  idle gaps", f"{format_count(len(gaps))}, the longest {length} at {at}"))
+    if (count := result.get("recordings", 0)) > 1:
+        rows.append(("  joins", f"{format_count(count)} recordings, it seems"))
     return rows
 
 

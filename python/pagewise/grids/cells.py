@@ -60,15 +60,21 @@ def split(cells: Sequence[Cell], workers: int) -> list[Task]:
 
 
 def simulate_many(
-    trace: Trace, requests: Sequence[Mapping[str, Any]], *, progress: Progress | None = None
+    trace: Trace,
+    requests: Sequence[Mapping[str, Any]],
+    *,
+    marks: Sequence[int] = (),
+    progress: Progress | None = None,
 ) -> list[dict[str, Any]]:
     """Runs many requests (see `Request.to_json`) in one pass over the trace.
 
     Each answer holds either ``outcome``, as `pagewise simulate --json` prints it, or ``error``.
+    With ``marks`` an outcome has ``slices`` too: the counts up to each mark from the one before it,
+    and behind the last. Marks are ns since the first event or, without a clock, numbers of events.
     """
     text = json.dumps(list(requests))
     answers: list[dict[str, Any]] = json.loads(
-        _core.simulate_many(*trace.arguments(), text, progress=progress)
+        _core.simulate_many(*trace.arguments(), text, marks=list(marks), progress=progress)
     )
     return answers
 

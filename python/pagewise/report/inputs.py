@@ -102,8 +102,9 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
         add(inputs, result, Path(path).stem, digest, path=path)
     else:
         trace = read(path)
-        result = analyze(trace, by="process", progress=progress)
-        result["header"] = trace.header
+        held = trace.info()
+        parts = {name: held[name] for name in ("header", "gaps", "recordings")}
+        result = {**analyze(trace, by="process", progress=progress), **parts}
         add(inputs, result, recording_name(path), digest)
 
 
@@ -209,3 +210,15 @@ def unused(name: str, taken: Mapping[str, object]) -> str:
     """The name, or the name with a number where it is taken."""
     candidates = [name, *(f"{name} ({number})" for number in range(2, len(taken) + 3))]
     return next(candidate for candidate in candidates if candidate not in taken)
+
+
+def taken(advice: Result) -> Result | None:
+    """The choice that an advice comes down to; none where no fast tier is worth its price.
+
+    That is what can be run today. An earlier pagewise knew only the best of all architectures.
+    """
+    if "today" in advice:
+        today: Result | None = advice["today"]
+        return today
+    worth: Result | None = advice["worth"]
+    return worth and {"architecture": advice["architecture"]["name"], **worth}

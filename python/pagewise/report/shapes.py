@@ -88,6 +88,8 @@ ANALYZE = {
     "fault_time": Maybe({"device": _FAULTS, "cached": _FAULTS}),
     "processes": Maybe([{**_SHARES, "name": OrNull(TEXT), "pid": COUNT}]),
     "header": Maybe(HEADER),
+    "gaps": Maybe([{"from_s": NUMBER, "to_s": NUMBER}]),
+    "recordings": Maybe(COUNT),
     "losses": Maybe(LOSSES),
 }
 MISSES = {
@@ -159,6 +161,7 @@ STUDY = {
     ),
     "sensitivity": Maybe([Keyed(Maybe(SCALAR))]),
 }
+_SHARE_AT_SIZE = {"fast_tier_bytes": COUNT, "io_share": SPREAD}
 _AT_SIZE = {
     "fast_tier_bytes": COUNT,
     "io_share": SPREAD,
@@ -187,6 +190,8 @@ ADVICE = {
     "worth": OrNull(_AT_SIZE),
     "losses": Maybe(LOSSES),
     "today": Maybe({"architecture": TEXT, "by": TEXT, **_AT_SIZE}),
+    "best": Maybe({"architecture": TEXT, "can_run": FLAG, **_SHARE_AT_SIZE}),
+    "evidence": Maybe({"verdict": TEXT, "reason": TEXT, "remedy": OrNull(TEXT)}),
     "warnings": Maybe([TEXT]),
     "reference": OrNull({"what": TEXT, "io_bytes": COUNT, "fast_tier_bytes": OrNull(COUNT)}),
     "settings": [dict.fromkeys(("title", "note", "apply", "undo"), TEXT)],

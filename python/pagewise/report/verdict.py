@@ -7,7 +7,7 @@ from statistics import fmean
 from pagewise import catalog
 from pagewise.advice.setting import Setting
 from pagewise.report.cells import by_setup, label
-from pagewise.report.inputs import Inputs, Result, recording_name
+from pagewise.report.inputs import Inputs, Result, recording_name, taken
 from pagewise.report.model import Finding, Verdict
 from pagewise.report.panels.reuse import halving, lru_points
 from pagewise.units import (
@@ -87,32 +87,34 @@ def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
     return simulated(inputs)
 
 
-def advised(advice: Result, evidence: str) -> Finding:
-    """The advised architecture and size, with the range over the latency sweep."""
-    name, worth = advice["architecture"]["name"], advice["worth"]
+def advised(advice: Result, panel: str) -> Finding:
+    """What can be run today, with its range over the latencies, and what would be best beside it."""
     recording = recording_name(advice["trace"])
-    if worth is None:
-        statement = f"No fast tier saves I/O time on {recording}."
-        return Finding("no fast tier", statement, "At every simulated size", evidence)
-    share, holds = worth["io_share"], advice["architecture"]["holds_in"]
-    regret = worth["next_cheaper"]["regret"]["typical"]
+    evidence = advice.get("evidence") or {"verdict": "enough"}
+    if evidence["verdict"] != "enough":
+        reason = f"{recording}: {evidence['reason']}. To get one, {evidence['remedy']}."
+        return Finding("no size", reason, f"The evidence is {evidence['verdict']}", panel)
+    today = taken(advice)
+    if today is None:
+        statement = f"No fast tier that stock Linux can use saves I/O time on {recording}."
+        return Finding("no fast tier", statement, "At every simulated size", panel)
+    share = today["io_share"]
+    regret = today["next_cheaper"]["regret"]["typical"]
     text = (
         f"brings the I/O time of {recording} to {format_share(share['typical'])} of "
         f"{advice['slow']['name']} alone; the next cheaper choice costs "
         f"{format_share(regret)} more."
     )
-    today = advice.get("today")
-    if today and today["architecture"] != name:
-        text += (
-            f" Stock Linux today comes to {format_share(today['io_share']['typical'])} with "
-            f"{format_size(today['fast_tier_bytes'])} ({today['architecture']}, by {today['by']})."
-        )
+    best = advice.get("best")
+    if best and best["architecture"] != today["architecture"]:
+        runs = "" if best["can_run"] else ", which stock Linux does not have"
+        share_of_best = format_share(best["io_share"]["typical"])
+        text += f" At that size {best['architecture']} comes to {share_of_best}{runs}."
     return Finding(
-        f"{name}, {format_size(worth['fast_tier_bytes'])}",
+        f"{today['architecture']}, {format_size(today['fast_tier_bytes'])}",
         text,
-        f"{format_share(share['low'])} to {format_share(share['high'])} over all latencies; "
-        f"best in {holds['combinations']} of {holds['of']} combinations",
-        evidence,
+        f"{format_share(share['low'])} to {format_share(share['high'])} over all latencies",
+        panel,
     )
 
 

@@ -13,14 +13,15 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
     options: &[
         OptionSpec {
             name: "victims_in_memory",
-            default: "drop",
+            default: "write",
             meaning: "what becomes of a modified victim whose page is in memory",
             values: Values::Words(&[
+                ("write", "it is written to the slow tier, as every other architecture does"),
                 (
                     "drop",
-                    "its frame is freed unwritten; it is written late unless a page-out overwrites it",
+                    "its frame is freed unwritten, and it is written late unless a page-out overwrites \
+                     it; only a kernel can do that, not a block device",
                 ),
-                ("write", "it is written to the slow tier, as every other architecture does"),
             ]),
         },
         OptionSpec {
@@ -31,7 +32,7 @@ pub(super) const ARCHITECTURE: Architecture = Architecture {
         },
     ],
     profiles: &[
-        Profile { name: "faithful", settings: Settings::Fixed(&[("victims_in_memory", "write")]) },
+        Profile { name: "faithful", settings: Settings::Fixed(&[]) },
         Profile { name: "practical", settings: Settings::Fixed(&[]) },
     ],
     build: |setup| {

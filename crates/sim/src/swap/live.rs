@@ -26,7 +26,7 @@ impl LiveRun {
             )));
         }
         let Run { options, mut cells, .. } = Run::start(request)?;
-        Ok(LiveRun { options, cell: cells.swap_remove(0) })
+        Ok(LiveRun { options, cell: cells.swap_remove(0).into_cell() })
     }
 
     /// Replays the next events.

@@ -17,14 +17,17 @@ mod outcome;
 mod priority;
 mod request;
 mod residency;
+mod slices;
 mod tally;
 
 pub(crate) use live::LiveRun;
 pub use options::{OptionSpec, Profile, Settings, Values};
 pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};
+pub use slices::Marks;
 pub use tally::Counts;
 
+use slices::{Cutter, Sliced};
 use tally::Tally;
 
 use crate::error::Error;
@@ -156,32 +159,38 @@ pub fn simulate(
     request: &SimulateRequest,
     progress: &dyn Progress,
 ) -> Result<Outcome, Error> {
-    let mut outcomes = simulate_many(source, std::slice::from_ref(request), progress);
+    let requests = std::slice::from_ref(request);
+    let mut outcomes = simulate_many(source, requests, &Marks::default(), progress);
     outcomes.pop().expect("one request has one result")
 }
 
 /// Replays the trace once against many architectures, on all cores. Results are in the order of the
 /// requests and do not depend on the number of cores. A request that makes no sense fails alone; a
-/// trace that cannot be read fails them all.
+/// trace that cannot be read fails them all. With `marks` the outcomes also have the counts of each
+/// slice of the trace.
 pub fn simulate_many(
     source: &mut dyn trace::Source,
     requests: &[SimulateRequest],
+    marks: &Marks,
     progress: &dyn Progress,
 ) -> Vec<Result<Outcome, Error>> {
     let mut runs: Vec<Result<Run, Error>> = requests.iter().map(Run::start).collect();
-    let mut cells: Vec<&mut Box<dyn Cell>> =
+    let mut cells: Vec<&mut Sliced> =
         runs.iter_mut().flatten().flat_map(|run| &mut run.cells).collect();
-    let duration = match replay(source, &mut cells, progress) {
-        Ok(duration) => duration,
+    let timeline = match replay(source, &mut cells, marks, progress) {
+        Ok(timeline) => timeline,
         Err(error) => return share_failure(error, runs),
     };
-    let facts = TraceFacts { header: source.header(), duration };
+    let active = timeline.active_ns().map(Nanos);
+    let facts = TraceFacts { header: source.header(), active };
     let at_end = AtEnd { progress, events: source.header().events };
     let finish = |(run, request): (Result<Run, Error>, &SimulateRequest)| {
         let run = run?;
-        let tallies = run.cells.into_par_iter().map(|cell| cell.finish(&at_end));
-        let tallies: Vec<Tally> = tallies.collect::<Result<_, Error>>()?;
-        Ok(Outcome::new(request, run.options, &tallies, run.has_range, &facts))
+        let finished = run.cells.into_par_iter().map(|cell| cell.finish(marks, &at_end));
+        let finished: Vec<_> = finished.collect::<Result<_, Error>>()?;
+        let (tallies, mut slices): (Vec<Tally>, Vec<_>) = finished.into_iter().unzip();
+        let outcome = Outcome::new(request, run.options, &tallies, run.has_range, &facts);
+        Ok(Outcome { slices: slices.swap_remove(0), ..outcome })
     };
     runs.into_par_iter().zip(requests.par_iter()).map(finish).collect()
 }
@@ -212,7 +221,7 @@ struct Run {
     options: BTreeMap<&'static str, String>,
     /// With typical latencies; then, where that makes a difference and was asked for, with low and
     /// with high ones.
-    cells: Vec<Box<dyn Cell>>,
+    cells: Vec<Sliced>,
     /// The counts are known over the whole range of latencies.
     has_range: bool,
 }
@@ -236,33 +245,36 @@ impl Run {
             cells.push(build(&request.at(|latency| latency.low_ns)));
             cells.push(build(&request.at(|latency| latency.high_ns)));
         }
+        let cells = cells.into_iter().map(Sliced::new).collect();
         let has_range = !depends || request.replays_range;
         Ok(Run { options: options.into_values(), cells, has_range })
     }
 }
 
-/// Feeds every batch to every cell. Returns the time from the first event to the last.
+/// Feeds every batch to every cell. Returns when the events happened.
 fn replay(
     source: &mut dyn trace::Source,
-    cells: &mut [&mut Box<dyn Cell>],
+    cells: &mut [&mut Sliced],
+    marks: &Marks,
     progress: &dyn Progress,
-) -> Result<Option<Nanos>, Error> {
+) -> Result<trace::Timeline, Error> {
     let total = source.header().events;
     let mut events = Events::default();
     let mut done = 0;
-    let (mut first, mut last) = (None, None);
+    let mut timeline = trace::Timeline::default();
+    let mut cutter = Cutter::new(marks);
     while source.next_batch(&mut events)? {
+        let parts = cutter.parts(&events);
         if let [only] = cells {
-            only.replay(&events);
+            only.replay(&events, &parts);
         } else {
-            cells.par_iter_mut().for_each(|cell| cell.replay(&events));
+            cells.par_iter_mut().for_each(|cell| cell.replay(&events, &parts));
         }
-        first = first.or(events.time_ns.first().copied());
-        last = events.time_ns.last().copied().or(last);
+        timeline.add(&events.time_ns);
         done += events.len() as u64;
         progress.advance(done, total)?;
     }
-    Ok(first.zip(last).map(|(first, last)| Nanos(last.saturating_sub(first))))
+    Ok(timeline)
 }
 
 /// The first sound request carries the error itself, the others its text; requests that failed on

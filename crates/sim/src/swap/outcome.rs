@@ -107,6 +107,9 @@ pub struct Outcome {
     pub ranges: Option<Ranges>,
     /// Operations by process, for processes that did any.
     pub processes: Vec<ProcessCounts>,
+    /// Operations by slice of the trace; absent where none was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub slices: Vec<Counts>,
     /// What the reader must know beside the numbers.
     pub notes: Vec<String>,
 }
@@ -122,8 +125,8 @@ fn serialize_options<S: Serializer>(
 pub struct TraceFacts<'a> {
     /// The trace's header.
     pub header: &'a trace::Header,
-    /// From the first event to the last; absent without a clock.
-    pub duration: Option<Nanos>,
+    /// From the first event to the last without idle gaps; absent without a clock.
+    pub active: Option<Nanos>,
 }
 
 /// Page operations whose times add up.
@@ -230,6 +233,7 @@ impl Outcome {
                 stall_time_s: TimeRange::new(request, ends, Operations::stalling),
             }),
             processes: process_counts(tally, facts.header),
+            slices: Vec::new(),
             notes: notes(&options, tally, facts.header),
             options,
         }
@@ -253,12 +257,12 @@ fn wear_per_day(
 ) -> Option<f64> {
     let cycles = device.rated_cycles.as_ref()?.typical;
     let capacity = capacity_bytes.or(device.capacity.as_ref().map(|capacity| capacity.bytes))?;
-    let duration = facts.duration.filter(|duration| duration.0 > 0)?;
+    let active = facts.active.filter(|active| active.0 > 0)?;
     if capacity == 0 {
         return None;
     }
     let lives = (writes * PAGE_BYTES) as f64 / (capacity as f64 * cycles);
-    Some(lives * NANOS_PER_DAY / duration.0 as f64)
+    Some(lives * NANOS_PER_DAY / active.0 as f64)
 }
 
 fn process_counts(tally: &Tally, header: &trace::Header) -> Vec<ProcessCounts> {

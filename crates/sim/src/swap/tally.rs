@@ -30,6 +30,18 @@ impl Counts {
         self.promotions += other.promotions;
         self.demotions += other.demotions;
     }
+
+    /// What was counted since an `earlier` state of the same account.
+    pub(crate) fn since(&self, earlier: &Counts) -> Counts {
+        Counts {
+            fast_reads: self.fast_reads - earlier.fast_reads,
+            fast_writes: self.fast_writes - earlier.fast_writes,
+            slow_reads: self.slow_reads - earlier.slow_reads,
+            slow_writes: self.slow_writes - earlier.slow_writes,
+            promotions: self.promotions - earlier.promotions,
+            demotions: self.demotions - earlier.demotions,
+        }
+    }
 }
 
 /// Everything one run counted.

@@ -2,7 +2,7 @@
 //! an independent replay gave (../shared/specs/S1-multi-swap.md, S1.8).
 
 use crate::support::request;
-use sim::swap::{Outcome, SimulateRequest, simulate_many};
+use sim::swap::{Marks, Outcome, SimulateRequest, simulate_many};
 use std::path::PathBuf;
 use trace::import::ImportOptions;
 use types::NoProgress;
@@ -19,7 +19,7 @@ fn replay(recording: &str, requests: &[SimulateRequest]) -> Option<Vec<Outcome>>
         return None;
     }
     let mut source = trace::open(&path, &ImportOptions::default()).expect("the recording opens");
-    let outcomes = simulate_many(&mut *source, requests, &NoProgress);
+    let outcomes = simulate_many(&mut *source, requests, &Marks::None, &NoProgress);
     Some(outcomes.into_iter().map(|outcome| outcome.expect("the replay succeeds")).collect())
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{Recorded, operations, request, run, script};
 use sim::ErrorKind;
 use sim::devices::Device;
-use sim::swap::{CATALOG, Readahead, Role, simulate_many};
+use sim::swap::{CATALOG, Counts, Marks, find, Readahead, Role, simulate_many};
 use trace::TraceKind;
 use types::{Event, EventFlags, EventKind, NoProgress, PageId, ProcessId};
 
@@ -127,7 +127,7 @@ fn many_cells_in_one_pass_give_what_each_gives_alone() {
         .iter()
         .flat_map(|architecture| [3, 17].map(|pages| request(architecture.name, pages, "")))
         .collect();
-    let together = simulate_many(&mut Recorded::swap(events.clone()), &requests, &NoProgress);
+    let together = simulate_many(&mut Recorded::swap(events.clone()), &requests, &Marks::None, &NoProgress);
     for (request, outcome) in requests.iter().zip(together) {
         let alone = serde_json::to_string(&run(request, &events)).unwrap();
         assert_eq!(serde_json::to_string(&outcome.unwrap()).unwrap(), alone);
@@ -135,11 +135,41 @@ fn many_cells_in_one_pass_give_what_each_gives_alone() {
 }
 
 #[test]
+fn slices_add_up_to_the_whole_and_cuts_change_nothing() {
+    let events = alternating();
+    let requests: Vec<_> =
+        CATALOG.iter().map(|architecture| request(architecture.name, 5, "")).collect();
+    let sliced = |marks: Vec<u64>| {
+        let mut source = Recorded::swap(events.clone());
+        simulate_many(&mut source, &requests, &Marks::Events(marks), &NoProgress)
+    };
+    let third = events.len() as u64 / 3;
+    for (request, outcome) in requests.iter().zip(sliced(vec![third, 2 * third, u64::MAX])) {
+        let outcome = outcome.unwrap();
+        let whole = run(request, &events);
+        assert_eq!(operations(&outcome), operations(&whole), "{}", request.architecture);
+        if find(&request.architecture).unwrap().role == Role::Bound {
+            assert!(outcome.slices.is_empty());
+            continue;
+        }
+        let sum = |of: fn(&Counts) -> u64| outcome.slices.iter().map(of).sum::<u64>();
+        assert_eq!(outcome.slices.len(), 4);
+        assert_eq!(sum(|counts| counts.slow_reads), whole.slow.reads, "{}", request.architecture);
+        assert_eq!(sum(|counts| counts.fast_writes), whole.fast.writes);
+        assert_eq!((outcome.slices[3].fast_reads, outcome.slices[3].slow_reads), (0, 0));
+    }
+    // What a prefix counts alone is what its slice counts.
+    let first = sliced(vec![third]).swap_remove(0).unwrap().slices[0];
+    let alone = run(&requests[0], &events[..third as usize]);
+    assert_eq!((first.slow_reads, first.slow_writes), (alone.slow.reads, alone.slow.writes));
+}
+
+#[test]
 fn a_request_that_makes_no_sense_fails_alone() {
     let requests =
         [request("flash", 1, ""), request("flush", 1, ""), request("hybrid", 1, "entry=1")];
     let mut results =
-        simulate_many(&mut Recorded::swap(script("outA D")), &requests, &NoProgress).into_iter();
+        simulate_many(&mut Recorded::swap(script("outA D")), &requests, &Marks::None, &NoProgress).into_iter();
     assert!(results.next().unwrap().is_ok());
     for expected in ["nvm-cache", "entry_bit"] {
         let error = results.next().unwrap().unwrap_err();

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use types::{EventKind, Events, Progress};
 
+use crate::timeline::{Gap, Timeline};
 use crate::{Error, Header, Source, TraceKind};
 
 /// A trace in numbers and words.
@@ -27,6 +28,12 @@ pub struct Info {
     pub writes: Option<u64>,
     /// Seconds from the first event to the last; none without a clock.
     pub duration_s: Option<f64>,
+    /// The same without idle gaps.
+    pub active_s: Option<f64>,
+    /// Idle gaps: times without an event of a minute or more, the first thousand.
+    pub gaps: Vec<Gap>,
+    /// How many recordings it seems to join, one after the other; 0 without a clock.
+    pub recordings: u64,
     /// The processes with how many events each has.
     pub processes: Vec<ProcessInfo>,
     /// What the recording does not have, in words.
@@ -61,14 +68,17 @@ pub fn info(source: &mut dyn Source, progress: &dyn Progress) -> Result<Info, Er
     Ok(counts.describe(source.header().clone()))
 }
 
+fn seconds(ns: i64) -> f64 {
+    ns as f64 / 1e9
+}
+
 #[derive(Default)]
 struct Counts {
     events: u64,
     kinds: [u64; EventKind::ALL.len()],
     writes: u64,
     processes: Vec<u64>,
-    first_ns: Option<i64>,
-    last_ns: i64,
+    timeline: Timeline,
 }
 
 impl Counts {
@@ -84,10 +94,7 @@ impl Counts {
             }
             self.processes[process.index()] += 1;
         }
-        if let (Some(&first), Some(&last)) = (events.time_ns.first(), events.time_ns.last()) {
-            self.first_ns.get_or_insert(first);
-            self.last_ns = last;
-        }
+        self.timeline.add(&events.time_ns);
     }
 
     fn of(&self, is_counted: impl Fn(EventKind) -> bool) -> u64 {
@@ -112,7 +119,7 @@ impl Counts {
                 events: self.processes.get(index).copied().unwrap_or(0),
             })
             .collect();
-        let (absent, ruled_out) = self.gaps(&header, accesses);
+        let (absent, ruled_out) = self.missing(&header, accesses);
         let recorder = header.recorder.as_ref();
         Info {
             events: header.seen.iter().cloned().collect(),
@@ -121,7 +128,10 @@ impl Counts {
             kinds,
             accesses,
             writes: header.has_operations.then_some(self.writes),
-            duration_s: self.first_ns.map(|first| self.last_ns.saturating_sub(first) as f64 / 1e9),
+            duration_s: self.timeline.duration_ns().map(seconds),
+            active_s: self.timeline.active_ns().map(seconds),
+            gaps: self.timeline.gaps().to_vec(),
+            recordings: self.timeline.recordings(),
             processes,
             absent,
             ruled_out,
@@ -130,7 +140,7 @@ impl Counts {
     }
 
     /// What is missing, and what that rules out.
-    fn gaps(&self, header: &Header, accesses: u64) -> (Vec<String>, Vec<String>) {
+    fn missing(&self, header: &Header, accesses: u64) -> (Vec<String>, Vec<String>) {
         let (mut absent, mut ruled_out) = (Vec::new(), Vec::new());
         let mut gap = |is_missing: bool, what: &str, analyses: &str| {
             if is_missing {

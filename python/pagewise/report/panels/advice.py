@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pagewise.report.inputs import Inputs, Result, recording_name
+from pagewise.report.inputs import Inputs, Result, recording_name, taken
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.units import format_share, format_size
 
@@ -70,21 +70,23 @@ def finding(inputs: Inputs) -> str:
 
 def sentence(advice: Result) -> str:
     """One advice in a sentence or two."""
-    worth, reference = advice["worth"], advice["reference"]
-    if worth is None:
+    today, reference = taken(advice), advice["reference"]
+    evidence = advice.get("evidence")
+    if evidence and evidence["verdict"] != "enough":
+        text = f"{name(advice)} sizes no fast tier: {evidence['reason']}."
+    elif today is None:
         text = f"On {name(advice)} no size of fast tier saves I/O time."
     else:
         text = (
-            f"On {name(advice)}, take {advice['architecture']['name']} with "
-            f"{format_size(worth['fast_tier_bytes'])}: "
-            f"{format_share(worth['io_share']['typical'])} of the I/O time without it."
+            f"On {name(advice)}, take {today['architecture']} with "
+            f"{format_size(today['fast_tier_bytes'])}: "
+            f"{format_share(today['io_share']['typical'])} of the I/O time without it."
         )
-        if today := advice.get("today"):
-            text += (
-                f" Stock Linux today comes to {format_share(today['io_share']['typical'])} with "
-                f"{format_size(today['fast_tier_bytes'])} ({today['architecture']}, by "
-                f"{today['by']})."
-            )
+        best = advice.get("best")
+        if best and best["architecture"] != today["architecture"]:
+            share = format_share(best["io_share"]["typical"])
+            text += f" At that size {best['architecture']} comes to {share}"
+            text += "." if best["can_run"] else ", which stock Linux does not have."
     if reference is None:
         return text
     size = reference["fast_tier_bytes"]

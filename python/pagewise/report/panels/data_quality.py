@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Cell, Column, Panel, Table
-from pagewise.units import format_count, format_share
+from pagewise.units import format_count, format_seconds, format_share
 
 COLUMNS = (
     Column("recording", "recording"),
@@ -13,6 +13,7 @@ COLUMNS = (
     Column("pages", "pages", "count"),
     Column("processes", "processes", "count"),
     Column("lost", "lost records", "count"),
+    Column("idle", "idle gaps"),
     Column("absent", "not recorded"),
 )
 LOSSES = (
@@ -55,8 +56,19 @@ def row(name: str, header: Result, inputs: Inputs) -> list[Cell]:
         pages if pages is not None else inputs.analyses[name]["pages"],
         len(header["processes"]),
         lost(header),
+        idle(inputs.analyses[name]),
         ", ".join(absent) or "nothing",
     ]
+
+
+def idle(analysis: Result) -> str:
+    """How many idle gaps were left out, how long they are, and how many recordings they set apart."""
+    gaps, count = analysis.get("gaps") or [], analysis.get("recordings") or 1
+    if not gaps:
+        return "none"
+    seconds = sum(gap["to_s"] - gap["from_s"] for gap in gaps)
+    text = f"{format_count(len(gaps))}, {format_seconds(seconds)}"
+    return text if count < 2 else f"{text}; {format_count(count)} recordings"
 
 
 def lost(header: Result) -> int:

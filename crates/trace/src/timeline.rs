@@ -1,0 +1,148 @@
+//! The time that a recording covers: its duration, idle gaps, and the part of it with events.
+
+use serde::Serialize;
+
+/// Time without an event from which on it counts as idle. Linux writes modified data back within 35 s
+/// (`dirty_expire_centisecs` and `dirty_writeback_centisecs`, 30 s and 5 s by default), so a disk in use is
+/// busy more often than this.
+const GAP_NS: i64 = 60_000_000_000;
+/// A gap from which on another recording follows in the same file.
+const JOINT_GAP_NS: i64 = 1_800_000_000_000;
+/// A step back in time from which on another clock was read: another recording.
+const STEP_BACK_NS: i64 = 60_000_000_000;
+/// Gaps that are listed; further ones are only counted and summed.
+const GAPS_MAX: usize = 1000;
+
+/// A stretch of time without events, in seconds since the first event.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Gap {
+    /// The event before it.
+    pub from_s: f64,
+    /// The event after it.
+    pub to_s: f64,
+}
+
+/// When events happened, read from their times in order.
+#[derive(Clone, Debug, Default)]
+pub struct Timeline {
+    first_ns: Option<i64>,
+    last_ns: i64,
+    idle_ns: i64,
+    stepped_back_ns: i64,
+    gaps: Vec<Gap>,
+    recordings: u64,
+}
+
+impl Timeline {
+    /// Reads on: `times_ns` are the times of the next events, in nanoseconds.
+    pub fn add(&mut self, times_ns: &[i64]) {
+        let Some(&first) = times_ns.first() else { return };
+        if self.first_ns.is_none() {
+            (self.first_ns, self.last_ns, self.recordings) = (Some(first), first, 1);
+        }
+        for &time_ns in times_ns {
+            let step = time_ns.saturating_sub(self.last_ns);
+            if step >= GAP_NS {
+                self.pass_gap(time_ns, step);
+            } else if step <= -STEP_BACK_NS {
+                self.recordings += 1;
+                self.stepped_back_ns = self.stepped_back_ns.saturating_sub(step);
+            }
+            self.last_ns = time_ns;
+        }
+    }
+
+    #[cold]
+    fn pass_gap(&mut self, time_ns: i64, step: i64) {
+        self.idle_ns = self.idle_ns.saturating_add(step);
+        self.recordings += u64::from(step >= JOINT_GAP_NS);
+        if self.gaps.len() < GAPS_MAX {
+            let first_ns = self.first_ns.unwrap_or(0);
+            let since = |ns: i64| ns.saturating_sub(first_ns) as f64 / 1e9;
+            self.gaps.push(Gap { from_s: since(self.last_ns), to_s: since(time_ns) });
+        }
+    }
+
+    /// From the first event to the last, in nanoseconds; none without a clock.
+    pub fn duration_ns(&self) -> Option<i64> {
+        self.first_ns.map(|first_ns| self.last_ns.saturating_sub(first_ns))
+    }
+
+    /// The duration without idle gaps; recordings of clocks that stepped back follow each other.
+    pub fn active_ns(&self) -> Option<i64> {
+        let advanced = self.duration_ns()?.saturating_add(self.stepped_back_ns);
+        Some(advanced.saturating_sub(self.idle_ns).max(0))
+    }
+
+    /// Idle gaps, the first thousand of them.
+    pub fn gaps(&self) -> &[Gap] {
+        &self.gaps
+    }
+
+    /// How many recordings it seems to join: one more than it has gaps of half an hour and steps back of
+    /// a minute. 0 without a clock.
+    pub fn recordings(&self) -> u64 {
+        self.recordings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    fn timeline(seconds: &[i64]) -> Timeline {
+        let times: Vec<i64> = seconds.iter().map(|second| second * SECOND).collect();
+        let mut whole = Timeline::default();
+        whole.add(&times);
+        let mut piecewise = Timeline::default();
+        times.chunks(1).for_each(|chunk| piecewise.add(chunk));
+        assert_eq!(whole.gaps(), piecewise.gaps());
+        assert_eq!(whole.active_ns(), piecewise.active_ns());
+        whole
+    }
+
+    #[test]
+    fn a_minute_without_events_is_a_gap_and_less_is_not() {
+        let found = timeline(&[0, 59, 118, 178, 200]);
+        assert_eq!(found.gaps(), [Gap { from_s: 118.0, to_s: 178.0 }]);
+        assert_eq!(found.duration_ns(), Some(200 * SECOND));
+        assert_eq!(found.active_ns(), Some(140 * SECOND));
+        assert_eq!(found.recordings(), 1);
+    }
+
+    #[test]
+    fn hours_between_events_and_a_clock_that_starts_anew_join_recordings() {
+        let found = timeline(&[0, 10, 180_000, 180_010, 5, 25]);
+        assert_eq!(found.recordings(), 3);
+        assert_eq!(found.active_ns(), Some(40 * SECOND));
+    }
+
+    #[test]
+    fn small_steps_back_join_nothing() {
+        let found = timeline(&[0, 30, 29, 31]);
+        assert_eq!((found.recordings(), found.active_ns()), (1, Some(31 * SECOND)));
+    }
+
+    #[test]
+    fn without_times_there_is_no_duration() {
+        assert_eq!(timeline(&[]).duration_ns(), None);
+        assert_eq!(timeline(&[]).recordings(), 0);
+    }
+
+    #[test]
+    fn extreme_times_do_not_overflow() {
+        let mut found = Timeline::default();
+        found.add(&[i64::MIN, i64::MAX, i64::MIN, i64::MAX]);
+        assert!(found.active_ns().is_some());
+    }
+
+    #[test]
+    fn gaps_are_listed_up_to_a_limit_and_all_summed() {
+        let times: Vec<i64> = (0..1500).map(|index| index * 100).collect();
+        let found = timeline(&times);
+        assert_eq!(found.gaps().len(), GAPS_MAX);
+        assert_eq!(found.active_ns(), Some(0));
+    }
+}

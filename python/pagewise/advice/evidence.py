@@ -1,0 +1,222 @@
+"""Whether a recording can carry a size for a fast tier, and how far that size may be off.
+
+The recording is cut into slices of equal active time. One replay counts each slice, so that the size can
+be chosen again from either half and from slices drawn at random: the block bootstrap of Künsch (1989),
+whose blocks are the slices. docs/advise.md gives the reasons for the thresholds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pagewise.units import format_count, format_number, format_seconds, format_size
+
+if TYPE_CHECKING:
+    from pagewise.advice.trial import Trial
+
+SLICES = 20
+"""Slices of equal active time; an even number, so that a half is whole slices."""
+RESAMPLES = 400
+LEVEL = 0.9
+"""Share of the resampled sizes that the range holds."""
+REACCESSES_MIN = 10_000
+ACTIVE_MIN_S = 60.0
+SHARE_MAX = 0.05
+"""How much I/O share the size of one half may cost on the other."""
+ENOUGH = "enough"
+
+
+@dataclass(frozen=True)
+class Halves:
+    """The sizes chosen from each half, and what they cost on the other half.
+
+    A size of None is no fast tier. ``cost_share`` is the larger of the two costs, in I/O share.
+    """
+
+    first_bytes: int | None
+    second_bytes: int | None
+    cost_share: float
+
+    def agree(self) -> bool:
+        """Whether the size of either half costs little on the other."""
+        return self.cost_share <= SHARE_MAX
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What speaks for a size, and whether that is enough."""
+
+    reaccesses: int
+    active_s: float | None
+    gaps: Sequence[Mapping[str, float]]
+    is_swap: bool
+    halves: Halves
+    range_bytes: tuple[int | None, int | None]
+
+    @property
+    def verdict(self) -> str:
+        """``enough``, ``not swap``, ``too short`` or ``unstable``: the first that applies."""
+        if not self.is_swap:
+            return "not swap"
+        if self.reaccesses < REACCESSES_MIN or self._is_brief():
+            return "too short"
+        return ENOUGH if self.halves.agree() else "unstable"
+
+    def _is_brief(self) -> bool:
+        return self.active_s is not None and self.active_s < ACTIVE_MIN_S
+
+    def reason(self) -> str:
+        """The verdict in words, with the figures that led to it."""
+        held = f"{format_count(self.reaccesses)} re-accesses"
+        if self.active_s is not None:
+            held += f" in {format_seconds(self.active_s)}"
+        match self.verdict:
+            case "not swap":
+                return "block requests are I/O to files and swap together, and size no swap"
+            case "too short":
+                needed = f"{format_count(REACCESSES_MIN)} in {format_seconds(ACTIVE_MIN_S)}"
+                return f"{held}; a size needs {needed}"
+            case "unstable":
+                return (
+                    f"{held}, but the halves disagree: {_size(self.halves.first_bytes)} and "
+                    f"{_size(self.halves.second_bytes)}; one costs "
+                    f"{format_number(100 * self.halves.cost_share)} points of I/O share more on the "
+                    "other's half"
+                )
+        return f"{held}; both halves agree"
+
+    def remedy(self) -> str | None:
+        """What to record instead; None where the evidence is enough."""
+        if self.verdict == ENOUGH:
+            return None
+        if self.verdict == "not swap":
+            return "record swap with pagewise-agent record"
+        return f"record {self._how_long()} of the load that makes memory short"
+
+    def _how_long(self) -> str:
+        if self.active_s is None:
+            return "twice as much"
+        wanted = max(ACTIVE_MIN_S, 2 * self.active_s)
+        if self.reaccesses:
+            wanted = max(wanted, self.active_s * REACCESSES_MIN / self.reaccesses)
+        return f"about {format_seconds(wanted)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in results: sizes in bytes, times in seconds, costs in I/O share."""
+        low, high = self.range_bytes
+        return {
+            "verdict": self.verdict,
+            "reason": self.reason(),
+            "remedy": self.remedy(),
+            "reaccesses": self.reaccesses,
+            "active_s": self.active_s,
+            "gaps": list(self.gaps),
+            "halves": {
+                "first_bytes": self.halves.first_bytes,
+                "second_bytes": self.halves.second_bytes,
+                "cost_share": self.halves.cost_share,
+            },
+            "range": {"low_bytes": low, "high_bytes": high, "level": LEVEL},
+        }
+
+
+def marks(info: Mapping[str, Any]) -> list[int]:
+    """Where slices end: ns since the first event, or numbers of events without a clock."""
+    parts = range(1, SLICES)
+    if info["active_s"] is None:
+        events = info["header"]["events"]
+        return [events * part // SLICES for part in parts]
+    ends = []
+    idle_s, gaps = 0.0, list(info["gaps"])
+    for part in parts:
+        active_s = info["active_s"] * part / SLICES
+        while gaps and gaps[0]["from_s"] - idle_s <= active_s:
+            idle_s += gaps[0]["to_s"] - gaps[0]["from_s"]
+            gaps.pop(0)
+        ends.append(round((active_s + idle_s) * 1e9))
+    return ends
+
+
+class Slices:
+    """The I/O time of each slice, of the slow device alone and of an architecture at each size."""
+
+    def __init__(self, trial: Trial, architecture: str) -> None:
+        """Reads the counts by slice from the outcomes of ``trial``."""
+        self.trial = trial
+        self.alone = trial.devices.slice_times_s(trial.alone)
+        self.by_size = {
+            size: trial.devices.slice_times_s(outcome)
+            for size, outcome in trial.outcomes[architecture].items()
+        }
+
+    def worth(self, drawn: Sequence[int]) -> int | None:
+        """The size worth buying for these slices, as often as each is drawn."""
+        times = {size: total(times, drawn) for size, times in self.by_size.items()}
+        return self.trial.affordable(times, total(self.alone, drawn))
+
+    def share(self, size: int | None, drawn: Sequence[int]) -> float:
+        """The I/O time of these slices at one size as a share of the slow device's alone."""
+        base = total(self.alone, drawn)
+        if size is None or not base:
+            return 1.0
+        return total(self.by_size[size], drawn) / base
+
+    def halves(self) -> Halves:
+        """The sizes of both halves, and the most that one costs on the other."""
+        middle = len(self.alone) // 2
+        first, second = range(middle), range(middle, len(self.alone))
+        early, late = self.worth(first), self.worth(second)
+        cost = max(
+            self.share(late, first) - self.share(early, first),
+            self.share(early, second) - self.share(late, second),
+            0.0,
+        )
+        return Halves(early, late, cost)
+
+    def range_bytes(self, halves: Halves, seed: int = 1) -> tuple[int | None, int | None]:
+        """The sizes of both halves and of nine in ten resamples of the slices lie in this range."""
+        numbers = random.Random(seed)
+        slices = range(len(self.alone))
+        drawn = [numbers.choices(slices, k=len(slices)) for _ in range(RESAMPLES)]
+        sizes = sorted(self.worth(each) or 0 for each in drawn)
+        tail = round(len(sizes) * (1 - LEVEL) / 2)
+        ends = [halves.first_bytes or 0, halves.second_bytes or 0, sizes[tail], sizes[-1 - tail]]
+        return min(ends) or None, max(ends) or None
+
+
+def total(times_s: Sequence[float], drawn: Sequence[int]) -> float:
+    """The sum over some slices."""
+    return sum(times_s[index] for index in drawn)
+
+
+def weigh(trial: Trial, architecture: str, info: Mapping[str, Any], reaccesses: int) -> Evidence:
+    """The evidence that a recording gives for the size of ``architecture``.
+
+    ``info`` is what `pagewise.info` returns; the outcomes of ``trial`` have counts by slice.
+    """
+    slices = Slices(trial, architecture)
+    halves = slices.halves()
+    return Evidence(
+        reaccesses=reaccesses,
+        active_s=info["active_s"],
+        gaps=info["gaps"],
+        is_swap=is_swap(info["header"]),
+        halves=halves,
+        range_bytes=slices.range_bytes(halves),
+    )
+
+
+SWAP_FORMATS = ("events", "recording", "pgw", "scenario")
+"""Formats whose events are page-outs and page-ins, not requests to a disk."""
+
+
+def is_swap(header: Mapping[str, Any]) -> bool:
+    """Whether the pages are those of swap, and not blocks of a disk that were read as pages."""
+    return header["kind"] == "swap" and header["format"] in SWAP_FORMATS
+
+
+def _size(size: int | None) -> str:
+    return "no fast tier" if size is None else format_size(size)

@@ -1,0 +1,153 @@
+"""Whether a recording can carry a size: verdicts, halves, ranges and idle gaps."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import pagewise as pw
+from pagewise.advice import evidence
+from pagewise.cli import run
+
+HEADER = "time_s,event,process,page,state,kind"
+DEVICES = ("--fast", "4/5us", "--slow", "90/40us")
+HOUR_S = 3600.0
+
+
+def rounds(pages: int, count: int) -> Iterator[tuple[str, int]]:
+    """The same pages leave memory and come back, ``count`` times."""
+    for _ in range(count):
+        yield from (("out", page) for page in range(pages))
+        yield from (("in", page) for page in range(pages))
+
+
+def write(path: Path, steps: list[tuple[str, int]], time_of: Callable[[int], float]) -> Path:
+    """A recording of these steps, each at its time in seconds."""
+    lines = [
+        f"{time_of(number):.6f},{event},1,{page},{'D' if event == 'out' else ''},anon"
+        for number, (event, page) in enumerate(steps)
+    ]
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def steady(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A load that never changes, for ten minutes."""
+    steps = list(rounds(600, 100))
+    path = tmp_path_factory.mktemp("steady") / "steady.csv"
+    return write(path, steps, lambda number: 600 * number / len(steps))
+
+
+def advise(path: Path) -> dict:
+    return pw.advise(path, fast="4/5us", slow="90/40us")
+
+
+def test_a_long_steady_recording_is_enough(steady: Path) -> None:
+    advice = advise(steady)
+    found = advice["evidence"]
+    assert found["verdict"] == "enough" and found["remedy"] is None
+    assert found["reaccesses"] == 2 * 600 * 100 - 600
+    assert found["halves"]["first_bytes"] == found["halves"]["second_bytes"]
+    size = advice["today"]["fast_tier_bytes"]
+    assert found["range"]["low_bytes"] <= size <= found["range"]["high_bytes"]
+    assert advice["settings"]
+
+
+def test_seconds_of_the_same_load_are_too_short(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    steps = list(rounds(600, 100))
+    path = write(tmp_path / "brief.csv", steps, lambda number: 7 * number / len(steps))
+    assert run(["advise", "swap", str(path), *DEVICES]) == 1
+    text = capsys.readouterr().out
+    assert "evidence" in text and "too short" in text and "record about" in text
+    assert "swapon" not in text
+    assert run(["advise", "swap", str(path), *DEVICES, "--json"]) == 1
+    advice = json.loads(capsys.readouterr().out)
+    assert advice["settings"] == [] and advice["evidence"]["verdict"] == "too short"
+    assert advice["today"]["fast_tier_bytes"] > 0
+
+
+def test_few_reaccesses_are_too_short_however_long_they_took(tmp_path: Path) -> None:
+    steps = list(rounds(100, 10))
+    path = write(tmp_path / "sparse.csv", steps, lambda number: HOUR_S * number / len(steps))
+    assert advise(path)["evidence"]["verdict"] == "too short"
+
+
+def test_halves_that_want_other_sizes_are_unstable(tmp_path: Path) -> None:
+    steps = [*rounds(100, 300), *rounds(3000, 10)]
+    path = write(tmp_path / "changing.csv", steps, lambda number: 600 * number / len(steps))
+    advice = advise(path)
+    found = advice["evidence"]
+    assert found["verdict"] == "unstable" and advice["settings"] == []
+    assert found["halves"]["first_bytes"] < found["halves"]["second_bytes"]
+    assert found["halves"]["cost_share"] > evidence.SHARE_MAX
+    low, high = found["range"]["low_bytes"], found["range"]["high_bytes"]
+    assert low <= found["halves"]["first_bytes"] and high >= found["halves"]["second_bytes"]
+
+
+@pytest.mark.parametrize("mapping", ["swap", "block"])
+def test_block_requests_size_no_swap(
+    mapping: str, tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
+    path = tmp_path / "blocks.csv"
+    lines = [
+        f"{number / 100:.2f},{'RW'[number // 600 % 2]},{number % 600 * 8},4096"
+        for number in range(60_000)
+    ]
+    path.write_text("\n".join(["time,op,sector,size", *lines]) + "\n")
+    assert run(["advise", "swap", str(path), "--as", mapping, *DEVICES]) == 1
+    text = capsys.readouterr().out
+    assert text.startswith("evidence") and "not swap" in text.splitlines()[0]
+    assert "swapon" not in text
+
+
+def test_idle_gaps_are_no_time(tmp_path: Path, steady: Path) -> None:
+    steps = list(rounds(600, 100))
+
+    def time_of(number: int) -> float:
+        half = 2 * number // len(steps)
+        return 600 * number / len(steps) + half * 50 * HOUR_S
+
+    path = write(tmp_path / "nights.csv", steps, time_of)
+    held, plain = pw.info(path), pw.info(steady)
+    (gap,) = held["gaps"]
+    assert gap["to_s"] - gap["from_s"] == pytest.approx(50 * HOUR_S, abs=1)
+    assert held["recordings"] == 2 and plain["recordings"] == 1
+    assert held["active_s"] == pytest.approx(plain["duration_s"], abs=0.1)
+    with_gap, without = (
+        pw.advise(each, fast="optane-ssd", slow="ufs-3.1") for each in (path, steady)
+    )
+    for name in ("busy_slow", "life_slow_years"):
+        assert with_gap["alone"][name] == pytest.approx(without["alone"][name], rel=1e-3)
+    assert with_gap["evidence"]["halves"] == without["evidence"]["halves"]
+
+
+def test_info_names_gaps_and_joined_recordings(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    steps = list(rounds(10, 2))
+    path = write(tmp_path / "night.csv", steps, lambda number: number + number // 20 * 6 * HOUR_S)
+    assert run(["info", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "idle gaps" in text and "6 h 0 min" in text and "2 recordings" in text
+
+
+def test_slices_have_equal_active_time() -> None:
+    info = {
+        "active_s": 20.0,
+        "gaps": [{"from_s": 5.5, "to_s": 105.5}, {"from_s": 110.0, "to_s": 210.0}],
+        "header": {"events": 40},
+    }
+    marks = [mark / 1e9 for mark in evidence.marks(info)]
+    assert marks[:5] == [1, 2, 3, 4, 5] and marks[5] == 106.0
+    assert marks[-1] == 219.0 and len(marks) == evidence.SLICES - 1
+    assert evidence.marks({**info, "active_s": None}) == [2 * part for part in range(1, 20)]
+
+
+def test_best_stands_at_the_size_of_today(steady: Path) -> None:
+    advice = advise(steady)
+    today, best = advice["today"], advice["best"]
+    assert today["can_run"] and best["fast_tier_bytes"] == today["fast_tier_bytes"]
+    assert best["io_share"]["typical"] <= today["io_share"]["typical"] + 1e-9
+    assert best["can_run"] == (best["by"] is not None)
