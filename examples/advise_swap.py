@@ -8,21 +8,23 @@ from pathlib import Path
 
 import pagewise as pw
 
-SHIPPED = Path(__file__).parent / "phone-2g" / "phone-2g.pgw.zst"
+SHIPPED = Path(__file__).parent / "phone-1g-long" / "phone-1g-long.pgw.zst"
 
 
 def main(path: str) -> None:
     advice = pw.advise(path, fast="zram-lz4", slow="emmc-5.1", memory="1GiB")
-    for name, choice in (("best", advice["worth"]), ("stock Linux today", advice["today"])):
-        if choice is None:
-            print(f"{name}: no fast tier")
-            continue
-        print(
-            f"{name}: {choice['fast_tier_bytes'] / 2**20:.0f} MiB, "
-            f"{choice['io_share']['typical']:.0%} of the I/O time of the eMMC alone, "
-            f"up to {choice['memory']['taken_bytes']['typical'] / 2**20:.0f} MiB of memory"
-        )
-    print(advice["settings"][0]["apply"])
+    evidence, today, best = advice["evidence"], advice["today"], advice["best"]
+    print(f"evidence: {evidence['verdict']}: {evidence['reason']}")
+    if evidence["remedy"]:
+        print(evidence["remedy"])
+    for name, choice in (("today", today), ("best at this size", best)):
+        if choice is not None:
+            print(
+                f"{name}: {choice['architecture']}, {choice['fast_tier_bytes'] / 2**20:.0f} MiB, "
+                f"{choice['io_share']['typical']:.0%} of the I/O time of the eMMC alone"
+            )
+    for setting in advice["settings"][:1]:
+        print(setting["apply"])
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from pagewise.advice.setting import Setting
 
 ROOT = Path(__file__).parents[1]
 PAGEWISE = Path(sys.executable).with_name("pagewise")
-SWAP = "advise swap examples/phone-1g/phone-1g.pgw.zst --fast zram-lz4 --slow ufs-3.1"
+SWAP = "advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 --slow ufs-3.1"
 PAGE_SIZE = (
     "advise pagesize examples/page-size/photo.pwf --memory 80% --storage optane-ssd --target"
 )

@@ -30,8 +30,8 @@ from pagewise.units import (
 )
 
 EXAMPLES = (
-    "pagewise advise swap examples/phone-1g/phone-1g.pgw.zst --fast zram-lz4 --slow ufs-3.1 "
-    "--memory 1GiB",
+    "pagewise advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 "
+    "--slow ufs-3.1 --memory 1GiB",
     "pagewise advise swap trace.parquet --fast 4/5us --slow 90/40us --reference 3.9GiB",
 )
 SIZES_SHOWN = 7
