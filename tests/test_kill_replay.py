@@ -56,6 +56,20 @@ def test_a_recording_without_moments_at_kills_says_what_it_cannot_tell(
     assert "0 of 0, 1 unknown" in printed.out
 
 
+def test_info_tells_what_a_recording_of_kills_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    info = pw.info(RECORDING)
+    result = pw.replay_kills(RECORDING, policy="largest")
+    assert (info["events"]["kill"], info["events"]["moment"]) == (1, result["moments"])
+    # The recorder starts before the first moment and ends after the last.
+    assert result["duration_s"] <= info["duration_s"] < result["duration_s"] + 1
+    assert cli.run(["info", str(RECORDING)]) == 0
+    printed = capsys.readouterr().out
+    assert "kills, imported from recording" in printed
+    assert "1, 0 of them by the kernel" in printed
+    assert "pagewise replay-kills RECORDING --policy NAME" in printed
+    assert "nothing to count" not in printed
+
+
 def test_with_a_shorter_window_the_same_decision_is_a_false_alarm() -> None:
     result = pw.replay_kills(RECORDING, policy=["minfree"], options=LEVELS, window="100ms")
     (minfree,) = result["policies"]
@@ -75,6 +89,7 @@ def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "status", "named"),
     [
+        ([], 2, "--policy is missing\n  kill policies: minfree, lmkd, largest, pressure, restart"),
         (["--policy", "nope"], 2, "there are minfree, lmkd, largest, pressure, restart-cost"),
         (["--policy", "largest", "--option", "largest.percent=3"], 2, "memory_percent"),
         (["--policy", "largest", "--option", "lmkd.debug=1"], 2, "lmkd"),
@@ -139,4 +154,7 @@ def test_the_command_says_if_a_recording_has_no_weights(
     (row,) = result["policies"]
     assert [victim["weight_bytes"] for victim in row["decisions"][0]["victims"]] == [None]
     assert cli.run(["replay-kills", str(RECORDING), "--policy", "minfree"]) == 0
-    assert "no weights of processes" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert (
+        "no weights of processes" in told and "`pagewise-agent record --kills` of pagewise" in told
+    )

@@ -10,7 +10,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lazy_programs import AGENT, LIBRARY, MIB, NEEDED, compiled, counters, holder, loaded, status
+from lazy_programs import (
+    AGENT,
+    HOLDER,
+    LIBRARY,
+    MIB,
+    NEEDED,
+    compiled,
+    counters,
+    holder,
+    loaded,
+    running,
+    status,
+)
 
 CALLS = Path(__file__).with_name("lazy_calls.c")
 pytestmark = NEEDED
@@ -175,6 +187,22 @@ def test_counters_of_a_running_program_are_read() -> None:
     assert f"pages held hot now: {report['hot_pages'] / 256:.1f} MiB" in text
 
 
+def test_counters_of_a_wrapper_name_the_child_that_is_served() -> None:
+    command: list[str | Path] = [AGENT, "lazy", "--", "sh", "-c", '"$@"; :', "sh"]
+    with running([*command, sys.executable, "-c", HOLDER], loaded(HELPER="off")) as shell:
+        assert shell.stdout is not None
+        shell.stdout.readline()
+        (child,) = Path(f"/proc/{shell.pid}/task/{shell.pid}/children").read_text().split()
+        done = subprocess.run(
+            [AGENT, "lazy", "--stats", str(shell.pid)], capture_output=True, text=True, timeout=300
+        )
+    if done.returncode == 3 and "denied" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0
+    assert f"process {shell.pid}, but has served none of its allocations" in done.stderr
+    assert f"children that have it loaded: {child};" in done.stderr
+
+
 def test_idle_memory_is_given_back_without_a_call_of_the_program() -> None:
     with holder(LAZY_AFTER="10ms", DISCARD_AFTER="20ms") as child:
         for _ in range(600):
@@ -191,7 +219,14 @@ def test_a_program_without_the_library_has_no_counters() -> None:
         [AGENT, "lazy", "--stats", str(os.getpid())], capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 3
-    assert "not loaded" in done.stderr or "denied" in done.stderr
+    assert "pagewise-agent lazy -- PROGRAM" in done.stderr or "denied" in done.stderr
+
+
+def test_a_process_that_is_missing_is_named() -> None:
+    command = [AGENT, "lazy", "--stats", "4294967295"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    told = "pagewise-agent: process 4294967295: there is no such process\n"
+    assert (done.returncode, done.stderr) == (3, told)
 
 
 EMPTY = "int main(void) { return 0; }"

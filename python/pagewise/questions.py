@@ -28,10 +28,11 @@ def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[s
     """What a recording holds, what is absent or lost, and which analyses that rules out.
 
     Fields: ``header`` (what the trace says about itself), ``kinds`` [[kind of event, count]],
-    ``accesses``, ``writes``, ``duration_s`` (null without a clock), ``active_s`` (the same without
-    idle gaps), ``gaps`` [{from_s, to_s}], ``recordings`` (how many it seems to join),
-    ``processes``, ``absent`` and ``ruled_out`` in words. A recording of allocations (`allocations.info`) or a trace of
-    references (`references_info`) has fields of its own instead, and a ``schema`` that says so.
+    ``accesses``, ``writes``, ``duration_s`` (null without a clock; without events the time that the
+    recorder ran), ``active_s`` (the same without idle gaps), ``gaps`` [{from_s, to_s}],
+    ``recordings`` (how many it seems to join), ``processes``, ``absent`` and ``ruled_out`` in
+    words. A recording of allocations (`allocations.info`) or a trace of references
+    (`references_info`) has fields of its own instead, and a ``schema`` that says so.
     Reads the recording through once, so it may be a pipe.
     """
     kind, text = _core.info(*read(trace).arguments(), progress=progress)

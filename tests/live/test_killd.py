@@ -17,6 +17,7 @@ import pytest
 from agent import AGENT, refusal
 from groups import MIB, Group
 from killd import HANGS_AFTER_S, SETTINGS, Killer, asked, settings
+from waiting import killed_after, running
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -179,6 +180,26 @@ def test_a_hook_learns_of_a_kill_before_it(group: Group, tmp_path: Path) -> None
         victim = group.grow(160 * MIB, adj=0)
         killer.until(lambda: killer.said("back"))
     assert written.read_text() == f"{victim} tail\n", killer.lines
+
+
+def test_a_missing_capability_is_named(group: Group, tmp_path: Path) -> None:
+    without = ["setpriv", "--bounding-set=-sys_resource,-sys_nice"]
+    if subprocess.run([*without, "true"], timeout=HANGS_AFTER_S).returncode != 0:
+        pytest.skip("setpriv may not drop capabilities here")
+    command = [*without, AGENT, "killd", "--cgroup", group.folder, "--config", settings(tmp_path)]
+    told = tmp_path / "told"
+    with (
+        told.open("w") as errors,
+        running(command, stdout=subprocess.PIPE, stderr=errors, text=True) as killer,
+        killed_after(HANGS_AFTER_S, killer),
+    ):
+        assert killer.stdout is not None
+        assert any(line.startswith("event=start") for line in killer.stdout)
+        killer.terminate()
+        killer.wait(timeout=HANGS_AFTER_S)
+    adj, priority = told.read_text().splitlines()
+    assert "OOM killer may kill killd" in adj and "CAP_SYS_RESOURCE is missing" in adj
+    assert "ordinary priority" in priority and "CAP_SYS_NICE is missing" in priority
 
 
 def test_what_it_holds_in_memory_is_little(group: Group, tmp_path: Path) -> None:

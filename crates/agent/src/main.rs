@@ -6,7 +6,11 @@ mod interrupt;
 mod output;
 mod preload;
 
-use clap::{Parser, Subcommand};
+use std::env;
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Error, Parser, Subcommand};
 
 use exit::Exit;
 
@@ -34,7 +38,9 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    let exit = match Arguments::parse().command {
+    let words: Vec<OsString> = env::args_os().collect();
+    let arguments = Arguments::try_parse_from(&words);
+    let exit = match arguments.unwrap_or_else(|error| with_tip(error, &words).exit()).command {
         Command::Balloon(arguments) => commands::balloon::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Killd(arguments) => commands::killd::run(&arguments),
@@ -49,6 +55,22 @@ fn main() -> std::process::ExitCode {
         output::say(format_args!("pagewise-agent: {exit}"));
         exit.status()
     })
+}
+
+/// Adds how to name a program to run, if a command that takes one got it without `--`.
+fn with_tip(mut error: Error, words: &[OsString]) -> Error {
+    let example = match words.get(1).and_then(|word| word.to_str()) {
+        Some("lazy") => "pagewise-agent lazy -- PROGRAM",
+        Some("record") => "pagewise-agent record -o FILE -- PROGRAM",
+        _ => return error,
+    };
+    let unexpected = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+    let is_program = unexpected.is_some_and(|word| !word.starts_with('-'));
+    if error.kind() == ErrorKind::UnknownArgument && is_program {
+        let tip = format!("put -- before the program: {example}");
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
 }
 
 /// What a command ends with: a status, or why it did not come to one.

@@ -58,6 +58,10 @@ impl Default for Stalls {
     }
 }
 
+/// Said of groups of version 1, as a kernel without patches has them.
+const WITHOUT_STALLS: &str = "stalls of this cgroup: cgroups of version 1 have no memory.pressure; \
+                              thresholds of the usage wake killd instead";
+
 impl Wake {
     /// Listens to whatever this kernel offers for `group`, or for the machine. `absent` is told what
     /// it does not.
@@ -79,13 +83,18 @@ impl Wake {
         };
         let wanted =
             [("some", stalls.partial, Stall::Partial), ("full", stalls.complete, Stall::Complete)];
-        for (kind, time, stall) in wanted {
+        let is_v1 = group.is_some_and(|group| group.version == Version::V1);
+        let has_stalls = !is_v1 || root.exists(&path);
+        if !has_stalls {
+            absent(WITHOUT_STALLS.to_owned());
+        }
+        for (kind, time, stall) in wanted.into_iter().filter(|_| has_stalls) {
             match trigger(root, &path, kind, time) {
                 Ok(file) => sources.push(Source::pressure(file, stall)),
                 Err(error) => absent(format!("{kind} pressure of {}: {error}", path.display())),
             }
         }
-        if let Some(group) = group.filter(|group| group.version == Version::V1) {
+        if let Some(group) = group.filter(|_| is_v1) {
             match thresholds(root, group) {
                 Ok(source) => sources.push(source),
                 Err(error) => absent(format!("thresholds of {}: {error}", group.folder.display())),
@@ -194,6 +203,24 @@ mod tests {
         assert_eq!(absent.len(), 2);
         assert!(absent[0].starts_with("some pressure of /proc/pressure/memory"), "{absent:?}");
         assert_eq!(wake.wait(Duration::from_millis(1)), Woken::Time);
+    }
+
+    #[test]
+    fn a_group_of_version_1_is_not_asked_for_stalls_that_it_does_not_tell() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let group = MemoryGroup { folder: "/group".into(), version: Version::V1, id: 1, level: 1 };
+        let said = || {
+            let mut absent = Vec::new();
+            Wake::new(&root, Some(&group), Stalls::default(), |what| absent.push(what)).unwrap();
+            absent.retain(|what| !what.starts_with("thresholds of /group"));
+            absent
+        };
+        assert_eq!(said(), [WITHOUT_STALLS]);
+        // Some vendors' kernels tell them; here the file cannot be opened.
+        std::fs::create_dir_all(root.path("/group/memory.pressure")).unwrap();
+        let kinds: Vec<String> = said().iter().map(|what| what[..13].to_owned()).collect();
+        assert_eq!(kinds, ["some pressure", "full pressure"]);
     }
 
     #[test]

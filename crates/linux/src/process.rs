@@ -62,6 +62,9 @@ pub struct ProcessState {
 const PARENT: usize = 4;
 const MAJOR_FAULTS: usize = 12;
 
+/// After so many descendants no more are looked for.
+const DESCENDANTS_MAX: usize = 4096;
+
 /// What a process has; none for one that ended meanwhile, or has no memory of its own, such as the
 /// kernel's.
 pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
@@ -98,6 +101,24 @@ pub fn memory_group(root: &Root, process: u32) -> Option<String> {
 /// Numbers of the threads of a process, in order; none once it has ended.
 pub fn threads(root: &Root, process: u32) -> Vec<u32> {
     numbers_among(&root.list(format!("/proc/{process}/task")).unwrap_or_default())
+}
+
+/// The children of a process, and their children; none if the kernel does not list children
+/// (`CONFIG_PROC_CHILDREN`).
+pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
+    let mut found = vec![process];
+    let mut place = 0;
+    while let Some(&parent) = found.get(place).filter(|_| found.len() <= DESCENDANTS_MAX) {
+        for thread in threads(root, parent) {
+            let text = root.read(format!("/proc/{parent}/task/{thread}/children"));
+            let text = text.ok().flatten().unwrap_or_default();
+            found.extend(
+                text.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()),
+            );
+        }
+        place += 1;
+    }
+    found.split_off(1)
 }
 
 /// The process that a thread belongs to; none once it has ended.
@@ -352,6 +373,26 @@ mod tests {
             std::thread::yield_now();
         }
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn children_of_children_are_descendants() {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "sh -c 'sleep 1000 & echo $!; wait' & wait"]);
+        let mut shell =
+            shell.stdout(std::process::Stdio::piped()).process_group(0).spawn().unwrap();
+        let mut line = String::new();
+        let output = shell.stdout.take().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut line).unwrap();
+        let sleep: u32 = line.trim().parse().unwrap();
+        let root = Root::system();
+        let found = descendants(&root, shell.id());
+        kill_group(shell.id());
+        shell.wait().unwrap();
+        if root.exists("/proc/thread-self/children") {
+            assert!(found.len() == 2 && found[1] == sleep, "{found:?} {sleep}");
+        }
+        assert_eq!(descendants(&root, u32::MAX), []);
     }
 
     #[test]

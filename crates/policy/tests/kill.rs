@@ -269,6 +269,26 @@ fn the_group_that_swaps_most_loses_its_largest() {
 }
 
 #[test]
+fn the_reason_tells_what_swap_there_is() {
+    let candidates = with_adj([0]);
+    let mut ranking = Ranking::with_room(8);
+    for (swap, disk_swap, expected) in [
+        (0, 0, "there is no swap"),
+        (MIB, 0, "there is no swap on devices"),
+        (MIB, MIB, "little swap is left"),
+    ] {
+        let (swap_total, disk_swap_total) = (Bytes(swap), Bytes(disk_swap));
+        let memory = Memory { swap_total, disk_swap_total, ..short_of(5) };
+        let snapshot = Snapshot { time: Nanos(0), memory, candidates: &candidates };
+        for name in ["largest", "restart-cost"] {
+            let decision = built(name, &[]).decide(&snapshot, &mut ranking);
+            let Decision::Kill { why, .. } = decision else { panic!("{name}: {decision:?}") };
+            assert_eq!(why, format!("little memory is available and {expected}"), "{name}");
+        }
+    }
+}
+
+#[test]
 fn who_has_idled_long_is_missed_least() {
     let mut candidates = with_adj([0, 0, 0, 0]);
     for (candidate, (idle, restart)) in
@@ -280,7 +300,7 @@ fn who_has_idled_long_is_missed_least() {
     let snapshot = Snapshot { time: Nanos(0), memory: short_of(5), candidates: &candidates };
     let mut ranking = Ranking::with_room(8);
     // 4 % of 1 GiB are 41 MiB: one of 50 MiB is enough.
-    let expected = "little memory is available and little swap is left";
+    let expected = "little memory is available and there is no swap";
     let decision = built("restart-cost", &[]).decide(&snapshot, &mut ranking);
     assert_eq!(decision, Decision::Kill { why: expected, victims: 1 });
     assert_eq!(ranked(&snapshot, &ranking), [11, 12, 10, 13]);

@@ -89,6 +89,9 @@ pub struct Header {
     /// What the recorder said when it began, where it was ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorder: Option<About>,
+    /// How long the recorder ran, in nanoseconds; none where the recording does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recorded_ns: Option<u64>,
     /// What was lost or skipped.
     pub losses: Vec<Loss>,
     /// The first lines that could not be read; `losses` counts them all.
@@ -123,6 +126,7 @@ impl Header {
             devices: Vec::new(),
             files: Vec::new(),
             recorder: None,
+            recorded_ns: None,
             losses: Vec::new(),
             rejects: Vec::new(),
             disordered: 0,

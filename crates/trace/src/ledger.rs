@@ -43,6 +43,8 @@ pub struct Ledger {
     pub files: Files,
     /// What the recorder said of itself.
     pub recorder: Option<About>,
+    /// The first and the last time that the recorder noted beside its events.
+    noted: Option<(u64, u64)>,
     rejected: u64,
     rejects: Vec<Reject>,
     skipped: BTreeMap<&'static str, u64>,
@@ -227,6 +229,17 @@ impl Ledger {
             let total = self.losses.entry(what).or_default();
             *total = total.saturating_add(count);
         }
+    }
+
+    /// Books a time at which the recorder ran.
+    pub fn note_time(&mut self, time_ns: u64) {
+        let (first, last) = self.noted.get_or_insert((time_ns, time_ns));
+        (*first, *last) = ((*first).min(time_ns), (*last).max(time_ns));
+    }
+
+    /// How long the recorder ran by the times that it noted.
+    pub fn recorded_ns(&self) -> Option<u64> {
+        self.noted.map(|(first, last)| last - first)
     }
 
     /// Books `count` events by the recording's own name for them.

@@ -53,12 +53,15 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     active = [process for process in result["processes"] if process["events"]]
     processes = sorted(active, key=lambda process: -process["events"])
     named = [process["name"] or f"pid {process['pid']}" for process in processes]
+    has_kills_alone = result["events"].get("moment") and not header["events"]
+    kind = "kills" if has_kills_alone else header["kind"]
     rows = [
-        ("kind", f"{header['kind']}, imported from {header['format']}"),
+        ("kind", f"{kind}, imported from {header['format']}"),
         ("events", format_count(header["events"])),
         ("pages", "not numbered; analyses number them" if pages is None else format_count(pages)),
         ("duration", format_seconds(result.get("duration_s"))),
         *idle(result),
+        *kills(result),
         ("processes", f"{format_count(len(named))}, busiest first: {shortened(named)}"),
         ("devices", shortened(header["devices"]) or "not recorded"),
     ]
@@ -83,6 +86,19 @@ def idle(result: dict[str, Any]) -> list[tuple[str, str]]:
     if (count := result.get("recordings", 0)) > 1:
         rows.append(("  joins", f"{format_count(count)} recordings, it seems"))
     return rows
+
+
+def kills(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """Kills and moments of a recording that has them, and the command that reads them."""
+    seen = result["events"]
+    if not (moments := seen.get("moment")):
+        return []
+    by_kernel = format_count(seen.get("oom_kill", 0))
+    return [
+        ("kills", f"{format_count(seen.get('kill', 0))}, {by_kernel} of them by the kernel"),
+        ("moments", format_count(moments)),
+        ("  read by", "pagewise replay-kills RECORDING --policy NAME"),
+    ]
 
 
 def shortened(names: list[str], limit: int = 8) -> str:

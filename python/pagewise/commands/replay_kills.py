@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pagewise import _core
+from pagewise.commands import list_
 from pagewise.commands.options import Json, name_values
 from pagewise.errors import UsageError
 from pagewise.kill_replay import replay_kills
@@ -18,6 +20,7 @@ EXAMPLES = (
     "--option minfree.minfree_levels=9216:0,18432:800 --json",
 )
 
+POLICIES = ", ".join(row["name"] for row in list_.rows("kill-policies"))
 OF_WATERMARKS = {
     "minfree": "minfree takes what the kernel keeps for free",
     "lmkd": "lmkd has no rule of low free memory",
@@ -37,11 +40,9 @@ def run(
         ),
     ],
     policy: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME[,NAME...]", help="Kill policies; see `pagewise list kill-policies`."
-        ),
-    ],
+        str | None,
+        typer.Option(metavar="NAME[,NAME...]", help=f"Required: kill policies, of {POLICIES}."),
+    ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -71,6 +72,8 @@ def run(
 
     The recording goes on as it was, less what each victim had.
     """
+    if policy is None:
+        raise UsageError("--policy is missing", hint=f"kill policies: {POLICIES}")
     with watched("replaying") as progress:
         result = replay_kills(
             recording,
@@ -90,7 +93,8 @@ def run(
     if not result["has_weights"]:
         say(
             f"pagewise: {recording} has no weights of processes: memory that processes share "
-            "counts in full for each of them"
+            "counts in full for each of them; record again by `pagewise-agent record --kills` of "
+            f"pagewise {_core.version()} or later, which records weights"
         )
     if without := [kill for kill in result["recorded"] if not kill["has_moment"]]:
         say(

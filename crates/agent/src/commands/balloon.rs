@@ -21,8 +21,8 @@ const ENDED_EARLY: u8 = 1;
 /// Take memory on purpose, in a cgroup with a limit, to see what others do when it is short.
 #[derive(Args)]
 #[command(after_help = "\
-It says event=filled when its target is reached, and event=end with the reason at its end. It is the
-first victim of every killer (adj 1000), ends when the machine has less than --floor available, and
+It says event=filled when its target is reached, and event=end with the reason at its end. It is the \
+first victim of every killer (adj 1000), ends when the machine has less than --floor available, and \
 removes its cgroup however it ends. Needs root.
 
 Examples:

@@ -1,5 +1,6 @@
 //! `pagewise-agent killd`: ends programs before memory runs out, and says why.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const OWN_NICE: i32 = -10;
 /// End programs before memory runs out, get their memory back at once, and say why.
 #[derive(Args)]
 #[command(after_help = "\
-It says what it does in lines of the form key=value. SIGHUP reads the settings again; where they are
+It says what it does in lines of the form key=value. SIGHUP reads the settings again; where they are \
 wrong, those in force stay. Without --cgroup it needs root to be of use.
 
 Examples:
@@ -55,7 +56,7 @@ pub struct Arguments {
 enum Question {
     /// Check settings as killd does before it starts, and print those in force.
     #[command(after_help = "\
-If killd would refuse to start with these settings on this machine, exits with the same status and message.
+If killd would refuse to start with these settings on this machine, exits with the same status and message. \
 Accepts sockets that a running killd uses.
 
 Examples:
@@ -141,12 +142,24 @@ fn named(paths: &[PathBuf]) -> Vec<PathBuf> {
 /// What is refused is said once and gone on without.
 fn rank_before_others(root: &Root) {
     if let Err(error) = std::fs::write(root.path("/proc/self/oom_score_adj"), OWN_ADJ) {
+        let missing = missing(Some(error.kind()), "CAP_SYS_RESOURCE");
         say(format_args!(
-            "the kernel may kill this program, too: oom_score_adj {OWN_ADJ}: {error}"
+            "the kernel's own OOM killer may kill killd: oom_score_adj {OWN_ADJ}: {error}{missing}"
         ));
     }
     if let Err(error) = linux::process::rank_this_thread(OWN_NICE) {
-        say(format_args!("looks at ordinary priority: {error}"));
+        let missing = missing(error.io_kind(), "CAP_SYS_NICE");
+        say(format_args!("killd runs at ordinary priority: {error}{missing}"));
+    }
+}
+
+/// Names the capability that a refusal is for; a container takes some from root.
+fn missing(refusal: Option<ErrorKind>, capability: &str) -> String {
+    match refusal {
+        Some(ErrorKind::PermissionDenied) => {
+            format!("; {capability} is missing, which a container must grant even to root")
+        }
+        _ => String::new(),
     }
 }
 

@@ -13,19 +13,21 @@ use crate::output::{print, say};
 use crate::{Outcome, preload};
 
 const LIBRARY: &str = "libpagewise_lazy.so";
+/// How many children an answer names.
+const CHILDREN_MAX: usize = 8;
 /// Columns of the longest name of a counter.
 const NAME_WIDTH: usize = 20;
 
 /// Run a program whose freed memory stays mapped for its next allocation.
 #[derive(Args)]
 #[command(after_help = "\
-The program gets its arguments, streams and signals as if run directly, and its exit status is passed
-on. Where it cannot be helped (linked statically, with its own malloc, ...) it runs as it is.
+The program gets its arguments, streams and signals as if run directly, and its exit status is \
+passed on. A program that cannot be served (linked statically, with its own malloc, ...) runs as it is.
 
 Examples:
   pagewise-agent lazy -- python3 work.py
   pagewise-agent lazy --mode guarded --verbose -- ./server
-  pagewise-agent lazy --profile browser -- epiphany
+  pagewise-agent lazy --mode thp -- gcc -O2 -c big.c
   pagewise-agent lazy --stats 4711 --json")]
 pub struct Arguments {
     /// How freed memory is held [default: what PAGEWISE_LAZY_MODE or the file says, else fast].
@@ -115,7 +117,15 @@ fn set(command: &mut Command, variable: &str, asked: Option<impl ValueEnum>) {
 }
 
 fn tell(process: u32, is_json: bool) -> Outcome {
-    let counters = counters(process)?;
+    let root = Root::system();
+    let counters = counters(&root, process)?;
+    if counters[LazyCounter::Allocations as usize] == 0 {
+        say(format_args!(
+            "note: the library is loaded in process {process}, but has served none of its allocations{}; \
+             `pagewise-agent lazy --verbose` says why a program is not served",
+            served_children(&root, process)
+        ));
+    }
     if is_json {
         let rows = LAZY_COUNTERS.iter().zip(&counters);
         let mut report = Map::from_iter([
@@ -135,19 +145,37 @@ fn tell(process: u32, is_json: bool) -> Outcome {
 }
 
 /// The counters of a running process, in the order of [`LAZY_COUNTERS`].
-fn counters(process: u32) -> Result<Vec<u64>, Exit> {
-    let root = Root::system();
+fn counters(root: &Root, process: u32) -> Result<Vec<u64>, Exit> {
     let missing = |what: &str| Exit::Refused(format!("process {process}: {what}"));
-    let library = process::mapped_file(&root, process, LIBRARY)?
-        .ok_or_else(|| missing("the library is not loaded; run it by pagewise-agent lazy"))?;
+    if process::name(root, process).is_none() {
+        return Err(missing("there is no such process"));
+    }
+    let library = process::mapped_file(root, process, LIBRARY)?.ok_or_else(|| {
+        let start =
+            "the library is not loaded; start the program by pagewise-agent lazy -- PROGRAM";
+        missing(&format!("{start}{}", served_children(root, process)))
+    })?;
     let offset = program::symbol_offset(&library.path, LAZY_SYMBOL)?
         .ok_or_else(|| missing("its library has no counters"))?;
     let [magic, counters @ ..]: [u64; 1 + LAZY_COUNTERS.len()] =
-        process::numbers(&root, process, library.address + offset)?;
+        process::numbers(root, process, library.address + offset)?;
     if magic != LAZY_MAGIC {
         return Err(missing("its library is of another version than this program"));
     }
     Ok(counters.to_vec())
+}
+
+/// Names the children of `process`, and theirs, that have the library loaded; nothing if none has.
+fn served_children(root: &Root, process: u32) -> String {
+    let has_library = |child: &u32| {
+        process::mapped_file(root, *child, LIBRARY).is_ok_and(|library| library.is_some())
+    };
+    let served = process::descendants(root, process).into_iter().filter(has_library);
+    let served: Vec<String> = served.take(CHILDREN_MAX).map(|child| child.to_string()).collect();
+    match served.is_empty() {
+        true => String::new(),
+        false => format!("; children that have it loaded: {}", served.join(", ")),
+    }
 }
 
 /// Of pages held, how much memory they are, behind the summary.

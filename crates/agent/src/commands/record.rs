@@ -27,7 +27,7 @@ Without --swap, --faults and the like: swap, faults and launches.
 Examples:
   pagewise-agent record -o work.pgr --for 60s
   pagewise-agent record -o build.pgr --files -- make -j4
-  pagewise-agent record -o blur.pgr --allocations -- convert a.jpg -blur 9x9 b.png")]
+  pagewise-agent record -o blur.pgr --allocations -- convert a.jpg b.png")]
 pub struct Arguments {
     /// Pages that leave memory, and what swap devices read and write.
     #[arg(long)]
@@ -98,7 +98,11 @@ pub fn run(arguments: Arguments) -> crate::Outcome {
     let outcome = if arguments.allocations {
         record_allocations::record(&root, &arguments, &mut ending)?
     } else {
-        recorder::record(&root, &options(&root, &arguments)?, &mut ending)?
+        let options = options(&root, &arguments)?;
+        if let Some(warning) = swap_warning(&root, &options.sources) {
+            say(warning);
+        }
+        recorder::record(&root, &options, &mut ending)?
     };
     match arguments.json {
         true => print(report(&arguments, &outcome))?,
@@ -188,6 +192,17 @@ fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
         return sources::defaults();
     }
     sources::CATALOG.iter().filter(|source| names.contains(&source.name)).collect()
+}
+
+/// What to say before swap is recorded on a machine without a swap area.
+fn swap_warning(root: &Root, sources: &[&Source]) -> Option<&'static str> {
+    let is_of_swap = sources.iter().any(|source| ["swap", "faults"].contains(&source.name));
+    let has_none = linux::swap::areas(root).is_ok_and(|areas| areas.is_empty());
+    (is_of_swap && has_none).then_some(
+        "warning: no swap area is active, so no swap events can occur; `swapon --show` lists areas\n\
+         To add one of 2 GiB: sudo sh -c 'fallocate -l 2G /swapfile && chmod 600 /swapfile && \
+         mkswap /swapfile && swapon /swapfile'",
+    )
 }
 
 /// What ends the recording: a signal, its time, or its command.
@@ -288,4 +303,24 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| expected())?;
     Duration::try_from_secs_f64(number * seconds).map_err(|_| expected())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn swap_without_a_swap_area_is_warned_of() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        std::fs::create_dir(root.path("/proc")).unwrap();
+        let head = "Filename\tType\tSize\tUsed\tPriority\n";
+        let other: Vec<&Source> =
+            sources::CATALOG.iter().filter(|source| source.name == "kills").collect();
+        for (swaps, is_warned) in [("", true), ("/dev/sda2 partition 1024 0 -2\n", false)] {
+            std::fs::write(root.path("/proc/swaps"), format!("{head}{swaps}")).unwrap();
+            assert_eq!(swap_warning(&root, &sources::defaults()).is_some(), is_warned);
+            assert_eq!(swap_warning(&root, &other), None);
+        }
+    }
 }

@@ -46,7 +46,7 @@ impl Kill for Largest {
         ranking.rank(snapshot, |candidate| {
             Some(Score(candidate.badness(memory), candidate.resident.0))
         });
-        Decision::first("little memory is available and little swap is left", ranking)
+        Decision::first(memory.without_room(), ranking)
     }
 
     fn margin(&self, memory: &Memory) -> Bytes {

@@ -212,6 +212,15 @@ impl Memory {
     pub fn is_disk_swap_within(&self, percent: u64) -> bool {
         is_within(self.disk_swap_free, self.disk_swap_total, percent)
     }
+
+    /// Why somebody dies when available memory and free swap on devices are within their limits.
+    fn without_room(&self) -> &'static str {
+        match (self.swap_total.0, self.disk_swap_total.0) {
+            (0, _) => "little memory is available and there is no swap",
+            (_, 0) => "little memory is available and there is no swap on devices",
+            _ => "little memory is available and little swap is left",
+        }
+    }
 }
 
 /// Whether `part` is at most `percent` of `whole`.

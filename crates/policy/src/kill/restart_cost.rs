@@ -81,7 +81,7 @@ impl RestartCost {
             return Err("enough memory is available");
         }
         if memory.is_disk_swap_within(self.swap_percent) {
-            return Ok("little memory is available and little swap is left");
+            return Ok(memory.without_room());
         }
         let stalls = memory.pressure.map_or(0, |pressure| pressure.full_basis_points);
         match u64::from(stalls) >= self.stall_percent * 100 {

@@ -109,10 +109,16 @@ impl Recording {
             }
             Block::Ending(ending) => {
                 self.has_ended = true;
+                ledger.note_time(ending.time_ns);
                 ledger.lose("events that found the recorder's buffer full", ending.lost);
             }
             Block::CutShort(bytes) => ledger.lose("bytes of a block that was cut short", bytes),
-            Block::Sample(_) | Block::Moment(_) | Block::Unknown(_) => {}
+            Block::Sample(sample) => ledger.note_time(sample.time_ns),
+            Block::Moment(moment) => {
+                ledger.note_time(moment.time_ns);
+                ledger.see(b"moment", 1);
+            }
+            Block::Unknown(_) => {}
         }
         Ok(true)
     }

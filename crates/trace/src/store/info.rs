@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use types::{EventKind, Events, Progress};
 
+use crate::recording::moments;
 use crate::timeline::{Gap, Timeline};
 use crate::{Error, Header, Source, TraceKind};
 
@@ -26,7 +27,7 @@ pub struct Info {
     pub accesses: u64,
     /// Accesses that carry data towards storage; none where the recording does not tell.
     pub writes: Option<u64>,
-    /// Seconds from the first event to the last; none without a clock.
+    /// Seconds from the first event to the last; without events, those that the recorder ran; none without a clock.
     pub duration_s: Option<f64>,
     /// The same without idle gaps.
     pub active_s: Option<f64>,
@@ -128,7 +129,9 @@ impl Counts {
             kinds,
             accesses,
             writes: header.has_operations.then_some(self.writes),
-            duration_s: self.timeline.duration_ns().map(seconds),
+            duration_s: (self.timeline.duration_ns())
+                .map(seconds)
+                .or_else(|| header.recorded_ns.map(|time_ns| time_ns as f64 / 1e9)),
             active_s: self.timeline.active_ns().map(seconds),
             gaps: self.timeline.gaps().to_vec(),
             recordings: self.timeline.recordings(),
@@ -150,7 +153,11 @@ impl Counts {
         };
         let is_swap = header.kind == TraceKind::Swap;
         let has = |kind: EventKind| self.kinds[kind as usize] > 0;
-        gap(accesses == 0, "accesses", "every analysis: there is nothing to count");
+        let uncounted = match has_source(header, moments::SOURCE) {
+            true => "every analysis of pages; pagewise replay-kills reads the kills and moments",
+            false => "every analysis: there is nothing to count",
+        };
+        gap(accesses == 0, "accesses", uncounted);
         gap(!header.has_clock, "time", "re-access intervals, wear per day, slice");
         gap(
             !header.has_operations,
@@ -176,4 +183,9 @@ impl Counts {
         absent.extend(unrecorded.map(|missing| format!("{}: {}", missing.what, missing.why)));
         (absent, ruled_out)
     }
+}
+
+/// Whether our recorder recorded `source`.
+fn has_source(header: &Header, source: &str) -> bool {
+    header.recorder.iter().any(|recorder| recorder.sources.iter().any(|name| name == source))
 }

@@ -50,6 +50,7 @@ pub fn slice(
     // What the recording held and lost as a whole says nothing about a part of it; the losses
     // stay, because the part may be the one that suffered.
     header.seen.clear();
+    header.recorded_ns = None;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let part = format!("{name} from {} ns to {} ns", cut.times.start, cut.times.end);
     header.sources.insert(0, (sha256(path, progress)?, part));

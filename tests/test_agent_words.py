@@ -1,0 +1,64 @@
+"""Help and refusals of the agent, as somebody who meets it first reads them."""
+
+import os
+import subprocess
+from itertools import pairwise
+
+import pytest
+from lazy_programs import AGENT
+
+pytestmark = pytest.mark.skipif(
+    not AGENT.exists(), reason="no pagewise-agent beside this Python: make build"
+)
+
+COLUMNS = 80
+COMMANDS = {
+    "balloon": ["balloon"],
+    "doctor": ["doctor"],
+    "killd": ["killd"],
+    "killd check": ["killd", "check"],
+    "killtrace": ["killtrace"],
+    "launch": ["launch"],
+    "lazy": ["lazy"],
+    "record": ["record"],
+}
+
+
+def ran(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "COLUMNS": str(COLUMNS)}
+    return subprocess.run(
+        [AGENT, *words], env=environment, capture_output=True, text=True, timeout=300
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fills_the_lines_of_a_terminal_of_80_columns(name: str) -> None:
+    lines = ran(*COMMANDS[name], "--help").stdout.splitlines()
+    # clap never wraps the usage.
+    assert max(len(line) for line in lines if not line.startswith("Usage:")) <= COLUMNS
+    for line, following in pairwise(lines):
+        # Examples and options are indented.
+        is_paragraph = line[:1].strip() and following[:1].strip() and not line.endswith(":")
+        if is_paragraph:
+            assert len(line) + 1 + len(following.split()[0]) > COLUMNS, (line, following)
+
+
+@pytest.mark.parametrize(
+    ("words", "tip"),
+    [
+        (["lazy", "python3", "-c", "pass"], "pagewise-agent lazy -- PROGRAM"),
+        (["lazy", "--mode", "thp", "true"], "pagewise-agent lazy -- PROGRAM"),
+        (["record", "-o", "x.pgr", "make"], "pagewise-agent record -o FILE -- PROGRAM"),
+    ],
+)
+def test_a_program_without_dashes_before_it_is_refused_with_a_tip(
+    words: list[str], tip: str
+) -> None:
+    done = ran(*words)
+    assert done.returncode == 2
+    assert f"put -- before the program: {tip}\n" in done.stderr
+
+
+def test_other_refusals_have_no_such_tip() -> None:
+    for words in (["lazy", "--moed", "thp"], ["lazy"], ["doctor", "true"]):
+        assert "put --" not in ran(*words).stderr
