@@ -8,8 +8,10 @@
 pub mod cgroup;
 pub mod counters;
 pub mod delays;
+pub mod disk;
 mod error;
 pub mod extents;
+pub mod features;
 pub mod gauge;
 pub mod groups;
 pub mod guard;

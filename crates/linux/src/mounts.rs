@@ -1,6 +1,7 @@
 //! Where file systems are mounted, from `/proc/self/mountinfo`.
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use crate::system::device_number;
 use crate::{Error, Root, unescape};
@@ -17,6 +18,35 @@ pub fn by_device(root: &Root) -> Result<HashMap<u32, String>, Error> {
         points.entry(device).or_insert(point);
     }
     Ok(points)
+}
+
+/// What a mounted file system lies on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// The device as `major:minor`; major 0 where the file system has none of its own, as btrfs.
+    pub device: String,
+    /// What was mounted: a device, or a word such as `tmpfs`.
+    pub source: PathBuf,
+}
+
+/// The file system that the absolute `path` lies on: of several mounted there, the last.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn holding(root: &Root, path: &Path) -> Result<Option<Mount>, Error> {
+    let text = root.read("/proc/self/mountinfo")?.unwrap_or_default();
+    let holds = |(point, _): &(PathBuf, Mount)| path.starts_with(point);
+    let found = text.lines().filter_map(mounted).filter(holds);
+    Ok(found.max_by_key(|(point, _)| point.components().count()).map(|(_, mount)| mount))
+}
+
+/// Mount point and file system of one line.
+fn mounted(line: &str) -> Option<(PathBuf, Mount)> {
+    let (mount, kind) = line.split_once(" - ")?;
+    let mut fields = mount.split(' ').skip(2);
+    let device = fields.next()?.to_owned();
+    let point = unescape(fields.nth(1)?);
+    Some((point, Mount { device, source: unescape(kind.split(' ').nth(1)?) }))
 }
 
 /// Device and mount point of one line, where it shows the root of its file system.
@@ -44,5 +74,22 @@ mod tests {
         let points = by_device(&Root::at(folder.path())).unwrap();
         assert_eq!(points[&(254 << 20)], "/");
         assert_eq!(points[&25], "/mnt/a disk");
+    }
+
+    #[test]
+    fn the_nearest_mount_that_was_mounted_last_holds_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(folder.path().join("proc/self")).unwrap();
+        let text = "1 0 0:1 / / rw - rootfs rootfs rw\n\
+                    21 1 254:0 / / rw,noatime shared:1 - ext4 /dev/root rw\n\
+                    30 21 0:25 /@swap /swap\\040area rw - btrfs /dev/sdb2 rw,subvol=/@swap\n";
+        std::fs::write(folder.path().join("proc/self/mountinfo"), text).unwrap();
+        let holding = |path: &str| {
+            let mount = holding(&Root::at(folder.path()), Path::new(path)).unwrap().unwrap();
+            (mount.device, mount.source)
+        };
+        assert_eq!(holding("/swapfile"), ("254:0".to_owned(), PathBuf::from("/dev/root")));
+        assert_eq!(holding("/swap area/file"), ("0:25".to_owned(), PathBuf::from("/dev/sdb2")));
+        assert_eq!(holding("/swap areas"), ("254:0".to_owned(), PathBuf::from("/dev/root")));
     }
 }

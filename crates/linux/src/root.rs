@@ -71,6 +71,14 @@ impl Root {
             .map_err(|error| Error::refused("open", folder, error.into()))
     }
 
+    /// The absolute `path` without links, itself absolute below this root; none where nothing is there,
+    /// or where a link leads out of the root.
+    pub fn resolve(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
+        let real = self.path(path).canonicalize().ok()?;
+        let below = real.strip_prefix(self.0.canonicalize().ok()?).ok()?;
+        Some(Path::new("/").join(below))
+    }
+
     /// Whether the absolute `path` is there.
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()

@@ -28,13 +28,32 @@ pub fn devices(root: &Root) -> Result<Vec<String>, Error> {
     Ok(names.into_iter().filter(|name| name.starts_with("zram")).collect())
 }
 
+/// How many bytes of pages device `name` takes; 0 where it is not set up.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn bytes(root: &Root, name: &str) -> Result<u64, Error> {
+    let text = root.read(format!("/sys/block/{name}/disksize"))?.unwrap_or_default();
+    Ok(text.trim().parse().unwrap_or(0))
+}
+
+/// The algorithm that device `name` compresses with: of those that the kernel lists, the one in
+/// brackets.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn algorithm(root: &Root, name: &str) -> Result<Option<String>, Error> {
+    let text = root.read(format!("/sys/block/{name}/comp_algorithm"))?.unwrap_or_default();
+    let chosen = |word: &str| Some(word.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+    Ok(text.split_whitespace().find_map(chosen))
+}
+
 /// What device `name` holds; none where it is not set up.
 ///
 /// # Errors
 /// What the operating system refuses.
 pub fn statistics(root: &Root, name: &str) -> Result<Option<Counters>, Error> {
-    let size = root.read(format!("/sys/block/{name}/disksize"))?.unwrap_or_default();
-    if size.trim().parse().unwrap_or(0u64) == 0 {
+    if bytes(root, name)? == 0 {
         return Ok(None);
     }
     let text = root.read(format!("/sys/block/{name}/mm_stat"))?;
@@ -114,5 +133,17 @@ mod tests {
         std::fs::write(block.join("disksize"), "1048576\n").unwrap();
         let statistics = statistics(&root, "zram0").unwrap().unwrap();
         assert_eq!((statistics["orig_data_bytes"], statistics["huge_pages_since"]), (4096, 0));
+        assert_eq!(bytes(&root, "zram0").unwrap(), 1 << 20);
+    }
+
+    #[test]
+    fn the_algorithm_in_effect_is_in_brackets() {
+        let folder = tempfile::tempdir().unwrap();
+        let block = folder.path().join("sys/block/zram0");
+        std::fs::create_dir_all(&block).unwrap();
+        let root = Root::at(folder.path());
+        assert_eq!(algorithm(&root, "zram0").unwrap(), None);
+        std::fs::write(block.join("comp_algorithm"), "lzo [lzo-rle] lz4 zstd \n").unwrap();
+        assert_eq!(algorithm(&root, "zram0").unwrap().as_deref(), Some("lzo-rle"));
     }
 }

@@ -1,0 +1,91 @@
+//! What the kernel can do about memory that does not fit.
+
+use crate::cgroup::{Hierarchy, Version};
+use crate::{Root, counters, pressure, zram};
+
+/// Features of a kernel. What cannot be read counts as missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// Whether zswap is on; none where the kernel has none.
+    pub zswap: Option<bool>,
+    /// Whether there are zram devices, or a module that makes some.
+    pub has_zram: bool,
+    /// Whether pages of zeros are kept out of swap areas, as from Linux 6.12 on.
+    pub keeps_zeros_out: bool,
+    /// Whether transparent huge pages of several sizes can be switched on.
+    pub has_mthp: bool,
+    /// Whether stall times are told.
+    pub has_psi: bool,
+    /// Version of the cgroup hierarchy that has the memory controller.
+    pub cgroup_version: Option<u32>,
+}
+
+/// Features of the running kernel, whose release (`uname -r`) is `kernel`.
+pub fn features(root: &Root, kernel: &str) -> Features {
+    let zswap = root.read("/sys/module/zswap/parameters/enabled").ok().flatten();
+    let sizes = root.list("/sys/kernel/mm/transparent_hugepage").unwrap_or_default();
+    let vmstat = counters::vmstat(root).unwrap_or_default();
+    let cgroup = Hierarchy::of(root, "memory").ok().flatten();
+    Features {
+        zswap: zswap.map(|text| text.trim() == "Y"),
+        has_zram: has_zram(root, kernel),
+        keeps_zeros_out: vmstat.contains_key("swpout_zero"),
+        has_mthp: sizes.iter().any(|name| name.starts_with("hugepages-")),
+        has_psi: matches!(pressure::of_machine(root, "memory"), Ok(Some(_))),
+        cgroup_version: cgroup.map(|hierarchy| match hierarchy.version {
+            Version::V1 => 1,
+            Version::V2 => 2,
+        }),
+    }
+}
+
+fn has_zram(root: &Root, kernel: &str) -> bool {
+    let lists_it = |file| {
+        let text = root.read(format!("/lib/modules/{kernel}/{file}")).ok().flatten();
+        text.is_some_and(|text| text.contains("/zram.ko"))
+    };
+    !zram::devices(root).unwrap_or_default().is_empty()
+        || root.exists("/sys/class/zram-control")
+        || lists_it("modules.dep")
+        || lists_it("modules.builtin")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_system_has_no_features() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(features(&Root::at(folder.path()), "6.18.0"), Features::default());
+    }
+
+    #[test]
+    fn features_are_found_by_their_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        for (path, text) in [
+            ("/sys/module/zswap/parameters/enabled", "N\n"),
+            ("/lib/modules/6.18.0/modules.dep", "kernel/drivers/block/zram/zram.ko.xz:\n"),
+            ("/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled", "never\n"),
+            ("/proc/vmstat", "pswpout 7\nswpout_zero 0\n"),
+            ("/proc/pressure/memory", "some avg10=0.00 avg60=0.00 avg300=0.00 total=5\n"),
+            ("/proc/self/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n"),
+            ("/sys/fs/cgroup/cgroup.controllers", "cpu memory\n"),
+        ] {
+            let path = root.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let all = Features {
+            zswap: Some(false),
+            has_zram: true,
+            keeps_zeros_out: true,
+            has_mthp: true,
+            has_psi: true,
+            cgroup_version: Some(2),
+        };
+        assert_eq!(features(&root, "6.18.0"), all);
+        assert!(!features(&root, "6.19.0").has_zram);
+    }
+}
