@@ -10,6 +10,7 @@ mod error;
 #[cfg(feature = "bpf")]
 mod file_names;
 pub mod kills;
+mod machine;
 mod moments;
 #[cfg_attr(
     not(feature = "bpf"),

@@ -16,7 +16,7 @@ use crate::moments::{Moments, Remains};
 use crate::notices::Notice;
 use crate::scene::{Deaths, Look, Scene};
 use crate::sources::{CATALOG, Source};
-use crate::{Error, Filter, sampler, tracefs};
+use crate::{Error, Filter, machine, sampler, tracefs};
 
 /// How often the kernel's counters are noted, and what is pending is written.
 const SAMPLE_EVERY: Duration = Duration::from_secs(1);
@@ -216,14 +216,17 @@ pub fn here(root: &Root) -> Result<About, Error> {
 }
 
 fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Error> {
+    let here = here(root)?;
+    let group = options.filter.group.as_ref().or(options.noted.as_ref());
     Ok(About {
+        system: Some(machine::system(root, &here.kernel, group)),
         sources: options.sources.iter().map(|source| source.name.to_owned()).collect(),
         backend: backend.name().to_owned(),
         absent: absent(options, backend),
         cgroup: options.filter.group.as_ref().map(|group| group.folder.display().to_string()),
         process: options.filter.process,
         command: options.command.clone(),
-        ..here(root)?
+        ..here
     })
 }
 

@@ -11,7 +11,7 @@ use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Traits};
-use crate::recording::{self, Block, MAGIC, flag, kind, read_block};
+use crate::recording::{self, About, Block, MAGIC, flag, kind, read_block};
 
 /// The row of this format.
 pub const FORMAT: Format = Format {
@@ -113,7 +113,12 @@ impl Recording {
                 ledger.lose("events that found the recorder's buffer full", ending.lost);
             }
             Block::CutShort(bytes) => ledger.lose("bytes of a block that was cut short", bytes),
-            Block::Sample(sample) => ledger.note_time(sample.time_ns),
+            Block::Sample(sample) => {
+                ledger.note_time(sample.time_ns);
+                if let Some(About { system: Some(system), .. }) = &mut ledger.recorder {
+                    system.see_zram(&sample.zram);
+                }
+            }
             Block::Moment(moment) => {
                 ledger.note_time(moment.time_ns);
                 ledger.see(b"moment", 1);
@@ -181,7 +186,7 @@ fn block_request(
 mod tests {
     use super::*;
     use crate::formats::tests::read_with;
-    use crate::recording::{About, Ending, FileName, Writer};
+    use crate::recording::{Ending, FileName, Sample, System, Writer, Zram};
     use types::PageClass;
 
     /// Two pages of a library come, one leaves; a request of 8 KiB; a kill.
@@ -273,6 +278,34 @@ mod tests {
         assert_eq!((records[0].operation, records[0].address), (Operation::Write, 8));
         assert_eq!((records[0].bytes, records[0].device), (8192, 0));
         assert_eq!(ledger.devices(), ["1,0"]);
+    }
+
+    #[test]
+    fn the_machine_is_kept_with_the_fullest_counts_of_its_zram() {
+        let zram = [("zram0".to_owned(), Zram { bytes: 1 << 30, ..Zram::default() })].into();
+        let system = System { zram, ..System::default() };
+        let about = About { system: Some(system), ..About::default() };
+        let mut writer = Writer::new(Vec::new(), &about).unwrap();
+        for (held, used) in [(8 << 20, 2 << 20), (4 << 20, 3 << 20)] {
+            let counts =
+                [("orig_data_bytes".to_owned(), held), ("mem_used_bytes".to_owned(), used)];
+            let zram = [("zram0".to_owned(), counts.into())].into();
+            writer.sample(&Sample { zram, ..Sample::default() }).unwrap();
+        }
+        let bytes = writer.finish(Ending::default()).unwrap();
+        let (_, ledger) = read_with(&FORMAT, &bytes, &ReadOptions::default()).unwrap();
+        let zram = &ledger.recorder.unwrap().system.unwrap().zram["zram0"];
+        assert_eq!(
+            (zram.bytes, zram.orig_data_bytes, zram.mem_used_bytes),
+            (1 << 30, 8 << 20, 2 << 20)
+        );
+    }
+
+    #[test]
+    fn earlier_recordings_do_not_say_which_machine() {
+        let text = serde_json::to_string(&About::default()).unwrap();
+        assert!(!text.contains("system"), "{text}");
+        assert_eq!(serde_json::from_str::<About>(&text).unwrap().system, None);
     }
 
     #[test]

@@ -6,11 +6,13 @@ mod blocks;
 pub mod moments;
 mod packing;
 mod parts;
+mod system;
 mod writer;
 
 pub use blocks::{Block, read_about, read_block};
 pub use packing::RECORDS_MAX;
 pub use parts::{About, Area, Counters, Ending, FileName, Missing, Pressure, Sample};
+pub use system::{Disk, Features, SwapArea, System, Zram};
 pub use writer::Writer;
 
 /// The first bytes of a recording, its version at the end.

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::System;
+
 /// Kernel counters by the kernel's own names.
 pub type Counters = BTreeMap<String, u64>;
 
@@ -37,6 +39,9 @@ pub struct About {
     pub process: Option<u32>,
     /// The command that was run, where there is one.
     pub command: Vec<String>,
+    /// Swap areas, disks and kernel features of the machine; earlier recordings do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system: Option<System>,
 }
 
 /// Recordings that do not say are of BPF programs.

@@ -6,7 +6,7 @@ use types::{
 };
 
 use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, save, slice};
-use crate::recording::{About, Missing};
+use crate::recording::{About, Disk, Missing, System};
 use crate::renumber::Renumber;
 use crate::{
     Error, ErrorKind, Header, Loss, Process, Reject, Rows, Source, TraceKind, page_key, table,
@@ -365,6 +365,21 @@ fn what_was_not_recorded_is_absent_with_its_reason() {
     let info = info(&mut Reader::open(&path).unwrap(), &NoProgress).unwrap();
     assert_eq!(info.absent, ["swap-outs and swap-ins", "files: not asked for"]);
     assert_eq!(info.ruled_out.len(), 1);
+}
+
+#[test]
+fn a_slice_keeps_the_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, piece) = (folder.path().join("whole"), folder.path().join("piece"));
+    let root = Some(Disk { class: "emmc".to_owned(), ..Disk::default() });
+    let system = Some(System { root, ..System::default() });
+    let recorder = Some(About { system, ..About::default() });
+    let (rows, pages) = rows_of(&[(7, 0, 1, 1)], true);
+    let header = Header { recorder, ..header(TraceKind::Block, &rows, Some(pages)) };
+    write(&whole, &rows, &header, 1);
+    let cut = slice(&whole, 0..10, &piece, false, &NoProgress).unwrap();
+    assert_eq!(cut.recorder, header.recorder);
+    assert_eq!(Reader::open(&piece).unwrap().header().recorder, header.recorder);
 }
 
 #[test]
