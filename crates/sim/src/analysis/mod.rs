@@ -6,6 +6,7 @@
 mod classes;
 mod fault_time;
 mod histogram;
+mod occupancy;
 mod processes;
 mod reuse;
 mod skew;
@@ -87,7 +88,7 @@ pub struct VolumeSplit {
     pub rest_bytes: u64,
 }
 
-/// Analyses a trace in one pass; `by_process` adds the figures of each process. Memory: up to 40
+/// Analyses a trace in one pass; `by_process` adds the figures of each process. Memory: up to 52
 /// bytes per page, and with `by_process` some 30 more per page and process.
 ///
 /// # Errors

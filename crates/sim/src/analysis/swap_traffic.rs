@@ -2,6 +2,7 @@
 //! the device read was readahead.
 
 use super::histogram::Histogram;
+use super::occupancy::Occupancy;
 use super::skew::share;
 use serde::Serialize;
 use types::{Event, EventFlags, EventKind};
@@ -17,6 +18,8 @@ pub struct SwapTraffic {
     pub outs_per_page: Histogram,
     /// Pages by how often they came in.
     pub ins_per_page: Histogram,
+    /// The most pages that were in swap at once.
+    pub pages_in_swap_max: u64,
     /// What left for good.
     pub never_returned: NeverReturned,
     /// What the device read; none where the recording has no device traffic.
@@ -60,6 +63,7 @@ pub(super) struct SwapPages {
     demand_reads: u64,
     readahead_reads: u64,
     has_device_traffic: bool,
+    occupancy: Occupancy,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -71,6 +75,7 @@ struct SwapPage {
 
 impl SwapPages {
     pub(super) fn add(&mut self, event: Event) {
+        self.occupancy.add(event);
         match event.kind {
             EventKind::SwapOut | EventKind::Evict => {
                 let page = self.page(event);
@@ -122,6 +127,7 @@ impl SwapPages {
             ins,
             outs_per_page,
             ins_per_page,
+            pages_in_swap_max: self.occupancy.most(),
             never_returned: NeverReturned {
                 pages: share(stayed_out, pages_out),
                 outs: share(self.unread_outs + stayed_out, outs),
@@ -166,6 +172,7 @@ mod tests {
         ]);
         let traffic = pages.traffic();
         assert_eq!((traffic.outs, traffic.ins), (5, 3));
+        assert_eq!(traffic.pages_in_swap_max, 3);
         // Pages 0 and 2 are out at the end; besides their last, page 1's first out was not read.
         assert_eq!(traffic.never_returned, NeverReturned { pages: 2.0 / 3.0, outs: 3.0 / 5.0 });
         assert_eq!(pages.single_out(), SingleOut { pages: 1.0 / 3.0, outs: 0.2 });
@@ -179,7 +186,10 @@ mod tests {
         use EventKind::{Evict, Request, SwapIn, SwapOut};
         let file = follow(&[(Request, 0), (Evict, 0), (Request, 0), (Evict, 1)]);
         let anonymous = follow(&[(SwapIn, 0), (SwapOut, 0), (SwapIn, 0), (SwapOut, 1)]);
-        assert_eq!(file.traffic(), anonymous.traffic());
+        let anonymous = anonymous.traffic();
+        assert_eq!(anonymous.pages_in_swap_max, 1);
+        // They go back to their file, not to swap.
+        assert_eq!(file.traffic(), SwapTraffic { pages_in_swap_max: 0, ..anonymous });
         assert_eq!((file.traffic().outs, file.traffic().ins), (2, 2));
     }
 
