@@ -8,16 +8,19 @@ use crate::error::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
 /// The files of the folder `devices`, by name.
-const BUILTIN: [(&str, &str); 13] = [
+const BUILTIN: [(&str, &str); 16] = [
     ("dram", include_str!("../../../devices/dram.toml")),
     ("zram-lz4", include_str!("../../../devices/zram-lz4.toml")),
+    ("zram-zstd", include_str!("../../../devices/zram-zstd.toml")),
     ("stt-mram", include_str!("../../../devices/stt-mram.toml")),
     ("pcm", include_str!("../../../devices/pcm.toml")),
     ("optane-pmem", include_str!("../../../devices/optane-pmem.toml")),
     ("optane-ssd", include_str!("../../../devices/optane-ssd.toml")),
+    ("nvme", include_str!("../../../devices/nvme.toml")),
     ("ufs-2.1", include_str!("../../../devices/ufs-2.1.toml")),
     ("ufs-3.1", include_str!("../../../devices/ufs-3.1.toml")),
     ("ufs-4.0", include_str!("../../../devices/ufs-4.0.toml")),
+    ("sata-ssd", include_str!("../../../devices/sata-ssd.toml")),
     ("emmc-5.1", include_str!("../../../devices/emmc-5.1.toml")),
     ("sd-a1", include_str!("../../../devices/sd-a1.toml")),
     ("sd-a2", include_str!("../../../devices/sd-a2.toml")),
