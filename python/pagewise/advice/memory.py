@@ -26,12 +26,14 @@ class Board:
     """The memory that a fast tier lives in.
 
     ``compression`` is bytes of pages per byte of memory, ``source`` where that figure comes from;
-    ``board_bytes`` all memory of the board, none where the caller did not say.
+    ``board_bytes`` all memory of the board, none where the caller did not say; ``has_zswap``
+    whether its kernel has zswap, assumed where the recording does not say.
     """
 
     compression: Range
     source: str
     board_bytes: int | None
+    has_zswap: bool = True
 
     def taken_bytes(self, size: int) -> Range:
         """Memory that a full tier of this size takes."""
@@ -67,9 +69,14 @@ class Board:
 
 
 def board(
-    fast: Mapping[str, Any], memory_bytes: int | None, compression: float | None
+    fast: Mapping[str, Any],
+    memory_bytes: int | None,
+    compression: float | None,
+    source: str = "given by the caller",
 ) -> Board | None:
     """The board, if the fast device is its memory: it has a compression, or the caller gave one.
+
+    ``source`` says where the given one comes from.
 
     Raises UsageError for a ratio that no compression has.
     """
@@ -81,7 +88,7 @@ def board(
                 "orig_data_size / mem_used_total in /sys/block/zram0/mm_stat",
             )
         ratio = dict.fromkeys(("low", "typical", "high"), float(compression))
-        return Board(ratio, "given by the caller", memory_bytes)
+        return Board(ratio, source, memory_bytes)
     known = fast.get("compression")
     if known:
         ratio = {name: float(known[name]) for name in ("low", "typical", "high")}
