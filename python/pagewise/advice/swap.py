@@ -18,6 +18,7 @@ from typing import Any
 
 from pagewise import _core, catalog, questions
 from pagewise.advice import evidence as evidences
+from pagewise.advice import machine as machines
 from pagewise.advice import memory as memories
 from pagewise.advice import reference as references
 from pagewise.advice import stock_linux
@@ -106,8 +107,8 @@ class Question:
 def advise_swap(
     trace: PathLike | Trace,
     *,
-    fast: str,
-    slow: str,
+    fast: str | None = None,
+    slow: str | None = None,
     reference: str | None = None,
     memory: str | int | None = None,
     compression: float | None = None,
@@ -115,9 +116,11 @@ def advise_swap(
 ) -> dict[str, Any]:
     """The advice as a ``pagewise.advice/1`` object: sizes in bytes, times in seconds, shares.
 
-    ``fast`` and ``slow``: names of `pagewise devices` or READ/WRITE times. ``reference``: what the
-    slow tier's I/O should come down to: a size, or a file of `docs/advise.md`. ``memory``: all
-    memory of the board (``"1GiB"``), of which a fast tier in memory takes its part.
+    ``fast`` and ``slow``: names of `pagewise devices` or READ/WRITE times. Both, ``memory`` and
+    ``compression`` are by default those of the recorded machine, where the recording says so
+    (``machine``); ``defaults`` lists what was taken, and why. ``reference``: what the slow tier's
+    I/O should come down to: a size, or a file of `docs/advise.md`. ``memory``: all memory of the
+    board (``"1GiB"``), of which a fast tier in memory takes its part.
     ``compression``: bytes of pages per byte of memory (2.5) instead of the device's figure; it
     makes any fast device one in memory. ``progress(done, total)`` counts thousandths of cells.
 
@@ -126,17 +129,22 @@ def advise_swap(
     the best of all), each with I/O time, share, wear per day, life in years, how busy, what memory
     it takes; ``best`` (the least I/O time at the size of ``today``); ``settings`` with undo for
     ``today``, empty without evidence; ``warnings``; ``candidates``.
-    Raises NothingRecorded for a recording without an access.
+    Raises NothingRecorded for a recording without an access, UsageError where a device is needed.
     """
     recording = read(trace)
-    limit = None if memory is None else parse_size(memory)
-    goal = None if reference is None else references.parse(reference)
     held = recording.info()
+    machine = machines.recorded(held["header"])
+    given = machines.Options(fast, slow, memory, compression)
+    options = machines.completed(machine, given, recording.path)
+    limit = None if options.memory is None else parse_size(options.memory)
+    goal = None if reference is None else references.parse(reference)
     analysis = _analyzed(recording)
     footprint_bytes = analysis["pages"] * PAGE_BYTES
-    question = Question(recording, fast, slow)
+    question = Question(recording, options.fast, options.slow)
     devices = question.described(held["active_s"])
-    board = memories.board(devices.fast, limit, compression)
+    source = options.compression_source
+    board = memories.board(devices.fast, limit, options.compression, source)
+    board = board and replace(board, has_zswap=machines.has_zswap(machine))
     sizes = sizing.ladder(footprint_bytes)
     trial = _tried(question, devices, board, sizes, evidences.marks(held), progress)
     chosen, stock = trial.best(), trial.best_stock()
@@ -147,7 +155,8 @@ def advise_swap(
     reaccesses = analysis["accesses"] - analysis["pages"]
     evidence = evidences.weigh(trial, stock, held, reaccesses)
     is_enough = evidence.verdict == evidences.ENOUGH
-    settings = stock_linux.settings(board, taken[stock], stock) if is_enough else []
+    place = _place(machine, analysis, devices)
+    settings = stock_linux.settings(board, taken[stock], stock, place) if is_enough else []
     return {
         "schema": SCHEMA,
         "pagewise": _core.version(),
@@ -158,6 +167,8 @@ def advise_swap(
         "footprint_bytes": footprint_bytes,
         "fast": devices.fast,
         "slow": devices.slow,
+        "machine": machine,
+        "defaults": [default.to_json() for default in options.defaults],
         "memory": board and board.to_json(),
         "write_amplification": WRITE_AMPLIFICATION,
         "alone": trial.slow_alone(),
@@ -173,6 +184,15 @@ def advise_swap(
         "warnings": warnings(trial, taken),
         "notes": list(dict.fromkeys(_notes(trial, chosen))),
     }
+
+
+def _place(
+    machine: machines.Machine | None, analysis: dict[str, Any], devices: Devices
+) -> stock_linux.Place:
+    """Where settings are pasted. A trace that is not of swap may have all its pages there."""
+    swap = analysis["swap"]
+    pages = swap["pages_in_swap_max"] if swap else analysis["pages"]
+    return stock_linux.Place(machine, pages * PAGE_BYTES, devices.fast["name"])
 
 
 def _today(trial: Trial, stock: str, cost: dict[str, Any] | None) -> dict[str, Any] | None:

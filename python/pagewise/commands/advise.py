@@ -8,6 +8,7 @@ import typer
 
 from pagewise.advice.evidence import ENOUGH
 from pagewise.commands import advise_pagesize
+from pagewise.commands.machine import taken
 from pagewise.commands.options import (
     As,
     Format,
@@ -30,6 +31,7 @@ from pagewise.units import (
 )
 
 EXAMPLES = (
+    "pagewise advise swap work.pgr",
     "pagewise advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 "
     "--slow ufs-3.1 --memory 1GiB",
     "pagewise advise swap trace.parquet --fast 4/5us --slow 90/40us --reference 3.9GiB",
@@ -39,7 +41,7 @@ SIZES_SHOWN = 7
 
 app = typer.Typer(
     help="Say what to set, with the evidence and the way back.",
-    epilog=epilog(EXAMPLES[:1]),
+    epilog=epilog(EXAMPLES[1:2]),
     no_args_is_help=True,
 )
 
@@ -53,15 +55,21 @@ def _group() -> None:
 def swap(
     trace: TracePath,
     fast: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="DEVICE",
-            help="Fast device: a name of `pagewise devices`, or READ/WRITE as 4/5us.",
+            help="Fast device: a name of `pagewise devices`, or READ/WRITE as 4/5us; default: the "
+            "recorded machine's zram.",
         ),
-    ],
+    ] = None,
     slow: Annotated[
-        str, typer.Option(metavar="DEVICE", help="Slow device, likewise, e.g. ufs-3.1 or 90/40us.")
-    ],
+        str | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="Slow device, likewise, e.g. ufs-3.1 or 90/40us; default: the disk that the "
+            "recorded machine swaps to, or has its root on.",
+        ),
+    ] = None,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -75,15 +83,15 @@ def swap(
         typer.Option(
             metavar="SIZE",
             help="All memory of the board, as 1GiB: what a fast tier in memory (zram) takes of it "
-            "is then told, and limited to half.",
+            "is then told, and limited to half; default: the recorded machine's.",
         ),
     ] = None,
     compression: Annotated[
         float | None,
         typer.Option(
             metavar="RATIO",
-            help="Bytes of pages per byte of memory of a fast tier in memory, as 2.5; default: the "
-            "device's own figure.",
+            help="Bytes of pages per byte of memory of a fast tier in memory, as 2.5; default: "
+            "that of the recorded machine's zram, or the device's own figure.",
         ),
     ] = None,
     format: Format = None,
@@ -108,6 +116,8 @@ def swap(
             progress=progress,
         )
     tell_losses(advice)
+    for default in advice["defaults"]:
+        say(taken(default))
     for sentence in advice["warnings"]:
         say(f"warning: {sentence}")
     if json:

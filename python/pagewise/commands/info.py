@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
+from pagewise.advice.machine import recorded
 from pagewise.allocations import SCHEMA as ALLOCATIONS
 from pagewise.commands import allocations, references
+from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import check_losses, disorder, lost, pairs, reject_lines
 from pagewise.questions import info
@@ -66,6 +68,7 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
         ("devices", shortened(header["devices"]) or "not recorded"),
     ]
     rows += [(f"  {kind}", format_count(count)) for kind, count in pairs(result.get("kinds"))]
+    rows += machine_rows(recorded(header))
     rows += [("absent", what) for what in result.get("absent", [])]
     rows += [*lost(header), *disorder(header)]
     rows += [("ruled out", what) for what in result.get("ruled_out", [])]

@@ -1,0 +1,69 @@
+"""What a recording says of its machine, and what an advice took from it, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pagewise.advice.machine import Disk, Machine, disk_words, ratio
+from pagewise.units import format_size
+
+
+def machine_rows(machine: Machine | None) -> Iterator[tuple[str, str]]:
+    """The machine in words; nothing where the recording does not say."""
+    if machine is None:
+        return
+    yield (
+        "machine",
+        f"Linux {machine['kernel']}, {machine['architecture']}, {machine['processors']} "
+        f"processors, {format_size(machine['memory_bytes'])} of memory",
+    )
+    if limit := machine["limit_bytes"]:
+        yield "  limit of the cgroup", format_size(limit)
+    for area in machine["areas"]:
+        on = f" on {disk_phrase(area['disk'])}" if area["disk"] else ""
+        yield (
+            "  swap area",
+            f"{area['path']}, {area['kind']}{on}, {format_size(area['bytes'])}, "
+            f"priority {area['priority']}",
+        )
+    for name, zram in machine["zram"].items():
+        found = ratio(zram)
+        compressed = f"{found:.3g} to 1" if found else "holds too little to tell its ratio"
+        yield f"  {name}", f"{zram['algorithm']}, {format_size(zram['bytes'])}, {compressed}"
+    if machine["root"]:
+        yield "  disk under /", disk_phrase(machine["root"])
+    yield "  kernel has", ", ".join(features(machine["features"])) or "no features for swap"
+
+
+def disk_phrase(disk: Disk) -> str:
+    """A disk in words: ``sda (UFS 3.1, KLUDG4UHDC-B0E1)``."""
+    model = f", {disk['model']}" if disk["model"] else ""
+    return f"{disk['name']} ({disk_words(disk)}{model})"
+
+
+def features(found: Mapping[str, Any]) -> Iterator[str]:
+    """Features of a kernel in words."""
+    if found["zswap"] is not None:
+        yield f"zswap ({'on' if found['zswap'] else 'off'})"
+    words = {
+        "has_zram": "zram",
+        "keeps_zeros_out": "pages of zeros kept out of swap",
+        "has_mthp": "mTHP",
+        "has_psi": "PSI",
+    }
+    yield from (word for name, word in words.items() if found[name])
+    if found["cgroup_version"]:
+        yield f"cgroup version {found['cgroup_version']}"
+
+
+def taken(default: Mapping[str, Any]) -> str:
+    """An option that was taken from the machine: ``slow device ufs-3.1: the recorded ...``."""
+    value = default["value"]
+    words = {
+        "--fast": lambda: f"fast device {value}",
+        "--slow": lambda: f"slow device {value}",
+        "--memory": lambda: f"memory {format_size(value)}",
+        "--compression": lambda: f"compression {value:g} to 1",
+    }
+    return f"{words[default['option']]()}: {default['why']}"
