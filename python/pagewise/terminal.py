@@ -1,13 +1,14 @@
 """What people see: results on standard output, progress and diagnostics on standard error.
 
-Names in recordings are hostile input: nothing here interprets markup, and control characters are
-shown, not sent to the terminal.
+Names in recordings are hostile input: nothing here interprets markup, escape sequences are left
+out, and other control characters are spelled out. JSON keeps names as they are, escaped.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -55,23 +56,28 @@ def console(*, stderr: bool = False) -> Console:
 
 def show(*parts: RenderableType | Verbatim) -> None:
     """Prints each to standard output."""
-    output = console()
-    for part in parts:
-        if isinstance(part, Verbatim):
-            output.out(part.text, highlight=False)
-        else:
-            output.print(part)
+    _print(console(), parts)
 
 
 def say(message: str) -> None:
     """Prints a diagnostic to standard error."""
-    console(stderr=True).print(Text(printable(message)), soft_wrap=True)
+    _print(console(stderr=True), [message])
 
 
-def show_aside(*renderables: RenderableType) -> None:
+def show_aside(*parts: RenderableType | Verbatim) -> None:
     """Prints each to standard error, where standard output is somebody else's."""
-    for renderable in renderables:
-        console(stderr=True).print(renderable)
+    _print(console(stderr=True), parts)
+
+
+def _print(output: Console, parts: Iterable[RenderableType | Verbatim]) -> None:
+    """Prints each. Lines of text are not wrapped: a command in one must not break when copied."""
+    for part in parts:
+        if isinstance(part, Verbatim):
+            output.out(part.text, highlight=False)
+        elif isinstance(part, str):
+            output.print(Text(printable(part)), soft_wrap=True)
+        else:
+            output.print(part)
 
 
 def show_json(result: Mapping[str, Any]) -> None:
@@ -81,12 +87,34 @@ def show_json(result: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
+SEQUENCES = re.compile(
+    r"""
+    (?:\x1b\[|\x9b) [0-?]* [ -/]* [@-~]?                           # colours, the cursor
+    | (?:\x1b[]PX^_]|[\x90\x98\x9d-\x9f])                          # links, titles
+      (?: [^\x07\x1b\x9c\n]* (?:\x07|\x1b\\|\x9c) | [^\x1b\s]* )
+    | \x1b [ -/]* [0-~]?                                            # modes, character sets
+    | [\x80-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]     # direction of writing
+    """,
+    re.VERBOSE,
+)
+"""Escape sequences (ECMA-48) with what belongs to them, and what turns the direction of writing.
+
+The string of a command ends with the word where nothing else ends it. As `shown` of
+crates/trace/src/text.rs."""
+
+
 def printable(text: object) -> str:
-    """The text with control characters spelled out, so that no recording can drive the terminal."""
+    """The text without sequences, other control characters spelled out: no recording can drive the
+    terminal."""
     return "".join(
         character if character.isprintable() or character == "\n" else f"\\x{ord(character):02x}"
-        for character in str(text)
+        for character in SEQUENCES.sub("", str(text))
     )
+
+
+def cell(text: object) -> Text:
+    """The text on one line."""
+    return Text(printable(text).replace("\n", "\\n"))
 
 
 def facts(rows: list[tuple[str, str]]) -> Table:
@@ -95,7 +123,7 @@ def facts(rows: list[tuple[str, str]]) -> Table:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(Text(printable(name)), Text(printable(value)))
+        table.add_row(cell(name), cell(value))
     return table
 
 
@@ -104,13 +132,13 @@ def figures(columns: list[str], rows: list[list[str]], *, words: int = 1) -> Tab
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, column in enumerate(columns):
         table.add_column(
-            Text(printable(column)),
+            cell(column),
             justify="left" if number < words else "right",
             no_wrap=number == 0,
             header_style="bold",
         )
     for row in rows:
-        table.add_row(*(Text(printable(cell)) for cell in row))
+        table.add_row(*map(cell, row))
     return table
 
 

@@ -7,7 +7,6 @@ use types::ProcessId;
 
 use crate::files::Files;
 use crate::recording::About;
-use crate::text::readable;
 use crate::{Error, ErrorKind, Loss, Position, Process, Reject, SPACES_MAX};
 
 /// How many bad lines are kept word for word.
@@ -145,7 +144,7 @@ impl Ledger {
 
     /// Gives a process its name.
     pub fn name_process(&mut self, process: ProcessId, name: &[u8]) {
-        self.processes[process.index()].name = readable(name);
+        self.processes[process.index()].name = exact(name);
     }
 
     /// The process ended: its pid may come back as another process.
@@ -159,7 +158,7 @@ impl Ledger {
             return ProcessId(NAMES_MAX as u32 - 1);
         }
         let process = ProcessId(self.processes.len() as u32);
-        self.processes.push(Process { pid, name: readable(name) });
+        self.processes.push(Process { pid, name: exact(name) });
         self.process_by_pid.insert(pid, process);
         process
     }
@@ -182,7 +181,7 @@ impl Ledger {
             }
             None => {
                 let number = self.devices.len() as u32;
-                self.devices.push(readable(name));
+                self.devices.push(exact(name));
                 self.device_by_name.insert(name.to_vec(), number);
                 number
             }
@@ -299,15 +298,20 @@ impl Ledger {
     /// Events by the recording's own names, with counts, in the order of the names.
     pub fn seen(&self) -> Vec<(String, u64)> {
         let mut seen: Vec<(String, u64)> =
-            self.seen.iter().map(|(event, count)| (readable(event), *count)).collect();
+            self.seen.iter().map(|(event, count)| (exact(event), *count)).collect();
         seen.sort();
         seen
     }
 }
 
-/// How a line begins, for people.
+/// A name as it was recorded, whatever it holds; who shows it to people takes care of that.
+fn exact(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+/// How a line begins.
 fn start_of(line: &[u8]) -> String {
-    let start = readable(line.get(..FOUND_BYTES).unwrap_or(line));
+    let start = exact(line.get(..FOUND_BYTES).unwrap_or(line));
     if line.len() > FOUND_BYTES { format!("{start}...") } else { start }
 }
 
@@ -334,10 +338,11 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_are_kept_readable() {
+    fn hostile_names_are_kept_as_they_are() {
         let mut ledger = Ledger::new(false);
-        ledger.named_process(1, b"\") Z (\"\n\xff");
-        assert_eq!(ledger.processes()[0].name, "\") Z (\"\u{fffd}");
+        let process = ledger.named_process(1, b"\") Z (\"\n\x1b[31m\xff");
+        assert_eq!(ledger.processes()[0].name, "\") Z (\"\n\u{1b}[31m\u{fffd}");
+        assert_eq!(ledger.named_process(1, b"\") Z (\"\n\x1b[31m\xff"), process);
         assert_eq!(ledger.device(b""), 0);
         assert_eq!(ledger.device(b"8,0"), 1);
         assert_eq!(ledger.device(b""), 0);
@@ -367,7 +372,7 @@ mod tests {
         assert_eq!(ledger.rejects().1.len(), REJECTS_KEPT);
         assert_eq!(ledger.rejects().1[0].found, "y");
         let error = Ledger::new(true).reject(Path::new("a"), 3, b"y\x1b", "x").unwrap_err();
-        assert_eq!(error.to_string(), "a:3: expected x, found `y`");
+        assert_eq!(error.to_string(), "a:3: expected x, found `y\u{1b}`");
     }
 
     #[test]

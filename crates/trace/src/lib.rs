@@ -38,6 +38,7 @@ pub use ledger::Ledger;
 pub use open::{Opened, open, open_any};
 pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
+pub use text::shown;
 pub use timeline::{Gap, Timeline};
 
 use types::{EventKind, Events, PageId};

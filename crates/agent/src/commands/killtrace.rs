@@ -12,6 +12,7 @@ use linux::cgroup::MemoryGroup;
 use recorder::kills::{BackendChoice, Options, Scope, Watch};
 use serde_json::json;
 use trace::kills::{About, Kill, Killer, Outcome, SCHEMA, chrome};
+use trace::shown;
 
 use super::record::{parse_size, parse_time};
 use crate::exit::{Exit, INTERRUPTED};
@@ -229,7 +230,7 @@ fn named(killer: &Killer) -> String {
     format!("{name} ({})", killer.pid)
 }
 
-/// A name without what would move a terminal's cursor.
+/// A name without what a terminal obeys.
 fn printable(name: &str) -> String {
-    name.chars().map(|letter| if letter.is_control() { '?' } else { letter }).collect()
+    shown(name).map(|letter| if letter.is_control() { '?' } else { letter }).collect()
 }

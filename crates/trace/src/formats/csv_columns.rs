@@ -2,7 +2,7 @@
 
 use super::Role;
 use crate::record::Mapping;
-use crate::text::{SECOND_NS, readable};
+use crate::text::SECOND_NS;
 
 /// Headers that mean something else than their names say.
 const KNOWN_HEADERS: [(&[&str], &[Option<Role>]); 1] = [(
@@ -138,7 +138,7 @@ fn names(header: &str, delimiter: u8) -> Vec<String> {
     while let Some(text) = rest {
         let field;
         (field, rest) = take_field(text, delimiter);
-        names.push(readable(field).trim().trim_matches('"').to_lowercase());
+        names.push(String::from_utf8_lossy(field).trim().trim_matches('"').to_lowercase());
     }
     names
 }
