@@ -125,7 +125,7 @@ def test_a_second_run_of_the_same_results_is_kept_out(tmp_path: Path):
 
 
 def test_two_runs_into_one_object_store_keep_each_others_cells():
-    pytest.importorskip("fsspec", reason="fsspec comes with pagewise[ray]")
+    pytest.importorskip("fsspec", reason="fsspec comes with the extra 'ray'")
     address = "memory://grids/shared.parquet.journal"
     one, other = RemoteJournal(address), RemoteJournal(address)
     one.append({"a": "{}"})
@@ -136,7 +136,7 @@ def test_two_runs_into_one_object_store_keep_each_others_cells():
 
 
 def test_an_object_store_keeps_one_object_per_append():
-    fsspec = pytest.importorskip("fsspec", reason="fsspec comes with pagewise[ray]")
+    fsspec = pytest.importorskip("fsspec", reason="fsspec comes with the extra 'ray'")
     address = "memory://grids/results.parquet.journal"
     for key in CELLS:
         RemoteJournal(address).append({key: CELLS[key]})

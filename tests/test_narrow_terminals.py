@@ -4,6 +4,7 @@ import dataclasses
 import fcntl
 import json
 import os
+import shlex
 import struct
 import subprocess
 import sys
@@ -14,9 +15,13 @@ from pathlib import Path
 
 import pytest
 import waiting
+from conftest import EVENTS
 
+import pagewise as pw
 from pagewise.advice.page_size import TARGETS
 from pagewise.advice.setting import Setting
+from pagewise.commands import COMMANDS, study
+from pagewise.commands.info import recorded
 
 ROOT = Path(__file__).parents[1]
 PAGEWISE = Path(sys.executable).with_name("pagewise")
@@ -27,18 +32,26 @@ PAGE_SIZE = (
 ADVICE = {
     "swap": SWAP,
     **{target: f"{PAGE_SIZE} {target}" for target in ("x86-mthp", "arm64-16k", "boot-line")},
+    "pagesize": "pagesize examples/page-size/photo.pwf --storage optane-ssd --target x86-mthp",
 }
 """Commands whose advice has settings."""
+EXAMPLES = {line.split()[2]: line for line in study.EXAMPLES[::-1]}
 HUNG_S = 300
 
 
-def on_a_terminal(command: list[str | Path], columns: int) -> str:
-    """What a command writes to a terminal of that width."""
+def on_a_terminal(command: list[str | Path], columns: int, *, has_errors: bool = False) -> str:
+    """What a command writes to a terminal of that width; ``has_errors``: standard error, too."""
     controller, terminal = os.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     shown = b""
     with waiting.running(
-        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=terminal, stderr=subprocess.DEVNULL
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal if has_errors else subprocess.DEVNULL,
+        # No bars of progress between the lines.
+        env={**os.environ, "TERM": "dumb"},
     ) as process:
         os.close(terminal)
         with waiting.killed_after(HUNG_S, process):
@@ -56,7 +69,8 @@ def settings(name: str) -> list[dict[str, str]]:
     """The settings of an advice, as its JSON has them."""
     command = [PAGEWISE, *ADVICE[name].split(), "--json"]
     printed = subprocess.check_output(command, cwd=ROOT, timeout=HUNG_S)
-    found: list[dict[str, str]] = json.loads(printed)["settings"]
+    answer = json.loads(printed)
+    found: list[dict[str, str]] = answer.get("advice", answer)["settings"]
     return found
 
 
@@ -80,13 +94,17 @@ def every_setting() -> list[tuple[str, Setting]]:
     return by_target + by_command
 
 
+def is_read_by_a_shell(script: str) -> bool:
+    """Whether bash finds no error in it."""
+    command = ["bash", "-n"]
+    run = subprocess.run(command, input=script, text=True, capture_output=True, timeout=HUNG_S)
+    return (run.returncode, run.stderr) == (0, "")
+
+
 def test_lines_to_paste_are_scripts_that_a_shell_reads() -> None:
     for name, setting in every_setting():
         for script in (setting.apply, setting.undo):
-            checked = subprocess.run(
-                ["bash", "-n"], input=script, text=True, capture_output=True, timeout=HUNG_S
-            )
-            assert (checked.returncode, checked.stderr) == (0, ""), f"{name}: {script}"
+            assert is_read_by_a_shell(script), f"{name}: {script}"
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -102,3 +120,90 @@ def test_lines_of_every_target_are_printed_as_they_are(columns: int) -> None:
         shown = on_a_terminal([sys.executable, "-c", source, file.name], columns)
     for setting in found:
         assert f"\n{setting['apply']}\nTo undo:\n{setting['undo']}\n" in shown
+
+
+HINTS = {
+    "analyze": (["analyze", "EMPTY"], "pagewise info EMPTY"),
+    "slice": (["slice", "TRACE", "--from", "1h", "-o", "OUT"], "pagewise info TRACE"),
+    "capture": (["capture", "-o", "OUT", "--", "EMPTY"], "chmod +x EMPTY"),
+    "study thrash": (["study", "thrash"], EXAMPLES["thrash"]),
+    "study lazy-unmap": (["study", "lazy-unmap"], EXAMPLES["lazy-unmap"]),
+    "advise pagesize": (
+        [*PAGE_SIZE.replace("optane-ssd", "4/5us").split()[:-1]],
+        "pagewise devices probe FOLDER",
+    ),
+    "pagesize": (
+        ["pagesize", "examples/page-size/photo.pwf", "--storage", "4/5us"],
+        "pagewise devices probe FOLDER",
+    ),
+}
+"""Commands that print another one in a hint."""
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("name", HINTS)
+def test_commands_in_hints_can_be_pasted(name: str, columns: int, tmp_path: Path) -> None:
+    folder = tmp_path / "it's a folder; of a name that is longer than 40 letters"
+    folder.mkdir()
+    places = {"EMPTY": folder / "empty.csv", "TRACE": folder / "trace", "OUT": folder / "out"}
+    places["EMPTY"].write_text("time_s,event,process,page,state,kind\n")
+    whole = folder / "small.csv"
+    whole.write_text(EVENTS)
+    pw.import_trace(whole, places["TRACE"])
+    words, command = HINTS[name]
+    for place, path in places.items():
+        command = command.replace(place, shlex.quote(str(path)))
+    shown = on_a_terminal(
+        [PAGEWISE, *(str(places.get(word, word)) for word in words)], columns, has_errors=True
+    )
+    assert command in shown, shown
+    assert is_read_by_a_shell(command), command
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+@pytest.mark.parametrize("recording", ["allocations/arrays.pgr", "page-size/photo.pwf"])
+def test_a_recorded_command_can_be_pasted(recording: str, columns: int) -> None:
+    path = f"examples/{recording}"
+    words = recorded(pw.info(ROOT / path))
+    shown = on_a_terminal([PAGEWISE, "info", path], columns)
+    assert words and f"command: {shlex.join(words)}\n" in shown, shown
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_what_guests_need_can_be_pasted(columns: int, tmp_path: Path) -> None:
+    spec, guests = tmp_path / "vms.toml", tmp_path / "a folder of guests"
+    workload = ROOT / "examples" / "page-size" / "photo.pwf"
+    spec.write_text(
+        f'storage = "optane-ssd"\n[[vm]]\nname = "vm-1"\nworkload = "{workload}"\n'
+        'memory = "60%"\nhost_huge_pages = true\n'
+    )
+    command = ["pagesize", "apply", str(spec), "-o", str(guests), "--force"]
+    printed = subprocess.check_output([PAGEWISE, *command, "--json"], timeout=HUNG_S)
+    (guest,) = json.loads(printed)["guests"]
+    shown = on_a_terminal([PAGEWISE, *command], columns, has_errors=True)
+    assert guest["notes"] and all(f"note: {note}\n" in shown for note in guest["notes"])
+    assert f"{guests}: one guest; how to take it back: {guests}/NAME/undo\n" in shown
+    (reserve,) = (note for note in guest["notes"] if "nr_hugepages" in note)
+    scripts = [reserve.partition("starts: ")[2], (guests / "vm-1/undo").read_text()]
+    scripts += [setting[part] for setting in guest["settings"] for part in ("apply", "undo")]
+    for script in scripts:
+        assert is_read_by_a_shell(script), script
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_no_line_outside_tables_is_wrapped(columns: int) -> None:
+    command = [PAGEWISE, "replay-kills", "examples/kills/grow.pgr", "--policy", "largest,minfree"]
+    piped = subprocess.run(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=HUNG_S
+    )
+    shown = on_a_terminal(command, columns, has_errors=True)
+    lines = piped.stdout.decode().splitlines()
+    sentences = [line for line in lines if line.startswith("pagewise: ") or ";" in line]
+    assert len(sentences) >= 2
+    assert all(f"{line}\n" in shown for line in sentences), shown
+
+
+def test_examples_of_commands_are_read_by_a_shell() -> None:
+    for row in COMMANDS:
+        for example in row.examples:
+            assert is_read_by_a_shell(example), example

@@ -10,7 +10,7 @@ import pytest
 
 from pagewise.grids.run import sweep
 
-ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'pagewise[ray]'")
+ray = pytest.importorskip("ray", reason="ray is not installed; it comes with the extra 'ray'")
 pytestmark = pytest.mark.slow
 
 WORKERS = 2

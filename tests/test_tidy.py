@@ -197,6 +197,18 @@ def test_no_path_of_a_machine() -> None:
     assert not named, named
 
 
+def test_nothing_installs_a_stranger() -> None:
+    # Another project has the name pagewise in the Python registry.
+    installs = re.compile(r"\b(pip3?|pipx|uvx?)\b.*['\" ]pagewise\b")
+    found = [
+        f"{relative(path)}: {line.strip()}"
+        for path in files(*CODE_SUFFIXES, ".md", "")
+        for line in path.read_text(errors="replace").splitlines()
+        if installs.search(line) and path != Path(__file__)
+    ]
+    assert not found, found
+
+
 def test_dependencies_say_why_they_are_there_and_are_pinned() -> None:
     section = (ROOT / "Cargo.toml").read_text().split("[workspace.dependencies]")[1].split("\n[")[0]
     previous = ""

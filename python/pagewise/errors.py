@@ -68,3 +68,8 @@ class Missing(PagewiseError):
     """An optional program or package is needed for this and is not installed."""
 
     exit_status = 2
+
+
+OF_CLUSTERS = "in the folder of pagewise's source: .venv/bin/python -m pip install '.[ray]'"
+"""The hint where Ray or fsspec is missing. Never by the name pagewise, which another project has in
+the registry."""

@@ -14,6 +14,8 @@ from pagewise.recording import PathLike, Progress
 SCHEMA = "pagewise.references/1"
 MAGIC = b"PWREFS"
 """First bytes of a trace of references."""
+CAPTURE = "capture"
+"""The format of a trace that was captured, among the names of formats that are imported."""
 CUT = {
     "limit": "the capture ended at the number of references asked for",
     "interrupt": "the capture was interrupted",

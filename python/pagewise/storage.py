@@ -1,6 +1,6 @@
 """Files by path or by fsspec address (``s3://bucket/key``, ``gs://...``, ``file:///...``).
 
-fsspec is needed only for addresses; it comes with the extra ``pagewise[ray]``.
+fsspec is needed only for addresses; it comes with the extra ``ray``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pagewise.errors import Missing, UnreadableInput, UnwritableOutput, UsageError
+from pagewise.errors import OF_CLUSTERS, Missing, UnreadableInput, UnwritableOutput, UsageError
 
 FILE = "file://"
 
@@ -34,9 +34,7 @@ def filesystem(address: str) -> tuple[Any, str]:
     try:
         import fsspec  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
-        raise Missing(
-            f"{address}: fsspec is needed for this address", hint="pip install 'pagewise[ray]'"
-        ) from error
+        raise Missing(f"{address}: fsspec is needed for this address", hint=OF_CLUSTERS) from error
     try:
         files, path = fsspec.core.url_to_fs(address)
     except (ImportError, ValueError) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import stat
 from collections.abc import Sequence
@@ -101,7 +102,8 @@ def located(name: str) -> str:
     if not path.is_file():
         raise UsageError(f"{name} is not a program", path=name)
     if not os.access(path, os.X_OK):
-        raise UsageError(f"{name} is not executable", hint=f"chmod +x {name}", path=name)
+        hint = f"chmod +x {shlex.quote(name)}"
+        raise UsageError(f"{name} is not executable", hint=hint, path=name)
     return name
 
 

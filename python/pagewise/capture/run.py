@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -63,10 +64,10 @@ def capture(
             os.unlink(trace)
             if report["ended_by"] is not None:
                 raise Ended(report["ended_by"])
-            emulator = f"qemu-{program.architecture}"
+            alone = shlex.join([f"qemu-{program.architecture}", program.path])
             raise UnreadableInput(
                 f"QEMU could not run {program.path} with the plugin",
-                hint=f"what it said stands above; does `{emulator} {program.path}` work?",
+                hint=f"what it said stands above; does `{alone}` work?",
                 path=program.path,
             )
     return {

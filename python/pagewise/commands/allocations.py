@@ -17,7 +17,7 @@ def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     named = [f"{name} ({format_count(count)})" for name, count in info["processes"][:8]]
     rows = [
         ("kind", "allocations from 64 KiB on, and anonymous mappings"),
-        ("command", " ".join(info["command"]) or "not recorded"),
+        *([] if info["command"] else [("command", "not recorded")]),
         ("duration", format_seconds(info["duration_ns"] / NANOSECONDS)),
         (
             "processes",

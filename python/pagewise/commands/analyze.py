@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -34,7 +35,7 @@ def run(
         result = questions.analyze(source, by=by, progress=progress)
     tell_losses(result)
     if result["accesses"] == 0:
-        say(f"warning: nothing to count; what {trace} holds: pagewise info {trace}")
+        say(f"warning: nothing to count; what {trace} holds: pagewise info {shlex.quote(trace)}")
     if json:
         show_json(result)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Any
 
 import typer
@@ -13,8 +14,9 @@ from pagewise.commands.machine import machine_rows
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened
 from pagewise.commands.recordings import check_losses, disorder, lost, pairs, reject_lines
 from pagewise.questions import info
+from pagewise.references import CAPTURE
 from pagewise.references import SCHEMA as REFERENCES
-from pagewise.terminal import facts, say, show, show_json, watched
+from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, watched
 from pagewise.units import format_count, format_seconds, parse_share
 
 EXAMPLES = ("pagewise info trace.parquet",)
@@ -43,9 +45,18 @@ def run(
     if json:
         show_json(result)
     else:
+        if words := recorded(result):
+            show(Verbatim(f"command: {printable(shlex.join(words))}"))
         show(facts(SUMMARIES[told](result)))
     if told != REFERENCES:
         check_losses(result.get("header", result), limit, trace)
+
+
+def recorded(result: dict[str, Any]) -> list[str]:
+    """The words of the command that was recorded; none where none was."""
+    origin = result.get("origin", {})
+    words: list[str] = result.get("command") or origin.get("command") or []
+    return [] if origin.get("format", CAPTURE) != CAPTURE else words
 
 
 def summary(result: dict[str, Any]) -> list[tuple[str, str]]:

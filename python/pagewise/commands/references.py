@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pagewise.references import cut
+from pagewise.references import CAPTURE, cut
 from pagewise.units import format_count, format_size
 
 
@@ -17,10 +17,10 @@ def import_summary(result: Mapping[str, Any], output: str) -> list[tuple[str, st
 def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What a trace of references holds, in words."""
     origin, ending = info["origin"], info["ending"]
-    is_captured = origin["format"] == "capture"
+    is_captured = origin["format"] == CAPTURE
     rows = [
         ("kind", "memory references, " + ("captured" if is_captured else "imported from a file")),
-        ("command" if is_captured else "source", " ".join(origin["command"])),
+        *([] if is_captured else [("source", " ".join(origin["command"]))]),
         ("architecture", origin.get("architecture") or "not recorded"),
         *counts(info),
         ("bits per reference", bits_per_reference(info)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -47,7 +48,8 @@ def run(
             trace, output, start=start, stop=stop, force=force, progress=progress
         )
     if result["events"] == 0:
-        say(f"warning: nothing in that time; how long {trace} is: pagewise info {trace}")
+        command = f"pagewise info {shlex.quote(trace)}"
+        say(f"warning: nothing in that time; how long {trace} is: {command}")
     if json:
         show_json(result)
     else:

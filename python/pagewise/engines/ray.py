@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pagewise.engines import MILLICELLS, Report
-from pagewise.errors import Missing, PagewiseError
+from pagewise.errors import OF_CLUSTERS, Missing, PagewiseError
 from pagewise.grids import cells
 from pagewise.grids.cells import CellResult, Task
 from pagewise.grids.key import file_digest, this_build
@@ -32,7 +32,7 @@ class RayEngine:
         try:
             import ray
         except ImportError as error:
-            raise Missing("Ray is not installed", hint="pip install 'pagewise[ray]'") from error
+            raise Missing("Ray is not installed", hint=OF_CLUSTERS) from error
         self.ray: Any = ray
         self.owns_connection = not ray.is_initialized()
         if self.owns_connection:

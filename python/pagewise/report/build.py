@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -52,7 +53,7 @@ def build(
     if any(target.exists() and path.exists() and path.samefile(target) for path in paths):
         raise UsageError(f"{target} is an input as well")
     inputs = gather(results, progress=progress)
-    inputs.command = command or " ".join(sys.argv)
+    inputs.command = command or shlex.join(sys.argv)
     panels = [panel for make in PANELS if (panel := make(inputs))]
     page = showable(render(inputs, panels, title or default_title(inputs)))
     with replacing(str(target)) as aside:

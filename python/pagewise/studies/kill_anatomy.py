@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -52,7 +53,7 @@ def study(
         verdicts=verdicts(runs, found),
         tables=tables(runs, found, seed),
         inputs={runs.path.name: runs.path},
-        arguments=f"{folders[0]} --seed {seed}",
+        arguments=f"{shlex.quote(str(folders[0]))} --seed {seed}",
         seeds=[seed],
         seeded=SEEDED,
         losses={runs.name: losses(runs)},

@@ -6,6 +6,7 @@ need is what its first launch adds to all memory there (S2: free memory before l
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -94,7 +95,7 @@ def study(
         verdicts=list(verdicts(by_run)),
         tables=[launches(by_run, seed), waits(by_run), *killers(by_run), *kills(short)],
         inputs=inputs_of(runs),
-        arguments=f"{' '.join(run.name for run in runs)} --seed {seed}",
+        arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,
     )

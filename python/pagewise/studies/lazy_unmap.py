@@ -9,6 +9,7 @@ plus work added, at the costs in ``checks/lazy-unmap-costs.toml``.
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def study(
         verdicts=verdicts(programs),
         tables=[table(one) for one in programs],
         inputs=dict(zip((one.name for one in programs), recordings, strict=True)),
-        arguments=" ".join(str(path) for path in recordings),
+        arguments=shlex.join(map(str, recordings)),
         seeds=[seed],
         seeded=SEEDED,
         losses={one.name: one.info["losses"] for one in programs},

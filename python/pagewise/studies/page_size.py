@@ -7,6 +7,7 @@ Tables and checks are in the modules beside this one.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ def assembled(
             tables.programs_table(programs),
         ],
         inputs={path.name: path for path in paths.values()},
-        arguments=f"--recordings {recordings}",
+        arguments=f"--recordings {shlex.quote(str(recordings))}",
         seeds=(),
         seeded="",
     )

@@ -10,6 +10,7 @@ is left out.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ def study(
         verdicts=[verdict for run in runs for verdict in verdicts(run, found[run])],
         tables=[table(run, found[run], seed) for run in runs],
         inputs=inputs_of(runs),
-        arguments=f"{' '.join(run.name for run in runs)} --seed {seed}",
+        arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,
         losses={run.name: run.losses(output) for run in runs},

@@ -6,6 +6,7 @@ Which phone of S0 a run stands for is told by its plan (`thrash_phones`), never 
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -49,7 +50,7 @@ def study(
         verdicts=verdicts(Inputs(phones, storage)),
         tables=tables(runs, phones, storage, seed),
         inputs=inputs_of(runs),
-        arguments=f"{' '.join(run.name for run in runs)} --seed {seed}",
+        arguments=f"{shlex.join(run.name for run in runs)} --seed {seed}",
         seeds=[seed],
         seeded=BOOTSTRAP,
         losses={run.name: run.losses(output) for run in runs},
