@@ -354,3 +354,60 @@ def test_the_trace_replaces_no_file_of_the_command(
         assert cli.run(["capture", "--force", "-o", *map(str, [output, "--", *command])]) == 2
         assert "belongs to the command" in capsys.readouterr().err
         assert output.read_bytes() == before
+
+
+ON_A_FULL_DISK = """
+import resource, sys
+from pagewise import cli
+limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), limits[1]))
+sys.exit(cli.run(sys.argv[2:]))
+"""
+"""A command that may write files of so many bytes, and whose SIGXFSZ Python ignores."""
+# What a capture shares with its plugin is a file of 131,128 bytes, too.
+SMALL_DISK_BYTES = 200_000
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_full_disk_leaves_what_the_error_says(tmp_path: Path, is_there: bool) -> None:
+    trace = tmp_path / "t.pwf"
+    if is_there:
+        captured("-o", trace, "--", "/bin/true")
+    before = trace.read_bytes() if is_there else None
+    strewn = (
+        "import random; memory = bytearray(1 << 26)\n"
+        "for _ in range(1 << 18): memory[random.randrange(1 << 26)] = 1"
+    )
+    command = ["capture", "--force", "-o", str(trace), "--", sys.executable, "-c", strewn]
+    run = subprocess.run(
+        [sys.executable, "-c", ON_A_FULL_DISK, str(SMALL_DISK_BYTES), *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 3, run.stderr
+    told, left = run.stderr.splitlines()[-2:]
+    assert told.startswith(f"pagewise: {trace}: ") and "File too large" in told
+    if is_there:
+        assert left == f"  {trace} is as it was"
+        assert trace.read_bytes() == before
+    else:
+        found = references_info(trace)
+        assert found["cut"] == "the file was cut off"
+        kept = f"whole up to its first {found['references']:,} references"
+        assert left == f"  {trace} is {kept}; what came later is lost"
+    assert list(tmp_path.iterdir()) == [trace]
+
+
+def test_nothing_is_left_of_a_capture_without_a_whole_frame(tmp_path: Path) -> None:
+    trace = tmp_path / "t.pwf"
+    command = ["capture", "-o", str(trace), "--", sys.executable, "-c", "pass"]
+    run = subprocess.run(
+        [sys.executable, "-c", ON_A_FULL_DISK, "131200", *command],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 3, run.stderr
+    assert run.stderr.splitlines()[-1] == f"  {trace} is not there: nothing was kept"
+    assert list(tmp_path.iterdir()) == []

@@ -59,7 +59,8 @@ class DataLost(PagewiseError):
 
 
 class UnwritableOutput(PagewiseError):
-    """The operating system refused to write the result; nothing half-written is left."""
+    """The operating system refused to write the result. Nothing half-written is left; of a capture
+    something may be, which the hint tells."""
 
     exit_status = 3
 

@@ -13,9 +13,15 @@ from typing import Any
 from pagewise import _core
 from pagewise.capture.process import emulation
 from pagewise.capture.program import Program, find
-from pagewise.errors import Missing, UnreadableInput, UsageError
+from pagewise.errors import (
+    Missing,
+    PagewiseError,
+    UnreadableInput,
+    UnwritableOutput,
+    UsageError,
+)
 from pagewise.recording import PathLike, Progress
-from pagewise.references import named_signal
+from pagewise.references import named_signal, references_info
 from pagewise.signals import Ended
 from pagewise.storage import refuse_unwritable, replacing
 
@@ -48,8 +54,8 @@ def capture(
     ``ended_by`` the signal's number.
 
     Raises UsageError and UnreadableInput for a program that cannot be run, Missing where QEMU, the
-    plugin or a library is not there, UnwritableOutput before the program is started, Ended where a
-    signal came before the first reference.
+    plugin or a library is not there, UnwritableOutput before the program is started or where the
+    disk is full, saying what is left, Ended where a signal came before the first reference.
     """
     program = accepted(command, output, force)
     settings = [f"max={max_references}"] if max_references else []
@@ -59,7 +65,14 @@ def capture(
         is_replaced = os.path.isfile(output)
         trace = stack.enter_context(replacing(os.path.realpath(output))) if is_replaced else output
         told = {"follows_threads": threads, "force": force, "progress": progress}
-        report = emulated(program, settings, stdout, command, trace, told)
+        try:
+            report = emulated(program, settings, stdout, command, trace, told)
+        except UnreadableInput as error:
+            if error.path != os.fspath(trace):
+                raise
+            reason = str(error).removeprefix(f"{error.path}: ")
+            left = "as it was" if is_replaced else left_of(trace)
+            raise unwritten(output, reason, left) from error
         if report["references"] == 0:
             os.unlink(trace)
             if report["ended_by"] is not None:
@@ -80,6 +93,21 @@ def capture(
         "signal": named_signal(report.get("signal")),
         "notes": notes(program, report, threads),
     }
+
+
+def left_of(trace: PathLike) -> str:
+    """What is in a trace whose capture broke off."""
+    try:
+        count = references_info(trace)["references"]
+    except PagewiseError:
+        return "not there: nothing was kept"
+    return f"whole up to its first {count:,} references; what came later is lost"
+
+
+def unwritten(output: PathLike, reason: str, left: str) -> UnwritableOutput:
+    """The error of a capture that cannot be written, as on a full disk."""
+    name = os.fspath(output)
+    return UnwritableOutput(f"{name}: {reason}", path=name, hint=f"{name} is {left}")
 
 
 def accepted(command: Sequence[str], output: PathLike, force: bool) -> Program:

@@ -4,7 +4,7 @@
 //! in shared memory: it tells how far the capture is, and when the pipe has ended it holds the rest,
 //! even of a program that was killed. capture/stream.h declares the layout.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind as IoKind, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use types::{Progress, ReferenceKind, ReferenceTotals};
 
 use super::slots::SlotStep;
-use super::{Ending, Origin, Processes, Stop, Writer};
+use super::{Ending, Origin, Processes, Reader, Stop, Writer};
 use crate::store::refuse_existing;
 use crate::{Error, ErrorKind, Position};
 
@@ -133,7 +133,8 @@ pub struct CaptureReport {
 /// interrupted.
 ///
 /// # Errors
-/// What cannot be read or written; the trace then ends with the last whole frame.
+/// What cannot be read or written, as on a full disk. The trace then ends with the last whole frame; without
+/// one it is removed.
 pub fn capture(
     places: Places<'_>,
     origin: &Origin,
@@ -144,18 +145,38 @@ pub fn capture(
     let opened = |path: &Path| File::open(path).map_err(refused(path));
     refuse_existing(places.output, replaces)?;
     let (pipe, memory) = (opened(places.stream)?, opened(places.shared)?);
-    let mut sink = Sink::create(places, origin, replaces)?;
+    let sink = Sink::create(places, origin)?;
+    fill(sink, pipe, &memory, progress, status).inspect_err(|_| {
+        if !has_a_frame(places.output) {
+            let _ = fs::remove_file(places.output);
+        }
+    })
+}
+
+/// Whether a trace that was cut holds a whole frame.
+fn has_a_frame(path: &Path) -> bool {
+    let begun = Reader::open(path).and_then(|mut reader| reader.next_steps(&mut Vec::new()));
+    begun.is_ok_and(|has_steps| has_steps)
+}
+
+fn fill(
+    mut sink: Sink<'_>,
+    pipe: File,
+    memory: &File,
+    progress: &dyn Progress,
+    status: impl FnOnce() -> Option<i32>,
+) -> Result<CaptureReport, Error> {
     let chunks = chunks_of(pipe);
     let mut sequence = None;
     let mut is_interrupted = false;
     while let Some(chunk) = wait(&chunks, || {
-        let told = head_of(&memory).map_or(0, |head| head.totals.all().unwrap_or(0));
+        let told = head_of(memory).map_or(0, |head| head.totals.all().unwrap_or(0));
         is_interrupted |= progress.advance(told, 0).is_err();
     }) {
         sequence = Some(chunk.head.sequence);
         sink.take(&chunk)?;
     }
-    let rest = last_chunk(&memory).ok_or_else(|| sink.corrupt())?;
+    let rest = last_chunk(memory).ok_or_else(|| sink.corrupt())?;
     // A chunk that was sent but not yet begun anew has come already.
     if sequence != Some(rest.head.sequence) {
         sink.take(&rest)?;
@@ -188,10 +209,8 @@ struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    fn create(places: Places<'a>, origin: &Origin, replaces: bool) -> Result<Sink<'a>, Error> {
-        let mut options = OpenOptions::new();
-        options.write(true).truncate(true).create(true).create_new(!replaces);
-        let file = options.open(places.output).map_err(refused(places.output))?;
+    fn create(places: Places<'a>, origin: &Origin) -> Result<Sink<'a>, Error> {
+        let file = File::create_new(places.output).map_err(refused(places.output))?;
         let writer = Writer::new(BufWriter::new(file), origin).map_err(refused(places.output))?;
         Ok(Sink { places, writer, steps: Vec::new(), count: 0 })
     }
@@ -281,7 +300,7 @@ fn last_chunk(memory: &File) -> Option<Chunk> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::references::{Reader, info};
+    use crate::references::info;
     use types::NoProgress;
 
     /// A chunk as the plugin lays it out: `references` so far, one step for each of `blocks`.
