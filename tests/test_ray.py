@@ -1,13 +1,22 @@
 """The same grid on a Ray cluster gives the same bytes, even if a worker dies in the middle."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import threading
 import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import waiting
 
+from pagewise import scratch
 from pagewise.grids.run import sweep
 
 ray = pytest.importorskip("ray", reason="ray is not installed; it comes with the extra 'ray'")
@@ -54,17 +63,28 @@ def kill_one_in_the_middle(journal: Path, killed: list[int], until: float) -> No
         time.sleep(0.005)
 
 
+SPEC = """
+seeds = [0, 1, 2, 3]
+sizes = ["1MiB", "2MiB", "4MiB", "8MiB", "16MiB", "32MiB"]
+[[scenario]]
+name = "long"
+apps = 10
+memory_mib = 200
+rounds = 4
+[[device]]
+fast = "4/5us"
+slow = "90/40us"
+[[architecture]]
+name = "hierarchical"
+options = { eviction = ["lru", "clock"] }
+[[architecture]]
+name = "hybrid"
+options = { entry_bit = [0, 1] }
+"""
+
+
 def test_same_bytes_as_local_though_a_worker_dies(cluster, tmp_path: Path):
-    spec = {
-        "scenario": [{"name": "long", "apps": 10, "memory_mib": 200, "rounds": 4}],
-        "seeds": [0, 1, 2, 3],
-        "sizes": [f"{size}MiB" for size in (1, 2, 4, 8, 16, 32)],
-        "device": [{"fast": "4/5us", "slow": "90/40us"}],
-        "architecture": [
-            {"name": "hierarchical", "options": {"eviction": ["lru", "clock"]}},
-            {"name": "hybrid", "options": {"entry_bit": [0, 1]}},
-        ],
-    }
+    spec = tomllib.loads(SPEC)
     local = tmp_path / "local.parquet"
     sweep(spec, local)
 
@@ -80,3 +100,62 @@ def test_same_bytes_as_local_though_a_worker_dies(cluster, tmp_path: Path):
     assert killed, "no worker was at work when the killer looked"
     assert report["failed"] == []
     assert remote.read_bytes() == local.read_bytes()
+
+
+@contextmanager
+def swept(folder: Path, place: Path) -> Iterator[subprocess.Popen[str]]:
+    """The grid as a command with a Ray of its own, whose temporary files go to ``place``."""
+    (folder / "grid.toml").write_text(SPEC)
+    command = [sys.executable, "-m", "pagewise", "sweep", "grid.toml", "-o", "results.parquet"]
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "TMPDIR": str(place), "RAY_USAGE_STATS_ENABLED": "0"}
+    environment.pop("RAY_TMPDIR", None)
+    with waiting.running(
+        [*command, "--engine", "ray", "--jobs", str(WORKERS), "--json"],
+        cwd=folder,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        env=environment,
+    ) as process:
+        yield process
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder for temporary files whose name is short enough for Ray's sockets."""
+    with tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_json_is_all_of_standard_output_though_a_worker_dies(tmp_path: Path, place: Path) -> None:
+    killed: list[int] = []
+    with swept(tmp_path, place) as process:
+        journal = tmp_path / "results.parquet.journal"
+        kill_one_in_the_middle(journal, killed, time.monotonic() + 120)
+        shown, said = process.communicate(timeout=300)
+    assert killed, "no worker was at work when the killer looked"
+    assert process.returncode == 0, said
+    assert json.loads(shown)["failed"] == []
+
+
+def test_a_killed_run_leaves_nothing_that_the_next_does_not_remove(
+    tmp_path: Path, place: Path
+) -> None:
+    with swept(tmp_path, place) as process:
+        journal = tmp_path / "results.parquet.journal"
+        assert waiting.within(120, lambda: journal.exists() and bool(workers()))
+        process.kill()
+        process.wait(60)
+        assert list(place.iterdir()), "nothing was left to remove"
+        assert waiting.within(120, lambda: not workers()), "Ray goes on without its driver"
+    with swept(tmp_path, place) as process:
+        _, said = process.communicate(timeout=300)
+        assert process.returncode == 0, said
+
+    def is_clear() -> bool:
+        # Workers of the run may just be ending.
+        scratch.clear(place)
+        return not list(place.iterdir())
+
+    assert waiting.within(60, is_clear), list(place.rglob("*"))

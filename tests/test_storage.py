@@ -2,13 +2,11 @@
 
 import os
 import stat
-import tempfile
 from pathlib import Path
 
 import pytest
 
-from pagewise.errors import UnwritableOutput
-from pagewise.storage import private_folder, replacing
+from pagewise.storage import replacing
 
 
 def test_a_link_beside_the_result_is_not_written_through(tmp_path: Path) -> None:
@@ -51,19 +49,3 @@ def test_a_failed_write_leaves_the_old_result_and_nothing_else(tmp_path: Path) -
         raise ValueError
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
     assert (tmp_path / "result").read_text() == "old"
-
-
-def test_a_folder_that_others_can_write_to_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folder = private_folder("traces")
-    assert private_folder("traces") == folder
-    folder.chmod(0o777)
-    with pytest.raises(UnwritableOutput, match="other users made it or may write to it"):
-        private_folder("traces")
-    folder.rmdir()
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    folder.symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UnwritableOutput, match="other users"):
-        private_folder("traces")

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -179,7 +180,7 @@ from pagewise.grids.journal import LocalJournal
 append = LocalJournal.append
 def pausing(journal, cells):
     append(journal, cells)
-    print("some cells are finished", flush=True)
+    print("some cells are finished", file=sys.__stdout__, flush=True)
     sys.stdin.read()
 LocalJournal.append = pausing
 __main__.main()
@@ -199,6 +200,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return output
 
 
+def temporary_of(folder: Path) -> Path:
+    """The folder for temporary files of a grid in its own folder."""
+    temporary = folder / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return temporary
+
+
 @contextmanager
 def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """The grid as a command of its own, in its own folder, once some cells are finished."""
@@ -206,8 +214,11 @@ def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
     spec.write_text(GRID)
     pipe = subprocess.PIPE
     command = [sys.executable, "-c", PAUSING, "sweep", str(spec), "-o", str(results)]
+    environment = {**os.environ, "TMPDIR": str(temporary_of(folder))}
     with (
-        running(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process,
+        running(
+            command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env=environment
+        ) as process,
         killed_after(300, process),
     ):
         assert line_of(process.stdout) == "some cells are finished\n"
@@ -215,10 +226,14 @@ def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_killed_in_the_middle_the_next_run_goes_on_and_ends_with_the_same_bytes(
-    tmp_path: Path, undisturbed: Path
+    tmp_path: Path, undisturbed: Path, monkeypatch: pytest.MonkeyPatch
 ):
+    temporary = temporary_of(tmp_path)
     with started(tmp_path) as process:
         process.kill()
+        process.wait(60)
+    assert list(temporary.iterdir()), "its traces were generated there"
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     assert not (tmp_path / "results.parquet").exists()
     # A kill in the middle of an append leaves a torn line.
     with open(tmp_path / "results.parquet.journal", "ab") as journal:
@@ -227,6 +242,7 @@ def test_killed_in_the_middle_the_next_run_goes_on_and_ends_with_the_same_bytes(
     assert 0 < report["kept"] < CELLS
     assert report["kept"] + report["computed"] == CELLS
     assert (tmp_path / "results.parquet").read_bytes() == undisturbed.read_bytes()
+    assert not list(temporary.iterdir())
 
 
 def test_ctrl_c_ends_with_status_130_and_keeps_what_is_finished(tmp_path: Path, undisturbed: Path):

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from datetime import date
 from math import sqrt
@@ -15,7 +14,8 @@ from typing import Any
 
 from pagewise.errors import Missing, UnreadableInput, UsageError
 from pagewise.recording import PathLike
-from pagewise.storage import refuse_unwritable
+from pagewise.scratch import BESIDE, scratch
+from pagewise.storage import refuse_unwritable, write_text
 from pagewise.units import PAGE_BYTES, parse_size
 
 REPEATS = 3
@@ -56,16 +56,17 @@ def probe(
     size_bytes = parse_size(size)
     if size_bytes < SMALLEST_BYTES or seconds < 1:
         raise UsageError("the test file needs at least 1MiB, a measurement at least 1 second")
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".pagewise-probe-") as file:
-        small = measured("randread", file.name, PAGE_BYTES, size_bytes, seconds)
-        large = measured("randread", file.name, LARGE_BYTES, size_bytes, seconds)
-        written = measured("randwrite", file.name, PAGE_BYTES, size_bytes, seconds)
+    with scratch(folder, BESIDE) as private:
+        file = str(private / "probe")
+        small = measured("randread", file, PAGE_BYTES, size_bytes, seconds)
+        large = measured("randread", file, LARGE_BYTES, size_bytes, seconds)
+        written = measured("randwrite", file, PAGE_BYTES, size_bytes, seconds)
     read, write, moved = Times.of(small), Times.of(written), transfer(small, large)
     name = target.name.removesuffix(".toml")
     text = device_file(
         name, read, write, moved, f"fio, {REPEATS} runs of {seconds} s on {size} at depth 1"
     )
-    target.write_text(text, encoding="utf-8")
+    write_text(target, text)
     return {
         "schema": "pagewise.probe/1",
         "path": str(target),

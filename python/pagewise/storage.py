@@ -6,15 +6,13 @@ fsspec is needed only for addresses; it comes with the extra ``ray``.
 from __future__ import annotations
 
 import os
-import shutil
-import stat
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pagewise.errors import OF_CLUSTERS, Missing, UnreadableInput, UnwritableOutput, UsageError
+from pagewise.scratch import BESIDE, scratch
 
 FILE = "file://"
 
@@ -102,8 +100,8 @@ def readable(address: str) -> Iterator[Path]:
     if not is_remote(address):
         yield Path(local_path(address))
         return
-    with tempfile.TemporaryDirectory(prefix="pagewise-") as folder:
-        copy = Path(folder) / address.rsplit("/", 1)[-1]
+    with scratch() as folder:
+        copy = folder / address.rsplit("/", 1)[-1]
         fetch(address, copy)
         yield copy
 
@@ -117,8 +115,8 @@ def replacing(address: str) -> Iterator[Path]:
     if not is_remote(address):
         target = Path(local_path(address))
         try:
-            with tempfile.TemporaryDirectory(prefix=".pagewise-", dir=target.parent) as private:
-                aside = Path(private) / target.name
+            with scratch(target.parent, BESIDE) as private:
+                aside = private / target.name
                 yield aside
                 with open(aside, "rb") as written:
                     os.fsync(written.fileno())
@@ -127,32 +125,16 @@ def replacing(address: str) -> Iterator[Path]:
             raise UnwritableOutput(f"{target}: {error.strerror}", path=str(target)) from error
         return
     files, path = filesystem(address)
-    folder = Path(tempfile.mkdtemp(prefix="pagewise-"))
-    try:
+    with scratch() as folder:
         aside = folder / "result"
         yield aside
         files.put_file(str(aside), path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
-def private_folder(name: str) -> Path:
-    """A folder of this user's in the folder for temporary files; made if it is missing.
-
-    Raises UnwritableOutput where another user made it or may write to it.
-    """
-    folder = Path(tempfile.gettempdir()) / f"{name}-{os.getuid()}"
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    is_closed = stat.S_ISDIR(found.st_mode) and not found.st_mode & 0o022
-    if not is_closed or found.st_uid != os.getuid():
-        raise UnwritableOutput(
-            f"{folder}: other users made it or may write to it",
-            path=str(folder),
-            hint="remove it, or set TMPDIR to a folder of your own",
-        )
-    return folder
+def write_text(path: Path, text: str) -> None:
+    """Writes a file of text, which appears whole or not."""
+    with replacing(str(path)) as aside:
+        aside.write_text(text, encoding="utf-8")
 
 
 @contextmanager

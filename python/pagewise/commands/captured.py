@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from pagewise.commands import capture
 from pagewise.errors import UnreadableInput
+from pagewise.scratch import scratch
 from pagewise.signals import Ended
 from pagewise.terminal import say
 
@@ -43,8 +43,8 @@ def captured(
             hint="a program is executable, and is given by its path or found in PATH",
             path=str(name),
         )
-    with TemporaryDirectory(prefix="pagewise-") as folder:
-        trace = str(keep or Path(folder) / f"{name.name}{TRACE_SUFFIX}")
+    with scratch() as folder:
+        trace = str(keep or folder / f"{name.name}{TRACE_SUFFIX}")
         result = capture.captured(
             command, trace, max_references=max_refs, force=force, stdout=subprocess.DEVNULL
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +12,7 @@ from pagewise.commands.options import Force, tell_losses
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.recording import PathLike, Progress, import_trace, read
 from pagewise.report.inputs import recording_name
+from pagewise.scratch import scratch
 from pagewise.storage import refuse_unwritable
 from pagewise.terminal import facts, figures, say, show, watched
 from pagewise.units import MIB, format_range, format_seconds, format_share, format_size
@@ -55,8 +55,8 @@ def run(
     folder = recordings or examples_folder()
     shipped = found(folder)
     analyses, cells = {}, []
-    with tempfile.TemporaryDirectory(prefix="pagewise-demo-") as scratch:
-        paths = [imported(path, Path(scratch)) for path in shipped]
+    with scratch() as traces:
+        paths = [imported(path, traces) for path in shipped]
         for path in paths:
             name = recording_name(str(path))
             with watched(f"analyzing {name}") as progress:
@@ -120,11 +120,11 @@ def memory_of(folder: Path, recording: Path) -> int | None:
     return read_run(run).budget_bytes if run.is_dir() else None
 
 
-def imported(path: Path, scratch: Path) -> Path:
+def imported(path: Path, folder: Path) -> Path:
     """The recording as a trace file, which many passes read faster."""
     if path.suffix == ".parquet":
         return path
-    target = scratch / f"{recording_name(str(path))}.parquet"
+    target = folder / f"{recording_name(str(path))}.parquet"
     with watched(f"importing {path.name}") as progress:
         import_trace(path, target, progress=progress)
     return target

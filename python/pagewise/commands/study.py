@@ -11,7 +11,7 @@ import typer
 
 from pagewise.commands.options import Json, tell_losses
 from pagewise.errors import UsageError
-from pagewise.storage import making, refuse_unwritable
+from pagewise.storage import making, refuse_unwritable, write_text
 from pagewise.studies import STUDIES, Study
 from pagewise.studies.text import markdown, ruling, support, table_rows, verdict_rows
 from pagewise.studies.workloads import examples_folder
@@ -96,7 +96,7 @@ def run(
             result = runner(folder, output, seeds=seeds, progress=progress)
     for run, losses in result["losses"].items():
         tell_losses({"losses": losses}, run)
-    (output / f"{label}.md").write_text(markdown(result), encoding="utf-8")
+    write_text(output / f"{label}.md", markdown(result))
     if report is not None:
         from pagewise.report import report as write_report
 

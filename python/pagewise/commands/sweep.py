@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from typing import Annotated
 
 import typer
@@ -56,7 +58,10 @@ def run(
     Finished cells are kept whatever interrupts the run: start it again and it goes on. A cell that
     fails is reported and does not stop the others; the exit status is then 1.
     """
-    with watched("sweeping", counted="cells", parts=PARTS) as progress:
+    with (
+        redirect_stdout(sys.stderr),  # Ray prints there, too, as when a worker dies
+        watched("sweeping", counted="cells", parts=PARTS) as progress,
+    ):
         result = sweep(spec, output, engine=engine, address=address, jobs=jobs, progress=progress)
     if json:
         show_json(result)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -31,16 +32,19 @@ class Engine(Protocol):
         """
 
 
-def engine_named(name: str, *, address: str | None, jobs: int | None) -> Engine:
-    """The engine called ``name``."""
+@contextmanager
+def engine_named(name: str, *, address: str | None, jobs: int | None) -> Iterator[Engine]:
+    """The engine called ``name``, for the time of the block."""
     if name == "local":
         from pagewise.engines.local import LocalEngine
 
         if address is not None:
             raise UsageError("an address is only for --engine ray")
-        return LocalEngine(jobs)
-    if name == "ray":
-        from pagewise.engines.ray import RayEngine
+        yield LocalEngine(jobs)
+    elif name == "ray":
+        from pagewise.engines.ray import connected
 
-        return RayEngine(address, jobs)
-    raise UsageError(f"no engine is called {name!r}", hint=f"there are: {', '.join(ENGINES)}")
+        with connected(address, jobs) as engine:
+            yield engine
+    else:
+        raise UsageError(f"no engine is called {name!r}", hint=f"there are: {', '.join(ENGINES)}")

@@ -6,7 +6,10 @@ Every worker needs the same pagewise, and reads traces itself: from fsspec addre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ from pagewise.grids.cells import CellResult, Task
 from pagewise.grids.key import file_digest, this_build
 from pagewise.grids.traces import materialize
 from pagewise.recording import Progress
-from pagewise.storage import private_folder
+from pagewise.scratch import clear, scratch, shared, temporary
 
 RETRIES = 5
 """How often a task is run again after its worker died. A cell that kills its worker every time is
@@ -25,29 +28,49 @@ then reported as failed."""
 POLL_S = 0.2
 
 
-class RayEngine:
-    """The cluster at ``address``, or a new one on this machine with ``jobs`` processes."""
+@contextmanager
+def connected(address: str | None, jobs: int | None) -> Iterator[RayEngine]:
+    """The cluster at ``address``, or a new one on this machine with ``jobs`` processes.
 
-    def __init__(self, address: str | None = None, jobs: int | None = None) -> None:
-        try:
-            import ray
-        except ImportError as error:
-            raise Missing("Ray is not installed", hint=OF_CLUSTERS) from error
-        self.ray: Any = ray
-        self.owns_connection = not ray.is_initialized()
-        if self.owns_connection:
-            # Results are small: Ray must not reserve gigabytes for its object store.
-            local: dict[str, Any] = {"num_cpus": jobs, "object_store_memory": 80 * 2**20}
-            options = {"address": address} if address else local
+    A connection that this process has already is used, and stays.
+    """
+    try:
+        import ray
+    except ImportError as error:
+        raise Missing("Ray is not installed", hint=OF_CLUSTERS) from error
+    with ExitStack() as stack:
+        if not ray.is_initialized():
+            stack.callback(clear, temporary())  # what workers on this machine kept
+            options = {"address": address} if address else stack.enter_context(own(jobs))
+            stack.callback(ray.shutdown)
             ray.init(log_to_driver=False, include_dashboard=False, **options)
-        self.workers = max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+        yield RayEngine(ray)
+
+
+@contextmanager
+def own(jobs: int | None) -> Iterator[dict[str, Any]]:
+    """Options of a cluster of this machine, whose files and logs go with it."""
+    with scratch(Path(os.environ.get("RAY_TMPDIR", temporary()))) as folder:
+        # Results are small: Ray must not reserve gigabytes for its object store. It gets a folder
+        # below, since it opens its own to all users.
+        place = str(folder / "ray")
+        yield {"num_cpus": jobs, "object_store_memory": 80 * 2**20, "_temp_dir": place}
+
+
+class RayEngine:
+    """The cluster that ``ray`` is connected to."""
+
+    def __init__(self, ray: Any) -> None:
+        self.ray = ray
+        self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
 
     def run(
         self, tasks: Sequence[Task], folder: Path, report: Report, progress: Progress | None
     ) -> None:
         """Runs ``tasks`` and reports each as it ends; workers have folders of their own."""
         remote = self.ray.remote(max_retries=RETRIES, num_cpus=1)(run_remotely)
-        waiting = {remote.remote(task, this_build()): task for task in tasks}
+        run = secrets.token_hex(8)
+        waiting = {remote.remote(task, this_build(), run): task for task in tasks}
         total = MILLICELLS * sum(len(task.cells) for task in tasks)
         done = 0
         try:
@@ -65,8 +88,6 @@ class RayEngine:
         finally:
             for reference in waiting:
                 self.ray.cancel(reference, force=True)
-            if self.owns_connection:
-                self.ray.shutdown()
 
     def _results(self, reference: Any, task: Task) -> list[CellResult]:
         try:
@@ -80,14 +101,15 @@ class RayEngine:
         return results
 
 
-def run_remotely(task: Task, build: str) -> list[CellResult]:
-    """One task, in a worker of the cluster, whose pagewise must be that of the caller."""
+def run_remotely(task: Task, build: str, run: str) -> list[CellResult]:
+    """One task of a run, in a worker of the cluster, whose pagewise must be that of the caller."""
     if this_build() != build:
         error = f"the worker has pagewise {this_build()}, the caller {build}"
         return [CellResult(error=error)] * len(task.cells)
-    # Traces stay on the node between tasks, by the user whose file they are.
+    # Traces stay on the node between the tasks of a run.
     try:
-        folder = private_folder("pagewise-traces") / task.trace_sha256
+        clear(temporary())
+        folder = shared(f"traces-{run}") / task.trace_sha256
         folder.mkdir(exist_ok=True)
         path = materialize(task.trace, folder)
         if file_digest(path) != task.trace_sha256:

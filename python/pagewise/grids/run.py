@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from pagewise.grids.key import cell_key, this_build
 from pagewise.grids.spec import SCHEMA, Grid, Request, TraceSource, load, parse
 from pagewise.grids.traces import content_digest, materialize
 from pagewise.recording import Progress
+from pagewise.scratch import scratch
 from pagewise.storage import exists, is_remote, local_path, refuse_unwritable
 
 
@@ -43,9 +43,12 @@ def sweep(
     grid = spec if isinstance(spec, Grid) else _grid(spec)
     output = str(output)
     _refuse_unwritable(output)
-    runner = engine_named(engine, address=address, jobs=jobs)
-    with open_journal(output) as journal, tempfile.TemporaryDirectory(prefix="pagewise-") as folder:
-        cells, outcomes = _cells(grid, Path(folder))
+    with (
+        open_journal(output) as journal,
+        scratch() as folder,
+        engine_named(engine, address=address, jobs=jobs) as runner,
+    ):
+        cells, outcomes = _cells(grid, folder)
         known = _finished(output) | journal.finished
         kept = {
             cell.key: CellResult(outcome=known[cell.key]) for cell in cells if cell.key in known
@@ -54,7 +57,7 @@ def sweep(
         missing = {cell.key: cell for cell in cells if cell.key not in outcomes}
         runner.run(
             split(list(missing.values()), runner.workers),
-            Path(folder),
+            folder,
             lambda found: _record(found, outcomes, journal),
             progress,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 from pagewise import _core
@@ -21,9 +20,7 @@ def materialize(source: TraceSource, folder: Path) -> Path:
     if source.address is None:
         path = folder / f"{digest(source.scenario)}.parquet"
         if not path.exists():
-            aside = path.with_name(f"{path.name}.{os.getpid()}.part")
-            _core.write_scenario(json.dumps(dict(source.scenario)), str(aside))
-            aside.replace(path)
+            _core.write_scenario(json.dumps(dict(source.scenario)), str(path))
         return path
     if is_remote(source.address):
         path = folder / digest(source.address)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from pagewise.advice.page_size.advise import memory_of, unjudged
@@ -15,6 +14,7 @@ from pagewise.models.page_size import BASE_BYTES, Choice, choose
 from pagewise.models.page_size_curves import Curves, cut_note, footprint_bytes
 from pagewise.models.page_size_time import storage_of
 from pagewise.recording import Progress
+from pagewise.scratch import BESIDE, scratch
 from pagewise.storage import making
 from pagewise.units import format_size
 
@@ -128,14 +128,14 @@ def _write(folder: Path, guests: dict[str, dict[str, str]]) -> None:
     """The files of all guests, by guest and name: first aside, so that no guest gets some alone."""
     with making(folder):
         try:
-            with TemporaryDirectory(prefix=".pagewise-", dir=folder) as aside:
+            with scratch(folder, BESIDE) as aside:
                 for guest, written in guests.items():
-                    (Path(aside) / guest).mkdir()
+                    (aside / guest).mkdir()
                     for name, text in written.items():
-                        (Path(aside) / guest / name).write_text(text)
+                        (aside / guest / name).write_text(text)
                 for guest, written in guests.items():
                     (folder / guest).mkdir(exist_ok=True)
                     for name in written:
-                        (Path(aside) / guest / name).replace(folder / guest / name)
+                        (aside / guest / name).replace(folder / guest / name)
         except OSError as error:
             raise UnwritableOutput(f"{folder}: {error.strerror}", path=str(folder)) from error

@@ -25,7 +25,7 @@ from pagewise.report.model import Cell, Chart, Column, Panel, Table
 from pagewise.report.panels import PANELS
 from pagewise.report.style import styles
 from pagewise.report.verdict import verdict
-from pagewise.storage import refuse_unwritable, replacing
+from pagewise.storage import refuse_unwritable, write_text
 
 HERE = Path(__file__).parent
 SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")
@@ -56,8 +56,7 @@ def build(
     inputs.command = command or shlex.join(sys.argv)
     panels = [panel for make in PANELS if (panel := make(inputs))]
     page = showable(render(inputs, panels, title or default_title(inputs)))
-    with replacing(str(target)) as aside:
-        aside.write_text(page, encoding="utf-8")
+    write_text(target, page)
     return {
         "schema": "pagewise.report/1",
         "path": str(target),

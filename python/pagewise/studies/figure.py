@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pagewise.grids.key import digest
+from pagewise.storage import write_text
 
 COLUMNS = ("x", "series", "y", "std", "n", "seed", "config_hash")
 
@@ -90,7 +91,7 @@ class Figure:
     def write(self, folder: Path) -> Path:
         """Writes ``NAME.csv`` into ``folder``."""
         path = folder / f"{self.name}.csv"
-        path.write_text(self.to_csv(), encoding="utf-8")
+        write_text(path, self.to_csv())
         return path
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.grids.key import file_digest
+from pagewise.storage import write_text
 from pagewise.studies.figure import Figure
 from pagewise.studies.table import Table
 from pagewise.studies.verdict import Verdict
@@ -56,5 +57,5 @@ def assemble(
         "losses": {label: list(lost) for label, lost in (losses or {}).items() if lost},
     }
     path = output / f"{name}.json"
-    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(result, indent=1) + "\n")
     return result

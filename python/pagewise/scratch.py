@@ -1,0 +1,157 @@
+"""Folders for a while. What a killed process leaves of them, the next one removes.
+
+Whoever uses a folder holds a lock on it, which the kernel releases when that process ends, even by
+kill -9. A link in the folder marks it as ours. So a marked folder without a lock is left over. Only
+folders of this user are removed, and nothing is followed to get there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pagewise.errors import UnwritableOutput
+
+PREFIX = "pagewise-"
+"""How names in the folder for temporary files begin."""
+BESIDE = ".pagewise-"
+"""How names beside a result begin."""
+MARK = ".made-by"
+OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+TRIES = 10
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+_held: dict[Path, int] = {}
+"""Folders that this process shares with others, and the locks on them."""
+
+
+def temporary() -> Path:
+    """The folder for temporary files."""
+    return Path(tempfile.gettempdir())
+
+
+@contextmanager
+def scratch(place: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
+    """A new folder that only this user may enter, in ``place`` (default: `temporary`); gone after
+    the block."""
+    place = place or temporary()
+    clear(place, prefix)
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=place))
+    lock = None
+    try:
+        lock = os.open(folder, OPENED)
+        _hold(lock)
+        yield folder
+    finally:
+        # Still locked: nobody else removes it at the same time.
+        with suppress(OSError):
+            _remove(folder)
+        if lock is not None:
+            os.close(lock)
+
+
+def shared(name: str) -> Path:
+    """A folder in `temporary` that processes of this user share under this name; made if it is
+    missing, and held until this process ends.
+
+    Raises UnwritableOutput where another user made it or may write to it.
+    """
+    folder = temporary() / f"{PREFIX}{name}"
+    for _ in range(TRIES):
+        if folder in _held:
+            if _is_at(folder, _held[folder]):
+                return folder
+            os.close(_held.pop(folder))
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        with suppress(FileNotFoundError):  # removed before it was held
+            _held[folder] = _opened(folder)
+            _hold(_held[folder])
+    raise UnwritableOutput(f"{folder}: cannot be kept: others remove it", path=str(folder))
+
+
+def clear(place: Path, prefix: str = PREFIX) -> None:
+    """Removes the folders that ended processes left in ``place``."""
+    with suppress(OSError):
+        names = [name for name in os.listdir(place) if name.startswith(prefix)]
+        for name in names:
+            with suppress(OSError):  # not a folder, in use, or gone
+                _remove_if_left(place / name)
+
+
+def _opened(folder: Path) -> int:
+    """A descriptor of a folder of this user's."""
+    foreign = UnwritableOutput(
+        f"{folder}: other users made it or may write to it",
+        path=str(folder),
+        hint="remove it, or set TMPDIR to a folder of your own",
+    )
+    try:
+        lock = os.open(folder, OPENED)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise foreign from error
+    if not _is_own(lock):
+        os.close(lock)
+        raise foreign
+    return lock
+
+
+def _hold(lock: int) -> None:
+    """Locks and marks a folder. One that cannot be locked stays unmarked, so that nobody removes
+    it."""
+    with suppress(OSError):
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        os.symlink(_maker(), MARK, dir_fd=lock)
+
+
+def _maker() -> str:
+    """What a mark says. Locks of a network's file system may hold on one machine alone."""
+    return f"pagewise on {os.uname().nodename}"
+
+
+def _is_own(lock: int) -> bool:
+    """Whether a folder is this user's and nobody else may write to it."""
+    found = os.fstat(lock)
+    return found.st_uid == os.geteuid() and not found.st_mode & OTHERS_WRITE
+
+
+def _is_at(folder: Path, lock: int) -> bool:
+    """Whether the path still leads to the folder that is open."""
+    try:
+        return os.path.samestat(folder.lstat(), os.fstat(lock))
+    except FileNotFoundError:
+        return False
+
+
+def _remove_if_left(folder: Path) -> None:
+    """Removes a marked folder that nobody holds. Raises OSError for any other."""
+    lock = os.open(folder, OPENED)
+    try:
+        if not _is_own(lock) or os.readlink(MARK, dir_fd=lock) != _maker():
+            return
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if _is_at(folder, lock):
+            _remove(folder)
+    finally:
+        os.close(lock)
+
+
+def _remove(folder: Path) -> None:
+    """Removes a folder, its mark last: what cannot be removed now is found again."""
+    for entry in folder.iterdir():
+        if entry.name == MARK:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    (folder / MARK).unlink(missing_ok=True)
+    folder.rmdir()
