@@ -1,5 +1,6 @@
 """Grids: what is finished is kept, and the bytes do not depend on how the run went."""
 
+import gzip
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from commands import ran
 from waiting import killed_after, line_of, running
 
 from pagewise.errors import UsageError
@@ -80,23 +82,74 @@ def test_the_order_of_the_spec_and_the_number_of_jobs_do_not_matter(tmp_path: Pa
 
 
 def test_a_failing_cell_is_reported_with_its_inputs_and_takes_no_other_down(tmp_path: Path):
-    spec = {
-        **SPEC,
-        "traces": [str(tmp_path / "absent.parquet")],
-        "architecture": [{"name": "flash"}, {"name": "hybrid", "options": {"entry_bit": 7}}],
-    }
+    # What is damaged far behind its beginning can be opened.
+    lines = (f"{time}.0,out,10,{time * 7919 % 99991:#x},D,anon\n" for time in range(200_000))
+    whole = gzip.compress(("time_s,event,process,page,state,kind\n" + "".join(lines)).encode())
+    damaged = tmp_path / "damaged.csv.gz"
+    damaged.write_bytes(whole[: len(whole) // 2])
     output = tmp_path / "results.parquet"
-    report = sweep(spec, output)
-    # Of three traces one is absent, and on the two others every second architecture fails.
-    cells_per_trace = 2 * 3 * 2
-    assert len(report["failed"]) == cells_per_trace + 2 * cells_per_trace // 2
-    assert report["computed"] == cells_per_trace
-    errors = {failure["trace"]: failure["error"] for failure in report["failed"]}
-    assert "absent.parquet" in errors["absent.parquet"]
-    assert "entry_bit" in errors["small"]
+    report = sweep({**SPEC, "traces": [str(damaged)]}, output)
+    cells_per_trace = CELLS // 2
+    assert len(report["failed"]) == cells_per_trace
+    assert report["computed"] == 2 * cells_per_trace
+    assert {failure["trace"] for failure in report["failed"]} == {"damaged.csv.gz"}
+    assert all("damaged.csv.gz" in failure["error"] for failure in report["failed"])
     assert report["failed"][0]["fast_tier_bytes"] == 0
     rows = results.read(str(output))
     assert sum(row["error"] is not None for row in rows) == len(report["failed"])
+
+
+REFUSED = """
+traces = ["absent.parquet", "notes.txt"]
+sizes = ["1MiB", "64 parsecs"]
+[[scenario]]
+name = "small"
+colour = "red"
+[[device]]
+fast = "4/5us"
+slow = "drum"
+[[architecture]]
+name = "flash"
+[[architecture]]
+name = "hybrid"
+options = { entry_bit = [0, 7] }
+[[architecture]]
+name = "hydra"
+"""
+
+
+def test_a_spec_that_cannot_be_run_is_refused_whole_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    spec, temporary = tmp_path / "grid.toml", tmp_path / "tmp"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    spec.write_text(REFUSED)
+    (tmp_path / "notes.txt").write_text("no recording at all\n")
+    before = sorted(tmp_path.rglob("*"))
+    status, shown, said = ran("sweep", spec, "-o", tmp_path / "results.parquet", capsys=capsys)
+    assert (status, shown) == (2, "")
+    assert sorted(tmp_path.rglob("*")) == before
+    told, *problems = said.splitlines()
+    assert told == f"pagewise: {spec}: {len(problems)} problems; nothing was run"
+    for place, what in (
+        ("sizes, entry 2", "64 parsecs"),
+        ("traces, entry 1", "absent.parquet"),
+        ("traces, entry 2", "notes.txt"),
+        ("[[scenario]] 1", "colour"),
+        ("[[device]] 1", "drum"),
+        ("[[architecture]] 2", "entry_bit"),
+        ("[[architecture]] 3", "hydra"),
+    ):
+        (found,) = (problem for problem in problems if problem.startswith(f"  {place}"))
+        assert what in found, found
+
+
+def test_one_problem_has_its_place_and_hint(tmp_path: Path):
+    output = tmp_path / "results.parquet"
+    with pytest.raises(UsageError, match=r"^\[\[architecture\]\] 1: .*entry_bit"):
+        sweep({**SPEC, "architecture": [{"name": "hybrid", "options": {"entry_bit": 7}}]}, output)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path):

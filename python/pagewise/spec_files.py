@@ -3,11 +3,42 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pagewise.errors import UnreadableInput, UsageError
+from pagewise.errors import PagewiseError, UnreadableInput, UsageError
+
+
+class Problems:
+    """What is wrong with a spec, to be told all at once; ``path`` is its file, if it has one."""
+
+    def __init__(self, path: str | None = None) -> None:
+        self.path = path
+        self._hints: dict[str, str | None] = {}
+
+    @contextmanager
+    def at(self, place: str) -> Iterator[None]:
+        """Notes what is refused inside the block as a problem of this place, once."""
+        try:
+            yield
+        except PagewiseError as error:
+            text = str(error)
+            named = text if text.startswith(place) else f"{place}: {text}"
+            self._hints.setdefault(named, error.hint)
+
+    def refuse(self) -> None:
+        """Raises UsageError that names every problem; does nothing where there is none."""
+        if not self._hints:
+            return
+        file = f"{self.path}: " if self.path else ""
+        if len(self._hints) == 1:
+            [(text, hint)] = self._hints.items()
+            raise UsageError(f"{file}{text}", path=self.path, hint=hint)
+        lines = (f"  {text}" + (f" ({hint})" if hint else "") for text, hint in self._hints.items())
+        first = f"{file}{len(self._hints)} problems; nothing was run"
+        raise UsageError("\n".join([first, *lines]), path=self.path)
 
 
 def read_toml(path: Path) -> dict[str, Any]:

@@ -55,6 +55,7 @@ def run(
 ) -> int:
     """Run every combination of traces, architectures, options, sizes, devices and seeds.
 
+    The spec is checked before the first cell runs: status 2 if anything in it cannot be run.
     Finished cells are kept whatever interrupts the run: start it again and it goes on. A cell that
     fails is reported and does not stop the others; the exit status is then 1.
     """

@@ -24,7 +24,7 @@ class Cell:
 
     key: str
     trace: TraceSource
-    trace_sha256: str | None
+    trace_sha256: str
     request: Request
 
 
@@ -49,8 +49,7 @@ def split(cells: Sequence[Cell], workers: int) -> list[Task]:
     """Tasks over ``cells``, several for each worker, so that none waits long at the end."""
     by_trace: dict[tuple[TraceSource, str], list[Cell]] = {}
     for cell in cells:
-        if cell.trace_sha256 is not None:
-            by_trace.setdefault((cell.trace, cell.trace_sha256), []).append(cell)
+        by_trace.setdefault((cell.trace, cell.trace_sha256), []).append(cell)
     size = max(1, min(CELLS_MAX, -(-len(cells) // (4 * workers))))
     return [
         Task(trace, sha256, tuple(group[start : start + size]))

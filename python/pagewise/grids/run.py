@@ -9,15 +9,16 @@ from typing import Any
 
 from pagewise import _core
 from pagewise.engines import engine_named
-from pagewise.errors import PagewiseError, UnreadableInput, UsageError
+from pagewise.errors import UnreadableInput, UsageError
 from pagewise.grids import results as table
 from pagewise.grids.cells import Cell, CellResult, split
 from pagewise.grids.journal import SUFFIX, Journal, open_journal
 from pagewise.grids.key import cell_key, this_build
-from pagewise.grids.spec import SCHEMA, Grid, Request, TraceSource, load, parse
+from pagewise.grids.spec import SCHEMA, Grid, Request, TraceSource, draft
 from pagewise.grids.traces import content_digest, materialize
-from pagewise.recording import Progress
+from pagewise.recording import Progress, Trace
 from pagewise.scratch import scratch
+from pagewise.spec_files import Problems, read_toml
 from pagewise.storage import exists, is_remote, local_path, refuse_unwritable
 
 
@@ -39,30 +40,32 @@ def sweep(
     Returns ``schema``, ``output``, ``cells``, ``kept`` (finished before), ``computed`` and
     ``failed``, a list of the inputs and errors of cells without outcome; they are run again next
     time. The bytes written depend on the spec and the content of its traces alone.
+
+    Raises UsageError that names everything in the spec that cannot be run, and leaves nothing then.
     """
-    grid = spec if isinstance(spec, Grid) else _grid(spec)
+    problems = Problems(str(spec) if isinstance(spec, (str, Path)) else None)
+    grid = _grid(spec, problems)
     output = str(output)
     _refuse_unwritable(output)
-    with (
-        open_journal(output) as journal,
-        scratch() as folder,
-        engine_named(engine, address=address, jobs=jobs) as runner,
-    ):
-        cells, outcomes = _cells(grid, folder)
-        known = _finished(output) | journal.finished
-        kept = {
-            cell.key: CellResult(outcome=known[cell.key]) for cell in cells if cell.key in known
-        }
-        outcomes = kept | outcomes
-        missing = {cell.key: cell for cell in cells if cell.key not in outcomes}
-        runner.run(
-            split(list(missing.values()), runner.workers),
-            folder,
-            lambda found: _record(found, outcomes, journal),
-            progress,
-        )
-        table.write(output, cells, outcomes)
-        journal.remove()
+    with scratch() as folder:
+        cells = _cells(grid, folder, problems)
+        problems.refuse()
+        with open_journal(output) as journal:
+            known = _finished(output) | journal.finished
+            kept = {
+                cell.key: CellResult(outcome=known[cell.key]) for cell in cells if cell.key in known
+            }
+            outcomes = dict(kept)
+            missing = {cell.key: cell for cell in cells if cell.key not in outcomes}
+            with engine_named(engine, address=address, jobs=jobs) as runner:
+                runner.run(
+                    split(list(missing.values()), runner.workers),
+                    folder,
+                    lambda found: _record(found, outcomes, journal),
+                    progress,
+                )
+            table.write(output, cells, outcomes)
+            journal.remove()
     kept_cells = sum(cell.key in kept for cell in cells)
     failed = [_failure(cell, outcomes[cell.key]) for cell in cells if outcomes[cell.key].error]
     return {
@@ -82,50 +85,55 @@ def _refuse_unwritable(output: str) -> None:
             refuse_unwritable(Path(path))
 
 
-def _grid(spec: str | Path | Mapping[str, Any]) -> Grid:
-    return parse(spec) if isinstance(spec, Mapping) else load(spec)
+def _grid(spec: str | Path | Mapping[str, Any] | Grid, problems: Problems) -> Grid:
+    if isinstance(spec, Grid):
+        return spec
+    if isinstance(spec, Mapping):
+        return draft(spec, problems)
+    return draft(read_toml(Path(spec)), problems, folder=Path(spec).parent)
 
 
-def _cells(grid: Grid, folder: Path) -> tuple[list[Cell], dict[str, CellResult]]:
-    """Every cell of the grid, and the failures that are known before anything runs.
+def _cells(grid: Grid, folder: Path, problems: Problems) -> list[Cell]:
+    """Every cell of the grid; ``problems`` gets the traces and requests that cannot be.
 
     Two traces of the same content have cells of the same key, which run once.
     """
-    understood = [_understood(request) for request in grid.requests]
-    cells: list[Cell] = []
-    failures: dict[str, CellResult] = {}
-    for trace in grid.traces:
-        sha256, trace_error = _identified(trace, folder)
-        for request, (effective, request_error) in zip(grid.requests, understood, strict=True):
-            key = cell_key(
-                trace_sha256=sha256 or f"unreadable: {trace}",
+    understood = [_understood(request, problems) for request in grid.requests]
+    traces = [(trace, _identified(trace, folder, problems)) for trace in grid.traces]
+    return [
+        Cell(
+            cell_key(
+                trace_sha256=sha256,
                 effective=effective,
                 seed=trace.seed,
                 build=this_build(),
                 schema=SCHEMA,
-            )
-            cells.append(Cell(key, trace, sha256, request))
-            error = trace_error or request_error
-            if error:
-                failures[key] = CellResult(error=error)
-    return cells, failures
+            ),
+            trace,
+            sha256,
+            request,
+        )
+        for trace, sha256 in traces
+        for request, effective in zip(grid.requests, understood, strict=True)
+    ]
 
 
-def _understood(request: Request) -> tuple[dict[str, Any], str | None]:
-    """The request with every default filled in and the devices' figures, or why it cannot be."""
-    given = request.to_json()
-    try:
-        effective: dict[str, Any] = json.loads(_core.describe_request(json.dumps(given)))
-    except UsageError as error:
-        return given, str(error)
-    return effective, None
+def _understood(request: Request, problems: Problems) -> dict[str, Any]:
+    """The request with every default filled in and the devices' figures."""
+    effective: dict[str, Any] = {}
+    with problems.at(request.place or request.architecture):
+        effective = json.loads(_core.describe_request(json.dumps(request.to_json())))
+    return effective
 
 
-def _identified(trace: TraceSource, folder: Path) -> tuple[str | None, str | None]:
-    try:
-        return content_digest(materialize(trace, folder)), None
-    except PagewiseError as error:
-        return None, str(error)
+def _identified(trace: TraceSource, folder: Path, problems: Problems) -> str:
+    """sha256 of a trace that can be opened."""
+    sha256 = ""
+    with problems.at(trace.place or trace.name):
+        path = materialize(trace, folder)
+        Trace(str(path)).events()  # of a known format
+        sha256 = content_digest(path)
+    return sha256
 
 
 def _finished(output: str) -> dict[str, str]:

@@ -25,14 +25,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pagewise import _core
 from pagewise.errors import UsageError
-from pagewise.spec_files import read_toml, require_known, require_table, require_text
+from pagewise.spec_files import Problems, read_toml, require_known, require_table, require_text
 from pagewise.storage import is_remote
 from pagewise.units import LIMIT, parse_size
 
@@ -40,28 +40,36 @@ SCHEMA = "pagewise.sweep/1"
 TOP_KEYS = {"schema", "traces", "sizes", "seeds", "scenario", "device", "architecture"}
 ARCHITECTURE_KEYS = {"name", "profile", "options"}
 DEVICE_KEYS = {"fast", "slow"}
+TABLES = {"scenario", "device", "architecture"}
+STAND_INS = ("4/5us", "90/40us")
 RATIOS = "ratios"
 """Stands for fast devices at every ratio of latencies over which a conclusion must hold."""
 OF_THE_REPLAY = ("readahead", "clean_evictions", "ranges")
 """Options that every architecture takes, because they belong to the replay of the trace."""
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
 class TraceSource:
     """A trace file by its address, or a scenario by its parameters; ``name`` is what results show.
 
-    ``scenario`` holds ``(parameter, value)`` pairs, the seed among them.
+    ``scenario`` holds ``(parameter, value)`` pairs, the seed among them. ``place`` is where it is
+    in the spec.
     """
 
     name: str
     address: str | None = None
     scenario: tuple[tuple[str, Any], ...] = ()
     seed: int | None = None
+    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)
 class Request:
-    """One configuration of the simulator; ``options`` holds only what the spec sets."""
+    """One configuration of the simulator.
+
+    ``options`` holds only what the spec sets. ``place`` is where it is in the spec.
+    """
 
     architecture: str
     fast_tier_bytes: int
@@ -69,6 +77,7 @@ class Request:
     slow: str
     options: tuple[tuple[str, str], ...] = ()
     profile: str | None = None
+    place: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """The form in which the Rust side takes it."""
@@ -97,44 +106,72 @@ class Grid:
 
 
 def load(path: str | Path) -> Grid:
-    """The grid of a spec file."""
-    path = Path(path)
-    spec = read_toml(path)
-    try:
-        return parse(spec, folder=path.parent)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}", path=str(path), hint=error.hint) from error
+    """The grid of a spec file. Raises UsageError that names every problem with its place."""
+    problems = Problems(str(path))
+    grid = draft(read_toml(Path(path)), problems, folder=Path(path).parent)
+    problems.refuse()
+    return grid
 
 
 def parse(spec: Mapping[str, Any], *, folder: Path = Path()) -> Grid:
-    """The grid of a spec that is already a mapping."""
-    require_known(spec, TOP_KEYS, "the spec")
-    if spec.get("schema", SCHEMA) != SCHEMA:
-        raise UsageError(f"this is a spec of {spec['schema']!r}, not of {SCHEMA!r}")
-    seeds = [_seed(seed) for seed in _list(spec, "seeds", default=[0])]
-    traces = [_trace(str(address), folder) for address in _list(spec, "traces", default=[])]
-    for scenario in _list(spec, "scenario", default=[]):
-        traces += [_scenario(scenario, seed) for seed in seeds]
-    sizes = [parse_size(size) for size in _list(spec, "sizes")]
-    devices = [pair for device in _list(spec, "device") for pair in _devices(device)]
-    architectures = _list(spec, "architecture")
-    requests = [
-        Request(
-            architecture=require_text(architecture, "name", "[[architecture]]"),
-            fast_tier_bytes=size,
-            fast=fast,
-            slow=slow,
-            options=options,
-            profile=str(architecture["profile"]) if "profile" in architecture else None,
-        )
-        for architecture in architectures
-        for options in _options(architecture)
-        for size in sizes
-        for fast, slow in devices
-    ]
-    if not traces:
-        raise UsageError("the spec names neither traces nor scenarios")
+    """The grid of a spec that is already a mapping; raises as `load` does."""
+    problems = Problems()
+    grid = draft(spec, problems, folder=folder)
+    problems.refuse()
+    return grid
+
+
+def draft(spec: Mapping[str, Any], problems: Problems, *, folder: Path = Path()) -> Grid:
+    """The grid of what makes sense in a spec; ``problems`` gets the rest."""
+    with problems.at("the spec"):
+        require_known(spec, TOP_KEYS, "the spec")
+    with problems.at("schema"):
+        if spec.get("schema", SCHEMA) != SCHEMA:
+            raise UsageError(f"this is a spec of {spec['schema']!r}, not of {SCHEMA!r}")
+    seeds = _sound(spec, "seeds", lambda seed, _: [_seed(seed)], problems, default=[0])
+    traces = _sound(
+        spec, "traces", lambda name, place: [_trace(str(name), folder, place)], problems, default=[]
+    )
+    traces += _sound(
+        spec,
+        "scenario",
+        lambda table, place: [_scenario(table, seed, place) for seed in seeds],
+        problems,
+        default=[],
+    )
+    with problems.at("the spec"):
+        if not spec.get("traces") and not spec.get("scenario"):
+            raise UsageError("the spec names neither traces nor scenarios")
+    # Where every size or device is wrong, others stand in: architectures are checked all the same.
+    sizes = _sound(spec, "sizes", lambda size, _: [parse_size(size)], problems) or [0]
+    devices = _sound(spec, "device", _devices, problems) or [STAND_INS]
+    requests = _sound(
+        spec,
+        "architecture",
+        lambda table, place: _requests(table, place, sizes, devices),
+        problems,
+    )
     return Grid(tuple(dict.fromkeys(traces)), tuple(dict.fromkeys(requests)))
+
+
+def _sound(
+    spec: Mapping[str, Any],
+    name: str,
+    read: Callable[[Any, str], Iterable[Read]],
+    problems: Problems,
+    *,
+    default: list[Any] | None = None,
+) -> list[Read]:
+    """What is read of each entry of a list, less those that are problems."""
+    entries: list[Any] = []
+    with problems.at("the spec"):
+        entries = _list(spec, name, default=default)
+    found: list[Read] = []
+    for number, entry in enumerate(entries, start=1):
+        place = f"[[{name}]] {number}" if name in TABLES else f"{name}, entry {number}"
+        with problems.at(place):
+            found += read(entry, place)
+    return found
 
 
 def _seed(value: object) -> int:
@@ -143,36 +180,53 @@ def _seed(value: object) -> int:
     return value
 
 
-def _trace(address: str, folder: Path) -> TraceSource:
+def _trace(address: str, folder: Path, place: str) -> TraceSource:
     if not is_remote(address) and not address.startswith("file://"):
         address = str(folder / address)
-    return TraceSource(name=address.rsplit("/", 1)[-1], address=address)
+    return TraceSource(name=address.rsplit("/", 1)[-1], address=address, place=place)
 
 
-def _scenario(parameters: Mapping[str, Any], seed: int) -> TraceSource:
-    given = dict(require_table(parameters, "[[scenario]]"))
+def _scenario(parameters: object, seed: int, place: str) -> TraceSource:
+    given = dict(require_table(parameters, place))
     for parameter, value in given.items():
         if not isinstance(value, (str, int, float)):
-            raise UsageError(f"{parameter} of [[scenario]] is neither number nor text: {value}")
+            raise UsageError(f"{parameter} is neither number nor text: {value}")
     name = str(given.pop("name", "scenario"))
     given["seed"] = seed
-    return TraceSource(name=name, scenario=tuple(sorted(given.items())), seed=seed)
+    return TraceSource(name=name, scenario=tuple(sorted(given.items())), seed=seed, place=place)
 
 
-def _devices(device: object) -> list[tuple[str, str]]:
+def _devices(device: object, place: str) -> list[tuple[str, str]]:
     """The pairs of one ``[[device]]``: fast, slow."""
-    require_known(device, DEVICE_KEYS, "[[device]]")
-    table = require_table(device, "[[device]]")
-    fast, slow = (require_text(table, name, "[[device]]") for name in ("fast", "slow"))
-    if fast != RATIOS:
-        return [(fast, slow)]
-    return [(times, slow) for times in json.loads(_core.latency_ratios(slow))]
+    require_known(device, DEVICE_KEYS, place)
+    table = require_table(device, place)
+    fast, slow = (require_text(table, name, place) for name in ("fast", "slow"))
+    _core.device(slow)
+    if fast == RATIOS:
+        return [(times, slow) for times in json.loads(_core.latency_ratios(slow))]
+    _core.device(fast)
+    return [(fast, slow)]
 
 
-def _options(architecture: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], ...]]:
+def _requests(
+    architecture: object, place: str, sizes: Sequence[int], devices: Sequence[tuple[str, str]]
+) -> list[Request]:
+    """Everything that one ``[[architecture]]`` spans."""
+    require_known(architecture, ARCHITECTURE_KEYS, place)
+    table = require_table(architecture, place)
+    profile = str(table["profile"]) if "profile" in table else None
+    name = require_text(table, "name", place)
+    return [
+        Request(name, size, fast, slow, options, profile, place)
+        for options in _options(table, place)
+        for size in sizes
+        for fast, slow in devices
+    ]
+
+
+def _options(architecture: Mapping[str, Any], place: str) -> Iterator[tuple[tuple[str, str], ...]]:
     """Every combination of the option values of one ``[[architecture]]``."""
-    require_known(architecture, ARCHITECTURE_KEYS, "[[architecture]]")
-    options = require_table(architecture.get("options", {}), "options of [[architecture]]")
+    options = require_table(architecture.get("options", {}), f"{place}, options")
     names = sorted(options)
     choices = [
         value if isinstance(value, list) else [value] for value in (options[name] for name in names)
