@@ -4,11 +4,13 @@ use std::error::Error;
 use std::fs::{self, File, OpenOptions};
 use std::io::BufReader;
 use std::net::TcpListener;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use linux::groups::{self, Layout};
 use linux::{Root, process};
+use rustix::fs::OFlags;
 
 use crate::interface::{Conversation, DEVTOOLS_FLAGS, Devtools, Http, Line};
 use crate::plan::{self, Interface};
@@ -100,7 +102,11 @@ impl<'run> Application<'run> {
         let data = data.join(&self.name);
         fs::create_dir_all(&data)?;
         let path = logs.join(format!("{}.txt", self.name));
-        let log = OpenOptions::new().create(true).append(true).open(&path)?;
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .custom_flags(OFlags::NOFOLLOW.bits() as i32)
+            .open(&path)?;
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let start = Start { lab, data: &data, port, log_from: log.metadata()?.len(), log: path };
         let mut command = start.command(self.plan, log)?;

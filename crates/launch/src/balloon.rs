@@ -43,7 +43,7 @@ impl Balloon {
     /// What the operating system refuses, and a balloon that ended.
     pub(crate) fn fill(self, layout: &dyn Layout, logs: &Path) -> Result<Held, Error> {
         let log = logs.join("balloon.txt");
-        let file = File::create(&log).map_err(|error| Error::file("made", &log, &error))?;
+        let file = File::create_new(&log).map_err(|error| Error::file("made", &log, &error))?;
         let errors = file.try_clone().map_err(|error| Error::file("made", &log, &error))?;
         let mut command = Command::new("/proc/self/exe");
         // As important as who is visited: the killer of the run spares both.

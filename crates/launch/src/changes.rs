@@ -16,6 +16,7 @@ use linux::{Root, Setting, swap, zram};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use trace::store::write_whole;
 
 use crate::Error;
 use crate::guard;
@@ -259,7 +260,7 @@ pub fn undo(root: &Root) -> Result<usize, Error> {
         };
     };
     failed.reverse();
-    fs::write(&path, failed.join("\n") + "\n")
+    write_whole(&path, (failed.join("\n") + "\n").as_bytes())
         .map_err(|error| Error::file("written", &path, &error))?;
     Err(Error::Refused(format!(
         "{error}; {} changes are not undone: try again with: pagewise-agent launch --undo",

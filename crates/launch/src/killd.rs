@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -126,10 +126,11 @@ impl Killd {
         logs: &Path,
     ) -> Result<Killd, Error> {
         let (settings, log) = (folder.join(SETTINGS), folder.join(LOG));
-        fs::write(&settings, minfree.settings()?)
-            .map_err(|error| Error::file("written", &settings, &error))?;
         let made =
-            |path: &Path| File::create(path).map_err(|error| Error::file("made", path, &error));
+            |path: &Path| File::create_new(path).map_err(|error| Error::file("made", path, &error));
+        made(&settings)?
+            .write_all(minfree.settings()?.as_bytes())
+            .map_err(|error| Error::file("written", &settings, &error))?;
         let mut command = Command::new("/proc/self/exe");
         command.arg("killd").arg("--cgroup").arg(layout.memory()).arg("--config").arg(&settings);
         command.stdin(Stdio::null()).stdout(made(&log)?).stderr(made(&logs.join("killd.txt"))?);

@@ -1,7 +1,6 @@
 //! What a run leaves in its folder: `visits.parquet`, `processes.parquet`, `run.toml`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -9,6 +8,7 @@ use linux::delays::Delays;
 use linux::groups::Usage;
 use linux::{Root, counters, system};
 use serde::Serialize;
+use trace::store::write_whole;
 use trace::table::{self, Column, Table, Values};
 
 use crate::Error;
@@ -225,14 +225,8 @@ fn column((name, values): (&str, Values)) -> Column {
 }
 
 fn write_table(folder: &Path, name: &str, columns: Vec<Column>) -> Result<(), Error> {
-    let aside = folder.join(format!(".{name}"));
-    table::write(&aside, &Table { metadata: Vec::new(), columns })
-        .map_err(|error| Error::Refused(error.to_string()))?;
-    rename(&aside, &folder.join(name))
-}
-
-fn rename(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::rename(from, to).map_err(|error| Error::file("written", to, &error))
+    table::write(&folder.join(name), &Table { metadata: Vec::new(), columns })
+        .map_err(|error| Error::Refused(error.to_string()))
 }
 
 /// `run.toml`.
@@ -312,7 +306,6 @@ impl AboutMachine {
 pub(crate) fn write_about(folder: &Path, about: &About) -> Result<(), Error> {
     let text = toml::to_string(about)
         .map_err(|error| Error::Refused(format!("run.toml cannot be made: {error}")))?;
-    let aside = folder.join(".run.toml");
-    fs::write(&aside, text).map_err(|error| Error::file("written", &aside, &error))?;
-    rename(&aside, &folder.join("run.toml"))
+    let path = folder.join("run.toml");
+    write_whole(&path, text.as_bytes()).map_err(|error| Error::file("written", &path, &error))
 }

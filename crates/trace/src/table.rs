@@ -4,6 +4,7 @@
 //! order given. Tables are held in memory; this is for results, not for events.
 
 use std::fs::File;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 use serde::{Deserialize, Serialize};
 
+use crate::store::Aside;
 use crate::{Error, ErrorKind};
 
 /// Metadata entry that Arrow adds to every file it writes.
@@ -84,7 +86,7 @@ impl Values {
     }
 }
 
-/// Writes `table` to `path`, which must not matter yet: callers write aside and rename.
+/// Writes `table` to `path`, where it appears whole or not; a file that is there is replaced.
 ///
 /// # Errors
 /// Columns of different length, or what the operating system refuses.
@@ -95,12 +97,16 @@ pub fn write(path: &Path, table: &Table) -> Result<(), Error> {
         let message = format!("column {} has {length} rows, the first has {rows}", column.name);
         return Err(Error::new(ErrorKind::Usage, path, message));
     }
-    let file =
-        File::create(path).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))?;
-    put(file, table).map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))
+    let refused = |error: io::Error| Error::new(ErrorKind::Io, path, error.to_string());
+    let aside = Aside::create(path).map_err(refused)?;
+    put(aside, table)
+        .map_err(|error| Error::new(ErrorKind::Io, path, error.to_string()))?
+        .persist(path, true)
+        .map_err(refused)
 }
 
-fn put(file: File, table: &Table) -> Result<(), ParquetError> {
+/// The file with the table in it.
+fn put(file: Aside, table: &Table) -> Result<Aside, ParquetError> {
     let metadata = table
         .metadata
         .iter()
@@ -119,7 +125,7 @@ fn put(file: File, table: &Table) -> Result<(), ParquetError> {
         chunk.close()?;
     }
     group.close()?;
-    writer.close().map(drop)
+    writer.into_inner()
 }
 
 fn schema(table: &Table) -> Result<TypePtr, ParquetError> {
@@ -287,6 +293,17 @@ mod tests {
         assert_eq!(read(&first).expect("read"), table());
         let bytes = |path| std::fs::read(path).expect("read");
         assert_eq!(bytes(&first), bytes(&second));
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_table_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let (path, other) = (folder.path().join("table"), folder.path().join("other"));
+        std::fs::write(&other, "untouched").expect("written");
+        std::os::unix::fs::symlink(&other, &path).expect("linked");
+        write(&path, &table()).expect("written");
+        assert_eq!(read(&path).expect("read"), table());
+        assert_eq!(std::fs::read(&other).expect("read"), b"untouched");
     }
 
     #[test]

@@ -122,7 +122,9 @@ def _alone(undo: Path, *, waits: bool = False) -> Iterator[TextIO]:
     """The log, open and locked. It stays, empty, since a lock on a removed file holds nobody."""
     try:
         undo.parent.mkdir(mode=0o755, exist_ok=True)
-        log = os.fdopen(os.open(undo, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+")
+        log = os.fdopen(
+            os.open(undo, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600), "r+"
+        )
     except OSError as error:
         raise Refused(
             f"{undo}: {error.strerror}", path=str(undo), hint="changing page sizes needs root"

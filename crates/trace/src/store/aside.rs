@@ -85,6 +85,16 @@ impl Aside {
     }
 }
 
+/// Writes `bytes` to the file `path`, which appears whole or not; a file that is there is replaced.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut aside = Aside::create(path)?;
+    aside.write_all(bytes)?;
+    aside.persist(path, true)
+}
+
 fn unnamed(folder: &Path) -> Result<File, Error> {
     let flags = OFlags::TMPFILE.bits() as i32;
     OpenOptions::new().read(true).write(true).mode(MODE).custom_flags(flags).open(folder)
@@ -135,6 +145,18 @@ mod tests {
             assert_eq!(names(folder.path()), ["target"]);
             std::fs::remove_file(&target).unwrap();
         }
+    }
+
+    #[test]
+    fn no_link_is_written_through() {
+        let folder = tempfile::tempdir().unwrap();
+        let (link, other) = (folder.path().join("link"), folder.path().join("other"));
+        std::fs::write(&other, "untouched").unwrap();
+        std::os::unix::fs::symlink(&other, &link).unwrap();
+        write_whole(&link, b"new").unwrap();
+        assert_eq!(std::fs::read(&link).unwrap(), b"new");
+        assert_eq!(std::fs::read(&other).unwrap(), b"untouched");
+        assert_eq!(names(folder.path()), ["link", "other"]);
     }
 
     #[test]

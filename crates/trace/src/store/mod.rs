@@ -37,6 +37,7 @@ mod writer;
 mod tests;
 
 pub(crate) use aside::Aside;
+pub use aside::write_whole;
 pub use info::{Info, ProcessInfo, info};
 pub use reader::Reader;
 pub use save::save;
