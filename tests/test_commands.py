@@ -89,6 +89,36 @@ def test_import(recording: Path, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert status == 0 and part.exists()
 
 
+def test_slices_are_joined_to_what_they_were_cut_from(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = [tmp_path / f"{name}.parquet" for name in ("a", "b", "c")]
+    # The second overlaps the first by the events from 1 s to before 2 s.
+    for part, times in zip(parts, (["--to", "2s"], ["--from", "1s"]), strict=False):
+        assert ran("slice", trace, *times, "-o", part, capsys=capsys)[0] == 0
+    status, output, _ = ran("import", *parts[:2], "-o", parts[2], "--json", capsys=capsys)
+    assert status == 0
+    report = json.loads(output)
+    assert report["skipped"] == {"events that an earlier slice has": 2}
+    assert (report["accesses"], report["pages"]) == (ACCESSES, PAGES)
+    whole, joined = (
+        json.loads(ran("analyze", path, "--by", "process", "--json", capsys=capsys)[1])
+        for path in (trace, parts[2])
+    )
+    for name in ("accesses", "writes", "pages", "processes", "swap"):
+        assert joined[name] == whole[name]
+    header = pagewise.read(parts[2]).header
+    assert (header["start_ns"], header["processes"]) == (
+        pagewise.read(trace).header["start_ns"],
+        pagewise.read(trace).header["processes"],
+    )
+    for other in (trace, tmp_path / "small.csv"):
+        (tmp_path / "small.csv").write_text(EVENTS)
+        status, _, said = ran("import", parts[0], other, "-o", tmp_path / "d", capsys=capsys)
+        assert status == 2 and "only slices of one trace can be joined" in said
+        assert not (tmp_path / "d").exists()
+
+
 def test_a_slice_of_nothing_is_told(
     trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,5 +1,7 @@
 //! What a trace says about itself.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 use types::PAGE_BYTES;
 
@@ -104,6 +106,35 @@ pub struct Header {
     pub seen: Vec<(String, u64)>,
     /// sha256 of each source file, in hexadecimal, with its name.
     pub sources: Vec<(String, String)>,
+    /// Which part of another trace it is, where it was cut from one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
+}
+
+/// A part of a trace by time.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// sha256 of the whole trace, however many slices lie between.
+    pub of: String,
+    /// The times that the part has all events of, each from its start to before its end, in
+    /// nanoseconds on the recording's own clock; in order and apart.
+    pub times_ns: Vec<(i64, i64)>,
+}
+
+impl Part {
+    /// The part that `times`, counted from the first event, are of a trace with this header and sha256.
+    pub(crate) fn cut(header: &Header, sha256: &str, times: &Range<i64>) -> Part {
+        let on_clock = |time: i64| header.start_ns.saturating_add(time);
+        let (from, to) = (on_clock(times.start), on_clock(times.end));
+        match &header.part {
+            None => Part { of: sha256.to_owned(), times_ns: vec![(from, to)] },
+            Some(part) => {
+                let within = |&(start, end): &(i64, i64)| (start.max(from), end.min(to));
+                let times = part.times_ns.iter().map(within).filter(|(start, end)| start < end);
+                Part { of: part.of.clone(), times_ns: times.collect() }
+            }
+        }
+    }
 }
 
 impl Header {
@@ -132,6 +163,7 @@ impl Header {
             disordered: 0,
             seen: Vec::new(),
             sources: Vec::new(),
+            part: None,
         }
     }
 }

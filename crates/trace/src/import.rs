@@ -7,11 +7,12 @@ use serde::Serialize;
 use types::Progress;
 
 use crate::formats::{ReadOptions, Role};
+use crate::open::is_parquet;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
 use crate::runs::Run;
-use crate::store::{Writer, refuse_inputs};
-use crate::{Error, Loss, Reject, TraceKind};
+use crate::store::{Writer, join, refuse_inputs};
+use crate::{Error, ErrorKind, Loss, Reject, TraceKind};
 
 /// Most bytes of the table that numbers pages; beyond it pages are stored by (space, address).
 const NUMBERING_BYTES_MAX: usize = 200 << 20;
@@ -84,7 +85,7 @@ pub struct ImportReport {
 const REPORT_SCHEMA: u32 = 1;
 
 /// Imports `inputs` (`-` is standard input), merged by time, into the trace file `output`, which
-/// appears only once it is complete.
+/// appears only once it is complete. Several trace files of ours are slices of one trace.
 ///
 /// # Errors
 /// What cannot be read, recognised, mapped or written, with file and position; `Cancelled` if
@@ -95,6 +96,9 @@ pub fn import(
     options: &ImportOptions,
     progress: &dyn Progress,
 ) -> Result<ImportReport, Error> {
+    if inputs.len() > 1 && inputs.iter().any(|input| is_parquet(input)) {
+        return joined(inputs, output, options, progress);
+    }
     refuse_inputs(inputs.iter().map(PathBuf::as_path), output)?;
     let mut pipeline = Pipeline::open(inputs, &options.pipeline())?;
     let mut writer = Writer::create(output, options.force)?;
@@ -127,6 +131,45 @@ pub fn import(
         sources: header.sources.clone(),
     })
 }
+
+/// Makes one trace of slices.
+fn joined(
+    inputs: &[PathBuf],
+    output: &Path,
+    options: &ImportOptions,
+    progress: &dyn Progress,
+) -> Result<ImportReport, Error> {
+    if let Some(other) = inputs.iter().find(|input| !is_parquet(input)) {
+        let why = "is not a trace file: only slices of one trace can be joined";
+        return Err(Error::new(ErrorKind::Usage, other, why));
+    }
+    if options.format.is_some() || options.mapping.is_some() || !options.columns.is_empty() {
+        let why = "is a trace file: --format, --as and --map are for recordings";
+        return Err(Error::new(ErrorKind::Usage, &inputs[0], why));
+    }
+    let joined = join(inputs, output, options.force, progress)?;
+    let repeated = (joined.repeated > 0).then(|| (REPEATED.to_owned(), joined.repeated));
+    let header = joined.header;
+    Ok(ImportReport {
+        schema: REPORT_SCHEMA,
+        format: header.format,
+        kind: Some(header.kind),
+        events: header.events,
+        accesses: joined.accesses,
+        writes: joined.writes,
+        pages: header.pages,
+        renumbered: true,
+        duration_ns: Some(joined.duration_ns),
+        skipped: repeated.into_iter().collect(),
+        losses: header.losses,
+        disordered: header.disordered,
+        sources: header.sources,
+        ..ImportReport::default()
+    })
+}
+
+/// What is skipped where slices overlap.
+const REPEATED: &str = "events that an earlier slice has";
 
 /// What is counted while rows pass.
 #[derive(Default)]

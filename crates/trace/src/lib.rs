@@ -33,7 +33,7 @@ mod varint;
 pub use error::{Error, ErrorKind, Position};
 pub use files::{FILE_PAGE_BITS, File};
 pub use formats::Role;
-pub use header::{Header, Loss, Process, Reject, TraceKind};
+pub use header::{Header, Loss, Part, Process, Reject, TraceKind};
 pub use ledger::Ledger;
 pub use open::{Opened, open, open_any};
 pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};

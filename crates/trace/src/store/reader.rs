@@ -306,11 +306,11 @@ fn positions_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<
 }
 
 /// What identifies a page of the trace; see [`page_key`].
-fn key(kind: TraceKind, space: u32, address: u64) -> u64 {
+pub(super) fn key(kind: TraceKind, space: u32, address: u64) -> u64 {
     if kind == TraceKind::Objects { address } else { page_key(space, address) }
 }
 
-fn number(
+pub(super) fn number(
     path: &Path,
     renumber: &mut Renumber,
     keys: &[u64],

@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::open::is_parquet;
 use crate::renumber::Renumber;
 use crate::rows::page_numbers;
-use crate::{Error, ErrorKind, Header, Rows, Source};
+use crate::{Error, ErrorKind, Header, Part, Rows, Source};
 
 /// Copies the events with a time in `times` (nanoseconds since the first event of the trace at
 /// `path`) to a new trace at `output`, and returns its header.
@@ -44,6 +44,8 @@ pub fn slice(
         header.events += rows.len() as u64;
         writer.write(&rows)?;
     }
+    let sha256 = sha256(path, progress)?;
+    header.part = Some(Part::cut(reader.header(), &sha256, &cut.times));
     header.pages = Some(cut.renumber.len() as u32);
     header.start_ns = header.start_ns.saturating_add(cut.first_ns.unwrap_or(0));
     header.pagewise = env!("CARGO_PKG_VERSION").to_owned();
@@ -53,7 +55,7 @@ pub fn slice(
     header.recorded_ns = None;
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let part = format!("{name} from {} ns to {} ns", cut.times.start, cut.times.end);
-    header.sources.insert(0, (sha256(path, progress)?, part));
+    header.sources.insert(0, (sha256, part));
     writer.finish(&header)?;
     Ok(header)
 }
@@ -86,19 +88,7 @@ struct Cut {
 impl Cut {
     /// Keeps the rows within the range, with new page numbers and times.
     fn apply(&mut self, rows: &mut Rows) {
-        let kept: Vec<bool> =
-            rows.events.time_ns.iter().map(|time| self.times.contains(time)).collect();
-        if kept.contains(&false) {
-            retain(&mut rows.events.time_ns, &kept);
-            retain(&mut rows.events.kind, &kept);
-            retain(&mut rows.events.flags, &kept);
-            retain(&mut rows.events.page, &kept);
-            retain(&mut rows.events.process, &kept);
-            retain(&mut rows.space, &kept);
-            retain(&mut rows.address, &kept);
-            retain(&mut rows.bytes, &kept);
-            retain(&mut rows.duration_ns, &kept);
-        }
+        keep(rows, &self.times);
         let Some(&first) = rows.events.time_ns.first() else { return };
         let first = *self.first_ns.get_or_insert(first);
         rows.events.time_ns.iter_mut().for_each(|time| *time = time.saturating_sub(first));
@@ -120,13 +110,29 @@ impl Cut {
     }
 }
 
+/// Keeps the rows with a time in `times`.
+pub(super) fn keep(rows: &mut Rows, times: &Range<i64>) {
+    let kept: Vec<bool> = rows.events.time_ns.iter().map(|time| times.contains(time)).collect();
+    if kept.contains(&false) {
+        retain(&mut rows.events.time_ns, &kept);
+        retain(&mut rows.events.kind, &kept);
+        retain(&mut rows.events.flags, &kept);
+        retain(&mut rows.events.page, &kept);
+        retain(&mut rows.events.process, &kept);
+        retain(&mut rows.space, &kept);
+        retain(&mut rows.address, &kept);
+        retain(&mut rows.bytes, &kept);
+        retain(&mut rows.duration_ns, &kept);
+    }
+}
+
 /// Keeps the values whose flag is set; an absent column stays absent.
 fn retain<T>(values: &mut Vec<T>, kept: &[bool]) {
     let mut flags = kept.iter();
     values.retain(|_| flags.next() == Some(&true));
 }
 
-fn sha256(path: &Path, progress: &dyn Progress) -> Result<String, Error> {
+pub(super) fn sha256(path: &Path, progress: &dyn Progress) -> Result<String, Error> {
     let mut input = Input::open(path, true)?;
     let (meter, total) = (input.meter(), input.file_bytes());
     while !input.fill()?.is_empty() {

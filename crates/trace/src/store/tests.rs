@@ -5,7 +5,7 @@ use types::{
     Cancelled, EventFlags, EventKind, Events, NoProgress, PAGE_BYTES, PageId, ProcessId, Progress,
 };
 
-use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, save, slice};
+use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, join, save, slice};
 use crate::recording::{About, Disk, Missing, System};
 use crate::renumber::Renumber;
 use crate::{
@@ -41,6 +41,7 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         disordered: 5,
         seen: vec![("request".to_owned(), 5)],
         sources: vec![("00".repeat(32), "swap.trace".to_owned())],
+        part: None,
     }
 }
 
@@ -216,6 +217,65 @@ proptest! {
         prop_assert_eq!(made.start_ns, start_ns);
         prop_assert_eq!(made.sources[0].0.len(), 64);
         prop_assert_eq!(made.sources[0].1.clone(), format!("whole from {from} ns to {} ns", from + length));
+    }
+
+    #[test]
+    fn slices_joined_are_the_events_of_their_times(
+        seeds in seeds(600),
+        cuts in prop::collection::vec((0i64..700, 1i64..500), 1..6),
+        again in prop::option::of((0i64..700, 1i64..500)),
+    ) {
+        prop_assume!(!seeds.is_empty());
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let (rows, pages) = rows_of(&seeds, true);
+        write(&path("whole"), &rows, &header(TraceKind::Swap, &rows, Some(pages)), 100);
+        // Row i has time 10 i. A slice may be of a slice, whose times count from its first event.
+        let mut is_kept = vec![false; rows.len()];
+        let mut pieces = Vec::new();
+        for (number, &(from, length)) in cuts.iter().enumerate() {
+            let piece = path(&format!("piece {number}"));
+            let (from, to) = (10 * from, 10 * (from + length));
+            slice(&path("whole"), from..to, &piece, false, &NoProgress).unwrap();
+            (is_kept.iter_mut().enumerate())
+                .for_each(|(row, is)| *is |= (from..to).contains(&(10 * row as i64)));
+            pieces.push(piece);
+        }
+        if let (Some((from, length)), 1) = (again, pieces.len()) {
+            let piece = path("piece of a piece");
+            let (from, to) = (10 * from, 10 * (from + length));
+            slice(&pieces[0], from..to, &piece, false, &NoProgress).unwrap();
+            let start = is_kept.iter().position(|&is| is).unwrap_or_default() as i64 * 10;
+            (is_kept.iter_mut().enumerate())
+                .for_each(|(row, is)| *is &= (start + from..start + to).contains(&(10 * row as i64)));
+            pieces = vec![piece];
+        }
+        let joined = join(&pieces, &path("joined"), false, &NoProgress).unwrap();
+        let mut kept = is_kept.iter();
+        let mut seeds = seeds;
+        seeds.retain(|_| *kept.next().unwrap());
+        let (mut expected, expected_pages) = rows_of(&seeds, true);
+        let times = is_kept.iter().enumerate().filter(|&(_, &is)| is);
+        let times: Vec<i64> = times.map(|(row, _)| 10 * row as i64).collect();
+        let first = times.first().copied().unwrap_or(0);
+        expected.events.time_ns = times.iter().map(|time| time - first).collect();
+        let back = read_rows(&path("joined")).unwrap();
+        prop_assert_eq!(format!("{back:?}"), format!("{expected:?}"));
+        prop_assert_eq!(joined.header.pages, Some(expected_pages));
+        prop_assert_eq!(joined.header.events, expected.len() as u64);
+        let accesses = accesses_of(&expected.events).len() as u64;
+        prop_assert_eq!(joined.accesses, accesses);
+        let of_pieces: usize = pieces.iter().map(|piece| read_rows(piece).unwrap().len()).sum();
+        prop_assert_eq!(joined.repeated, (of_pieces - expected.len()) as u64);
+        if !times.is_empty() {
+            prop_assert_eq!(joined.header.start_ns, 1_000 + first);
+        }
+        // What is joined is a slice as well, and has no more than it has.
+        let twice = [path("joined"), pieces[0].clone()];
+        let same = join(&twice, &path("again"), false, &NoProgress).unwrap();
+        prop_assert_eq!(&same.header.part, &joined.header.part);
+        let back = read_rows(&path("again")).unwrap();
+        prop_assert_eq!(format!("{back:?}"), format!("{expected:?}"));
     }
 
     #[test]
@@ -423,6 +483,32 @@ fn whoever_stops_a_slice_gets_no_file() {
     let error = slice(&recording, 0..10, &piece, false, &NoProgress).unwrap_err();
     assert!(error.to_string().contains("with pagewise import"), "{error}");
     assert!(!piece.exists());
+}
+
+#[test]
+fn only_slices_of_one_trace_are_joined() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (rows, pages) = rows_of(&[(7, 0, 1, 0), (7, 0, 2, 0)], true);
+    for (whole, pid) in [("one", 1), ("other", 2)] {
+        let processes = vec![Process { pid, name: String::new() }];
+        let header = Header { processes, ..header(TraceKind::Block, &rows, Some(pages)) };
+        write(&path(whole), &rows, &header, 2);
+        slice(&path(whole), 0..20, &path(&format!("slice of {whole}")), false, &NoProgress)
+            .unwrap();
+    }
+    let refused = |names: [&str; 2]| {
+        let error = join(&names.map(path), &path("out"), false, &NoProgress).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Usage);
+        error.to_string()
+    };
+    let told = refused(["slice of one", "slice of other"]);
+    assert!(told.contains("slice of other: is a slice of another trace than"), "{told}");
+    let told = refused(["slice of one", "one"]);
+    assert!(told.contains("one: is not a slice"), "{told}");
+    let mut names = names_in(folder.path());
+    names.sort();
+    assert_eq!(names, ["one", "other", "slice of one", "slice of other"]);
 }
 
 #[test]
