@@ -1,6 +1,9 @@
 """The report in a real browser: quiet, working, readable at every width."""
 
+import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +21,8 @@ pytestmark = [
 ]
 
 WIDE, PHONE = 1440, 390
+ROOT = Path(__file__).parents[1]
+SWAP = "advise swap examples/phone-1g/phone-1g.pgw.zst --fast zram-lz4 --slow ufs-3.1"
 
 
 @pytest.fixture(scope="module")
@@ -123,6 +128,36 @@ def test_tables_download_and_views_switch(browser: "sync_api.Browser", report: P
     assert page.locator(".verdict details:not([open])").count() == 0
     page.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert page.locator(".verdict details[open]").count() == 0
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_copy_gives_settings_and_their_undo_as_the_json_has_them(
+    browser: "sync_api.Browser", tmp_path: Path
+) -> None:
+    command = [Path(sys.executable).with_name("pagewise"), *SWAP.split(), "--json"]
+    advice = json.loads(subprocess.check_output(command, cwd=ROOT, timeout=300))
+    # What a page, or the writing of units in one, could change.
+    odd = "echo 4 MiB 5 % 6 s  'two  blanks' <b> &amp; \"$x\"\n\ttab \\\n  end"
+    advice["settings"].append({"title": "Odd", "note": "", "apply": odd, "undo": f"{odd}\n"})
+    drawn = tmp_path / "report.html"
+    pw.report([advice], drawn)
+    opened = Opened(browser, drawn, WIDE, "light")
+    page = opened.page
+    page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', {value: {"
+        "writeText: async (text) => { window.copied = text; }}})"
+    )
+    page.eval_on_selector_all("details", "(all) => all.forEach((one) => { one.open = true; })")
+    assert page.locator("button[data-copy]").count() == 2 * len(advice["settings"])
+    for number, setting in enumerate(advice["settings"], start=1):
+        for part in ("apply", "undo"):
+            button = page.locator(f"button[data-copy='{part}-{number}']")
+            button.click()
+            page.wait_for_function(
+                "(button) => button.textContent === 'Copied'", arg=button.element_handle()
+            )
+            assert page.evaluate("window.copied") == setting[part]
     assert opened.complaints == []
     opened.context.close()
 
