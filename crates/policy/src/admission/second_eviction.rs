@@ -4,8 +4,9 @@
 //! S3-FIFO with an empty small queue.
 
 use crate::page_set::PageSet;
-use crate::placement::Ring;
 use types::PageId;
+
+const NONE: u32 = u32::MAX;
 
 /// The pages that were evicted from memory and are not in the fast tier.
 pub struct SecondEviction {
@@ -13,13 +14,68 @@ pub struct SecondEviction {
     bound: Option<u64>,
     seen: PageSet,
     /// The remembered pages by age; unused without a bound.
-    ages: Ring,
+    ages: Ages,
+}
+
+/// Pages from the oldest to the youngest, linked through one another: eight bytes a page, whatever the
+/// bound.
+struct Ages {
+    links: Vec<Links>,
+    oldest: u32,
+    youngest: u32,
+    len: u64,
+}
+
+/// The neighbours of a page.
+#[derive(Clone, Copy)]
+struct Links {
+    older: u32,
+    younger: u32,
+}
+
+impl Default for Ages {
+    fn default() -> Ages {
+        Ages { links: Vec::new(), oldest: NONE, youngest: NONE, len: 0 }
+    }
+}
+
+impl Ages {
+    fn grow(&mut self, pages: usize) {
+        if self.links.len() < pages {
+            self.links.resize(pages, Links { older: NONE, younger: NONE });
+        }
+    }
+
+    /// `page`, which must be outside, becomes the youngest.
+    fn push(&mut self, page: PageId) {
+        self.links[page.index()] = Links { older: self.youngest, younger: NONE };
+        match self.youngest {
+            NONE => self.oldest = page.0,
+            youngest => self.links[youngest as usize].younger = page.0,
+        }
+        self.youngest = page.0;
+        self.len += 1;
+    }
+
+    /// Takes `page`, which must be inside, out.
+    fn remove(&mut self, page: PageId) {
+        let Links { older, younger } = self.links[page.index()];
+        match older {
+            NONE => self.oldest = younger,
+            older => self.links[older as usize].younger = younger,
+        }
+        match younger {
+            NONE => self.youngest = older,
+            younger => self.links[younger as usize].older = older,
+        }
+        self.len -= 1;
+    }
 }
 
 impl SecondEviction {
     /// An empty memory of at most `bound` pages, or of all.
     pub fn new(bound: Option<u64>) -> SecondEviction {
-        SecondEviction { bound, seen: PageSet::default(), ages: Ring::default() }
+        SecondEviction { bound, seen: PageSet::default(), ages: Ages::default() }
     }
 
     /// Makes room for pages below `pages`.
@@ -45,9 +101,10 @@ impl SecondEviction {
         if !self.seen.insert(page) {
             return;
         }
-        self.ages.push_front(page);
-        if self.ages.len() as u64 > bound {
-            let oldest = self.ages.pop_back().expect("a page was just remembered");
+        self.ages.push(page);
+        if self.ages.len > bound {
+            let oldest = PageId(self.ages.oldest);
+            self.ages.remove(oldest);
             self.seen.remove(oldest);
         }
     }
@@ -76,6 +133,33 @@ mod tests {
         filter.forget(PageId(1));
         filter.remember(PageId(0));
         assert!(filter.was_seen(PageId(2)) && filter.was_seen(PageId(0)));
+    }
+
+    #[test]
+    fn a_bounded_memory_remembers_what_a_queue_does() {
+        const PAGES: u64 = 20;
+        let mut filter = SecondEviction::new(Some(7));
+        filter.grow(PAGES as usize);
+        let mut queue: Vec<PageId> = Vec::new();
+        let mut state = 5u64;
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let page = PageId(((state >> 33) % PAGES) as u32);
+            if state >> 62 == 0 {
+                filter.forget(page);
+                queue.retain(|&other| other != page);
+            } else {
+                filter.remember(page);
+                if !queue.contains(&page) {
+                    queue.push(page);
+                    queue.drain(..queue.len().saturating_sub(7));
+                }
+            }
+            let remembered = (0..PAGES as u32).map(PageId).filter(|&page| filter.was_seen(page));
+            let mut expected = queue.clone();
+            expected.sort();
+            assert_eq!(remembered.collect::<Vec<_>>(), expected);
+        }
     }
 
     #[test]

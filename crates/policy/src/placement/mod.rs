@@ -21,7 +21,6 @@ pub use hybrid::{Hybrid, HybridOptions};
 pub use hybrid_clock::{HybridClock, HybridClockOptions, Reinsertion};
 pub use nvm_cache::{NvmCache, NvmCacheOptions, RequestTime};
 pub use priority::Priority;
-pub(crate) use ring::Ring;
 
 use types::PageId;
 

@@ -10,14 +10,15 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use types::{PageId, prefetch};
 
-/// Number of a request, counted from 1; 0 means never requested.
-type RequestNumber = u64;
+/// Number of a request, counted from 1; 0 means never requested. In 32 bits, since millions of pages
+/// have one each: when numbers run out, the pages' own take the first of them.
+type RequestNumber = u32;
 
 /// A page that entered with a request of the past. Ordered by request, then by insertion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Entered {
     request: RequestNumber,
-    insertion: u64,
+    insertion: u32,
     page: PageId,
 }
 
@@ -40,9 +41,9 @@ pub struct RequestOrder {
     inside: PageSet,
     last_request: Vec<RequestNumber>,
     /// Number of the page's last insertion.
-    insertion: Vec<u64>,
+    insertion: Vec<u32>,
     requests: RequestNumber,
-    insertions: u64,
+    insertions: u32,
     len: usize,
 }
 
@@ -68,6 +69,9 @@ impl RequestOrder {
     /// `page` is requested now, inside or not.
     #[inline(always)]
     pub fn request(&mut self, page: PageId) {
+        if self.requests == RequestNumber::MAX {
+            self.number_anew();
+        }
         self.requests += 1;
         self.last_request[page.index()] = self.requests;
         if self.inside.contains(page) {
@@ -83,6 +87,9 @@ impl RequestOrder {
     pub fn insert(&mut self, page: PageId) {
         if self.heap.len() == self.heap.capacity() {
             self.drop_stale_insertions();
+        }
+        if self.insertions == u32::MAX {
+            self.number_anew();
         }
         self.insertions += 1;
         self.insertion[page.index()] = self.insertions;
@@ -140,7 +147,7 @@ impl RequestOrder {
     fn drop_stale_requests(&mut self) {
         let mut log = std::mem::take(&mut self.log);
         log.retain(|entry| self.is_last_request(entry));
-        log.reserve_exact(3 * self.len + STALE_MIN);
+        log.reserve_exact(self.len + STALE_MIN);
         self.log = log;
     }
 
@@ -149,9 +156,40 @@ impl RequestOrder {
     fn drop_stale_insertions(&mut self) {
         let mut heap = std::mem::take(&mut self.heap);
         heap.retain(|Reverse(entry)| self.is_waiting(entry));
-        heap.reserve_exact(self.len + STALE_MIN);
+        heap.reserve_exact(self.len / 2 + STALE_MIN);
         self.heap = heap;
     }
+
+    /// Gives the last requests and insertions of all pages the numbers from 1 on, in the same order.
+    #[cold]
+    #[inline(never)]
+    fn number_anew(&mut self) {
+        self.drop_stale_requests();
+        self.drop_stale_insertions();
+        self.requests = number_in_order(&mut self.last_request);
+        self.insertions = number_in_order(&mut self.insertion);
+        for entry in &mut self.log {
+            entry.request = self.last_request[entry.page.index()];
+        }
+        let entered = std::mem::take(&mut self.heap).into_iter();
+        let numbered = entered.map(|Reverse(Entered { page, .. })| {
+            let request = self.last_request[page.index()];
+            Reverse(Entered { request, insertion: self.insertion[page.index()], page })
+        });
+        self.heap = numbered.collect();
+    }
+}
+
+/// Replaces the numbers, of which none but 0 comes twice, by 1, 2, 3 ... in the same order; 0 stays.
+/// Returns the last one.
+fn number_in_order(numbers: &mut [u32]) -> u32 {
+    let mut order: Vec<u32> = (0..numbers.len() as u32).collect();
+    order.retain(|&index| numbers[index as usize] != 0);
+    order.sort_unstable_by_key(|&index| numbers[index as usize]);
+    for (number, &index) in (1..).zip(&order) {
+        numbers[index as usize] = number;
+    }
+    order.len() as u32
 }
 
 #[cfg(test)]
@@ -204,6 +242,8 @@ mod tests {
     fn any_sequence_gives_what_a_search_from_one_end_to_the_other_gives() {
         const PAGES: u32 = 12;
         let mut order = RequestOrder::default();
+        // Both numbers run out on the way, at different steps.
+        (order.requests, order.insertions) = (u32::MAX - 50_000, u32::MAX - 10_000);
         order.grow(PAGES as usize);
         let mut inside: Vec<u32> = Vec::new();
         let mut last_request = [0; PAGES as usize];
@@ -239,6 +279,7 @@ mod tests {
             }
             assert_eq!(order.len, inside.len());
         }
-        assert!(order.log.len() <= 4 * PAGES as usize + STALE_MIN);
+        assert!(order.requests < u32::MAX / 2 && order.insertions < u32::MAX / 2);
+        assert!(order.log.len() <= 2 * PAGES as usize + STALE_MIN);
     }
 }

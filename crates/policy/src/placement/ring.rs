@@ -7,7 +7,7 @@ const QUEUE: usize = 0;
 
 /// Pages in an order: new ones enter at the front, old ones leave at the back.
 #[derive(Default)]
-pub(crate) struct Ring {
+pub(super) struct Ring {
     queues: Queues<1>,
 }
 
@@ -21,12 +21,6 @@ impl Ring {
     #[inline(always)]
     pub fn prefetch(&self, page: PageId) {
         self.queues.prefetch(page);
-    }
-
-    /// Number of pages in the order.
-    #[inline(always)]
-    pub fn len(&self) -> usize {
-        self.queues.len(QUEUE) as usize
     }
 
     /// Puts `page`, which must be outside, at the front.
@@ -91,7 +85,6 @@ mod tests {
                 }
                 _ => assert_eq!(ring.pop_back(), model.pop_back().map(PageId)),
             }
-            assert_eq!(ring.len(), model.len());
             assert_eq!(ring.back(), model.back().copied().map(PageId));
         }
     }

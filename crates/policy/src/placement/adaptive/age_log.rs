@@ -10,7 +10,7 @@ use super::page::{Copy, Page};
 use std::collections::VecDeque;
 use types::{PageId, prefetch};
 
-/// Entries a log always has room for, whatever the number of its pages.
+/// Entries a log has room for at least, whatever the number of its pages.
 const ENTRIES_MIN: usize = 64;
 /// So many entries before one is looked at, its page is asked for, and before one is written, its place.
 const AHEAD: usize = 48;
@@ -58,7 +58,7 @@ impl AgeLog {
     #[inline]
     pub fn push(&mut self, page: PageId, pages: &[Page]) {
         if self.entries.len() == self.entries.capacity() {
-            self.drop_stale(pages);
+            self.entries.reserve_exact(spare(self.entries.len()));
         }
         self.entries.push(Entry { page, born: pages[page.index()].last_event });
         prefetch(&self.entries, self.entries.len() + AHEAD);
@@ -128,10 +128,8 @@ impl AgeLog {
         }
     }
 
-    /// Makes room: a multiple of what the live entries take, so that each costs a constant.
-    #[cold]
-    #[inline(never)]
-    fn drop_stale(&mut self, pages: &[Page]) {
+    /// Drops the stale entries, and the memory that they took. Returns how many are left.
+    pub fn drop_stale(&mut self, pages: &[Page]) -> usize {
         let (mut seen, mut kept) = (0, 0);
         for epoch in (0..=self.starts.len()).rev() {
             // The last stretch is that since the current epoch began.
@@ -151,10 +149,17 @@ impl AgeLog {
             }
         }
         self.entries.truncate(kept);
-        self.entries.reserve_exact(3 * kept + ENTRIES_MIN);
+        self.entries.shrink_to(kept + spare(kept));
         self.oldest = [0; BINS];
         self.find_stretches();
+        kept
     }
+}
+
+/// Entries that a log of `entries` has room for beyond them: a share of them, so that a push costs a
+/// constant.
+fn spare(entries: usize) -> usize {
+    entries / 4 + ENTRIES_MIN
 }
 
 #[cfg(test)]
@@ -187,7 +192,12 @@ mod tests {
                 0 => page.copy = None,
                 1 => page.copy = Some(Copy::Dirty),
                 2 => page.class = Class::of(0),
-                _ => log.push(id, &pages),
+                _ => {
+                    if log.entries.len() > 3 * PAGES {
+                        assert!(log.drop_stale(&pages) <= PAGES);
+                    }
+                    log.push(id, &pages);
+                }
             }
             if event % 13 == 0 {
                 let occupied = log.occupied();
@@ -204,6 +214,6 @@ mod tests {
                 }
             }
         }
-        assert!(log.entries.len() <= 4 * PAGES + ENTRIES_MIN);
+        assert!(log.entries.capacity() <= 3 * PAGES + spare(3 * PAGES));
     }
 }

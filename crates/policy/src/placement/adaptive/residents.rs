@@ -15,6 +15,10 @@ const LOGS: usize = 2 * CLASSES;
 /// So many logs are compared at once.
 const LANES: usize = 8;
 const _: () = assert!(LOGS.is_multiple_of(LANES));
+/// Entries per live one at which stale ones are dropped: each is then looked at once or twice.
+const ENTRIES_PER_LIVE: usize = 3;
+/// Entries that are not worth looking at.
+const ENTRIES_MIN: usize = 4096;
 
 /// A page and what giving it up would lose, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,10 +31,12 @@ pub(super) struct Candidate {
 ///
 /// Invariant: `cheapest_bins[log]` is the cheapest of the bins that the log calls occupied, and
 /// `cheapest_worths[log]` what its pages are worth, infinite if there is none; `least` is the first log
-/// whose cheapest is the cheapest of all.
+/// whose cheapest is the cheapest of all. The logs together have `entries`, at most `entries_max`.
 #[derive(Clone, Debug)]
 pub(super) struct Residents {
     logs: Vec<AgeLog>,
+    entries: usize,
+    entries_max: usize,
     worths: Vec<[f64; BINS]>,
     cheapest_bins: [usize; LOGS],
     cheapest_worths: [f64; LOGS],
@@ -41,6 +47,8 @@ impl Default for Residents {
     fn default() -> Residents {
         Residents {
             logs: (0..LOGS).map(|log| AgeLog::of(class_of_log(log), copy_of_log(log))).collect(),
+            entries: 0,
+            entries_max: ENTRIES_MIN,
             worths: vec![[0.0; BINS]; LOGS],
             cheapest_bins: [0; LOGS],
             cheapest_worths: [f64::INFINITY; LOGS],
@@ -53,6 +61,10 @@ impl Residents {
     /// `page`, whose class was just decided, becomes a resident, or changes as one.
     #[inline]
     pub fn put(&mut self, id: PageId, copy: Copy, pages: &mut [Page]) {
+        if self.entries == self.entries_max {
+            self.drop_stale(pages);
+        }
+        self.entries += 1;
         let page = &mut pages[id.index()];
         page.copy = Some(copy);
         let log = log_of(page.class, copy);
@@ -65,6 +77,15 @@ impl Residents {
                 self.least = log;
             }
         }
+    }
+
+    /// Bounds the entries of all logs by the pages that are live: those of one class become pages of
+    /// others, and a bound on each log alone would let the logs of all classes fill up in turn.
+    #[cold]
+    #[inline(never)]
+    fn drop_stale(&mut self, pages: &[Page]) {
+        self.entries = self.logs.iter_mut().map(|log| log.drop_stale(pages)).sum();
+        self.entries_max = ENTRIES_PER_LIVE * self.entries + ENTRIES_MIN;
     }
 
     /// Sets what residents are worth by class, copy and age bin. `begin_epoch` must follow.

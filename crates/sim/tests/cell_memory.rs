@@ -1,0 +1,84 @@
+//! What a cell holds while it runs: docs/sweep.md promises 64 bytes a page, and little beside.
+
+use sim::EventList;
+use sim::devices::Device;
+use sim::swap::{Architecture, CATALOG, Role, SimulateRequest, simulate};
+use testkit::counting::{Counting, bytes_held_most};
+use testkit::generate::SplitMix;
+use trace::{Header, TraceKind};
+use types::{Event, EventFlags, EventKind, NoProgress, PAGE_BYTES, PageId, ProcessId};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const PAGES: u64 = 300_000;
+const EVENTS: u64 = 1_200_000;
+const PROCESSES: u64 = 24;
+const BYTES_PER_PAGE: usize = 64;
+/// Whole huge pages for four arrays, and a batch of events.
+const BYTES_BESIDE: usize = 9 << 20;
+/// A quarter; all pages; and where the rings of the lists that keep an order have just doubled.
+const FRAMES: [u64; 3] = [PAGES / 4, PAGES, (1 << 18) + 1];
+
+/// Pages that leave and come back, each equally often, and processes that end.
+fn events() -> Vec<Event> {
+    let mut random = SplitMix(9);
+    let mut is_out = vec![false; PAGES as usize];
+    (0..EVENTS)
+        .map(|number| {
+            let page = if number < PAGES { number } else { random.below(PAGES) };
+            let process = page % PROCESSES;
+            let event = |kind, flags| Event {
+                kind,
+                flags,
+                page: PageId(page as u32),
+                process: ProcessId(process as u32),
+            };
+            if random.below(EVENTS / 10) == 0 {
+                let ended = is_out.iter_mut().skip(process as usize).step_by(PROCESSES as usize);
+                ended.for_each(|is_out| *is_out = false);
+                return event(EventKind::Exit, EventFlags::default());
+            }
+            let was_out = std::mem::replace(&mut is_out[page as usize], false);
+            if was_out {
+                return event(EventKind::SwapIn, EventFlags::MAJOR);
+            }
+            is_out[page as usize] = true;
+            let is_dirty = random.below(4) > 0;
+            let flags = if is_dirty { EventFlags::DIRTY } else { EventFlags::default() };
+            event(EventKind::SwapOut, flags)
+        })
+        .collect()
+}
+
+fn held_most(architecture: &Architecture, option: Option<(&str, &str)>, events: &[Event]) -> usize {
+    let device = |text| Device::resolve(text).expect("a device");
+    let held = |frames: u64| {
+        let (fast, slow) = (device("4/5us"), device("90/40us"));
+        let mut request = SimulateRequest::new(architecture.name, frames * PAGE_BYTES, fast, slow);
+        request.options.extend(option.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let mut trace = EventList::new(Header::new(TraceKind::Swap, "test"), events.to_vec());
+        bytes_held_most(|| {
+            simulate(&mut trace, &request, &NoProgress).expect("the replay succeeds");
+        })
+    };
+    FRAMES.into_iter().map(held).max().expect("there are sizes")
+}
+
+#[test]
+fn a_cell_holds_at_most_64_bytes_a_page() {
+    let events = events();
+    for architecture in CATALOG.iter().filter(|row| row.role != Role::Bound) {
+        let set = architecture.options.iter().flat_map(|option| {
+            let words = option.values.words().into_iter().filter(|word| *word != option.default);
+            let number = matches!(option.values, sim::swap::Values::WordOrNumber(..));
+            words.chain(number.then_some("1")).map(|value| Some((option.name, value)))
+        });
+        for option in set.chain([None]) {
+            let held = held_most(architecture, option, &events);
+            let what = format!("{} {option:?}", architecture.name);
+            println!("{what}: {} bytes a page", held.saturating_sub(BYTES_BESIDE) / PAGES as usize);
+            assert!(held <= BYTES_PER_PAGE * PAGES as usize + BYTES_BESIDE, "{what}: {held} bytes");
+        }
+    }
+}
