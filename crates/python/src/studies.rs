@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use sim::EventList;
 use sim::scenario::Scenario;
 use trace::store;
+use types::NoProgress;
 
 use crate::errors::Raise;
 use crate::texts::parsed;
@@ -16,8 +17,9 @@ pub fn write_scenario(py: Python<'_>, parameters: &str, path: PathBuf) -> PyResu
     let scenario: Scenario = parsed(py, "scenario", parameters)?;
     py.detach(|| {
         let mut trace = scenario.generate()?;
-        Ok::<_, sim::Error>(store::save(&mut trace, &path)?)
+        Ok::<_, sim::Error>(store::save(&mut trace, &path, &NoProgress)?)
     })
+    .map(drop)
     .map_err(|error| error.raise(py))
 }
 
@@ -27,7 +29,8 @@ pub fn write_without_singles(py: Python<'_>, source: PathBuf, path: PathBuf) -> 
     py.detach(|| {
         let mut reader = store::Reader::open(&source)?;
         let mut kept = EventList::without_single_accesses(&mut reader)?;
-        store::save(&mut kept, &path)
+        store::save(&mut kept, &path, &NoProgress)
     })
+    .map(drop)
     .map_err(|error| error.raise(py))
 }

@@ -20,7 +20,7 @@ pub fn parsed<T: for<'text> Deserialize<'text>>(
 
 /// An answer as JSON text.
 pub fn answered(answer: impl Serialize) -> String {
-    json!(answer).to_string()
+    serde_json::to_string(&answer).expect("an answer is plain data")
 }
 
 /// The rows of a catalog, given by name and summary, as JSON text.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use types::PAGE_BYTES;
 
 use crate::File;
+use crate::Processes;
 use crate::recording::About;
 use crate::store::SCHEMA;
 
@@ -19,15 +20,6 @@ pub enum TraceKind {
     Block,
     /// Objects of a cache, one access per record.
     Objects,
-}
-
-/// A process named by the recording.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Process {
-    /// The kernel's number for it; 0 where the recording has none.
-    pub pid: u32,
-    /// Its command name; empty where the recording has none.
-    pub name: String,
 }
 
 /// Something the recording or its import lost.
@@ -82,7 +74,7 @@ pub struct Header {
     /// stored, because the numbering table was full during import.
     pub pages: Option<u32>,
     /// Processes by `ProcessId`.
-    pub processes: Vec<Process>,
+    pub processes: Processes,
     /// Devices seen, as the recording names them.
     pub devices: Vec<String>,
     /// Files of which it has pages, by number: see `FILE_PAGE_BITS`.
@@ -153,7 +145,7 @@ impl Header {
             page_bytes: PAGE_BYTES,
             events: 0,
             pages: Some(0),
-            processes: Vec::new(),
+            processes: Processes::default(),
             devices: Vec::new(),
             files: Vec::new(),
             recorder: None,

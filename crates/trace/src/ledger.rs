@@ -1,13 +1,15 @@
 //! What an import learns beside the events: names, and everything that it could not use.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
 use types::ProcessId;
 
 use crate::files::Files;
 use crate::recording::About;
-use crate::{Error, ErrorKind, Loss, Position, Process, Reject, SPACES_MAX};
+use crate::renumber::Renumber;
+use crate::{Error, ErrorKind, Loss, Position, Processes, Reject, SPACES_MAX};
 
 /// How many bad lines are kept word for word.
 const REJECTS_KEPT: usize = 10;
@@ -17,6 +19,11 @@ const FOUND_BYTES: usize = 120;
 /// Processes, and devices, that are told apart: what the name space of a page key has room for.
 /// A phone has hundreds; a damaged recording may name one per line.
 const NAMES_MAX: usize = SPACES_MAX as usize - 1;
+
+/// For the fingerprints of so many names.
+const FINGERPRINT_BYTES_MAX: usize = 48 << 20;
+
+const NAMES_CUT: &str = "names of processes that were cut";
 
 /// Kinds of events that are counted one by one.
 const SEEN_MAX: usize = 4096;
@@ -29,11 +36,11 @@ const SEEN_OTHERS: &[u8] = b"others";
 #[derive(Debug, Default)]
 pub struct Ledger {
     is_strict: bool,
-    processes: Vec<Process>,
+    processes: Processes,
     /// The process that last used each pid.
     process_by_pid: ByPid,
     /// The processes of recordings that name one with each event.
-    process_by_name: HashMap<(u32, Vec<u8>), ProcessId>,
+    process_by_name: ByName,
     devices: Vec<String>,
     device_by_name: HashMap<Vec<u8>, u32>,
     /// The same device comes many times in a row: its name and number.
@@ -94,6 +101,56 @@ impl ByPid {
             *entry = 0;
         }
     }
+
+    fn bytes(&self) -> usize {
+        self.low.len() * size_of::<u32>() + self.high.capacity() * size_of::<(u32, ProcessId)>()
+    }
+}
+
+/// Processes by pid and name, however long names are: a fingerprint of 64 bits stands for both. That two
+/// of a million share one has a chance of 3 in 10^8.
+#[derive(Debug)]
+struct ByName {
+    fingerprints: Renumber,
+    /// Process by number of its fingerprint.
+    processes: Vec<ProcessId>,
+    /// Kept to spare an allocation.
+    numbers: Vec<u32>,
+}
+
+impl Default for ByName {
+    fn default() -> ByName {
+        let fingerprints = Renumber::with_limit(FINGERPRINT_BYTES_MAX);
+        ByName { fingerprints, processes: Vec::new(), numbers: Vec::new() }
+    }
+}
+
+impl ByName {
+    /// The number of this pid and name, that of a new one being how many were known. None where there is
+    /// no room for it.
+    fn number(&mut self, pid: u32, name: &[u8]) -> Option<usize> {
+        let mut hasher = DefaultHasher::new();
+        hasher.write_u32(pid);
+        hasher.write(name);
+        self.numbers.clear();
+        self.fingerprints.number_batch(&[hasher.finish()], &mut self.numbers).ok()?;
+        self.numbers.first().map(|&number| number as usize)
+    }
+
+    fn get(&self, number: usize) -> Option<ProcessId> {
+        self.processes.get(number).copied()
+    }
+
+    fn set(&mut self, number: usize, process: ProcessId) {
+        match self.processes.get_mut(number) {
+            Some(known) => *known = process,
+            None => self.processes.push(process),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.fingerprints.bytes() + self.processes.len() * size_of::<ProcessId>()
+    }
 }
 
 impl Ledger {
@@ -116,35 +173,38 @@ impl Ledger {
     pub fn named_process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
         let last = self.process_by_pid.get(pid);
         match last {
-            Some(process) if self.processes[process.index()].name.as_bytes() == name => process,
+            Some(process) if self.name_of(process).as_bytes() == name => process,
             _ => self.renamed_process(pid, name, last),
         }
     }
 
-    /// As `named_process`, where `last` has the pid under another name.
+    /// As `named_process`, where `last` has the pid under another name, or under one that was cut.
     fn renamed_process(&mut self, pid: u32, name: &[u8], last: Option<ProcessId>) -> ProcessId {
         if name.is_empty() || name == b"<...>" {
             return last.unwrap_or_else(|| self.add_process(pid, b""));
         }
-        match last {
-            Some(process) if self.processes[process.index()].name.is_empty() => {
+        let Some(number) = self.process_by_name.number(pid, name) else {
+            return self.one_too_many();
+        };
+        let process = match last {
+            Some(process) if self.name_of(process).is_empty() => {
                 self.name_process(process, name);
-                self.process_by_name.insert((pid, name.to_vec()), process);
                 process
             }
-            _ => {
-                let known = self.process_by_name.get(&(pid, name.to_vec())).copied();
-                let process = known.unwrap_or_else(|| self.add_process(pid, name));
-                self.process_by_pid.insert(pid, process);
-                self.process_by_name.insert((pid, name.to_vec()), process);
-                process
-            }
-        }
+            _ => match self.process_by_name.get(number) {
+                Some(known) => known,
+                None => self.add_process(pid, name),
+            },
+        };
+        self.process_by_pid.insert(pid, process);
+        self.process_by_name.set(number, process);
+        process
     }
 
     /// Gives a process its name.
     pub fn name_process(&mut self, process: ProcessId, name: &[u8]) {
-        self.processes[process.index()].name = exact(name);
+        let is_cut = self.processes.rename(process.index(), &exact(name));
+        self.lose(NAMES_CUT, u64::from(is_cut));
     }
 
     /// The process ended: its pid may come back as another process.
@@ -152,15 +212,24 @@ impl Ledger {
         self.process_by_pid.remove(pid);
     }
 
+    fn name_of(&self, process: ProcessId) -> &str {
+        self.processes.get(process.index()).map_or("", |process| process.name)
+    }
+
     fn add_process(&mut self, pid: u32, name: &[u8]) -> ProcessId {
         if self.processes.len() == NAMES_MAX {
-            self.lose("processes beyond the first million, counted as the last one", 1);
-            return ProcessId(NAMES_MAX as u32 - 1);
+            return self.one_too_many();
         }
         let process = ProcessId(self.processes.len() as u32);
-        self.processes.push(Process { pid, name: exact(name) });
+        let is_cut = self.processes.push(pid, &exact(name));
+        self.lose(NAMES_CUT, u64::from(is_cut));
         self.process_by_pid.insert(pid, process);
         process
+    }
+
+    fn one_too_many(&mut self) -> ProcessId {
+        self.lose("processes beyond the first million, counted as the last one", 1);
+        ProcessId(self.processes.len() as u32 - 1)
     }
 
     /// Number of the device with this name.
@@ -265,8 +334,20 @@ impl Ledger {
     }
 
     /// Processes by `ProcessId`.
-    pub fn processes(&self) -> &[Process] {
+    pub fn processes(&self) -> &Processes {
         &self.processes
+    }
+
+    /// Gives the processes away, and forgets what they are found by: nothing more is read.
+    pub fn take_processes(&mut self) -> Processes {
+        self.process_by_pid = ByPid::default();
+        self.process_by_name = ByName::default();
+        std::mem::take(&mut self.processes)
+    }
+
+    /// Memory that processes and their names take.
+    pub fn process_bytes(&self) -> usize {
+        self.processes.bytes() + self.process_by_pid.bytes() + self.process_by_name.bytes()
     }
 
     /// Devices by number.
@@ -318,6 +399,7 @@ fn start_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Process;
 
     #[test]
     fn a_pid_under_a_new_name_is_a_new_process() {
@@ -328,7 +410,7 @@ mod tests {
         assert_ne!(cat, unnamed);
         assert_eq!(ledger.named_process(7, b"<...>"), cat);
         assert_eq!(ledger.named_process(7, b"sh"), unnamed);
-        assert_eq!(ledger.processes()[0], Process { pid: 7, name: "sh".into() });
+        assert_eq!(ledger.processes().get(0), Some(Process { pid: 7, name: "sh" }));
         ledger.end_process(7);
         assert_ne!(ledger.process(7), cat);
         let far = ledger.process(u32::MAX);
@@ -341,11 +423,35 @@ mod tests {
     fn hostile_names_are_kept_as_they_are() {
         let mut ledger = Ledger::new(false);
         let process = ledger.named_process(1, b"\") Z (\"\n\x1b[31m\xff");
-        assert_eq!(ledger.processes()[0].name, "\") Z (\"\n\u{1b}[31m\u{fffd}");
+        assert_eq!(ledger.processes().get(0).unwrap().name, "\") Z (\"\n\u{1b}[31m\u{fffd}");
         assert_eq!(ledger.named_process(1, b"\") Z (\"\n\x1b[31m\xff"), process);
         assert_eq!(ledger.device(b""), 0);
         assert_eq!(ledger.device(b"8,0"), 1);
         assert_eq!(ledger.device(b""), 0);
+    }
+
+    #[test]
+    fn names_that_are_cut_still_tell_processes_apart() {
+        let mut ledger = Ledger::new(false);
+        let [one, other] = ["one", "other"].map(|end| "x".repeat(300) + end);
+        let (first, second) =
+            (ledger.named_process(0, one.as_bytes()), ledger.named_process(0, other.as_bytes()));
+        assert_ne!(first, second);
+        assert_eq!(ledger.named_process(0, one.as_bytes()), first);
+        assert_eq!(ledger.processes().get(0).unwrap().name, "x".repeat(255));
+        assert_eq!(ledger.losses(), [Loss { what: NAMES_CUT.to_owned(), count: 2 }]);
+    }
+
+    #[test]
+    fn processes_beyond_the_first_million_count_as_the_last() {
+        let mut ledger = Ledger::new(false);
+        for pid in 0..NAMES_MAX as u32 + 5 {
+            ledger.named_process(pid, b"sh");
+        }
+        let last = ledger.processes().len() - 1;
+        assert_eq!(ledger.named_process(4_000_000_000, b"sh").index(), last);
+        assert_eq!(ledger.losses()[0].count, 6);
+        assert!(ledger.process_bytes() < 80 << 20);
     }
 
     #[test]

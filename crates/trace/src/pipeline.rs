@@ -17,11 +17,14 @@ use crate::renumber::Renumber;
 use crate::rows::page_numbers;
 use crate::runs::{Run, Shape};
 use crate::stage::{HELD_MAX, Staged};
-use crate::{Error, ErrorKind, Header, Process, Rows, TraceKind};
+use crate::{Error, ErrorKind, Header, Processes, Rows, TraceKind};
 
 /// Rows per batch, unless a single request has more: what is known of them stays in the
 /// second-level cache until it is written.
 const BATCH_ROWS: usize = 8 * 1024;
+
+/// What processes and their names may take without the numbering table having to take less.
+const PROCESS_BYTES_FREE: usize = 16 << 20;
 
 /// Records whose memory is kept from one batch to the next.
 const RECORDS_KEPT: usize = 1 << 16;
@@ -49,8 +52,10 @@ pub struct Pipeline {
     header: Header,
     meters: Vec<(PathBuf, Arc<Meter>)>,
     bytes_total: u64,
-    /// None once the table was full.
+    /// None once the table was full, and at the end.
     renumber: Option<Renumber>,
+    numbering_bytes_max: Option<usize>,
+    is_complete: bool,
     /// Records read, and how many of them are rows already.
     records: Vec<Record>,
     mapped_records: usize,
@@ -161,6 +166,8 @@ impl Pipeline {
             meters,
             bytes_total,
             renumber: Some(renumber),
+            numbering_bytes_max: options.numbering_bytes_max,
+            is_complete: false,
             records: Vec::new(),
             mapped_records: 0,
             is_read: false,
@@ -275,7 +282,16 @@ impl Pipeline {
     fn number(&mut self) {
         self.numbers.clear();
         let Some(renumber) = &mut self.renumber else { return };
-        let numbered = if self.header.kind == TraceKind::Objects {
+        let names_beyond = self.ledger.process_bytes().saturating_sub(PROCESS_BYTES_FREE);
+        let fits = match self.numbering_bytes_max {
+            Some(bytes) if names_beyond > 0 => {
+                renumber.set_limit(bytes.saturating_sub(names_beyond))
+            }
+            _ => Ok(()),
+        };
+        let numbered = if fits.is_err() {
+            fits
+        } else if self.header.kind == TraceKind::Objects {
             renumber.number_batch(&self.batch.ids, &mut self.numbers)
         } else {
             renumber.number_extents(self.batch.extents(), &mut self.numbers)
@@ -295,10 +311,15 @@ impl Pipeline {
     }
 
     fn complete_header(&mut self) {
-        self.header.processes = self.ledger.processes().to_vec();
+        if std::mem::replace(&mut self.is_complete, true) {
+            return;
+        }
+        // A header can be as large as the table was, so one goes before the other comes.
+        self.renumber = None;
+        self.header.processes = self.ledger.take_processes();
         if self.header.processes.is_empty() {
             // Every event names a process; here it is the unknown one.
-            self.header.processes.push(Process { pid: 0, name: String::new() });
+            self.header.processes = Processes::from_iter([(0, "")]);
         }
         self.header.devices = self.ledger.devices().to_vec();
         self.header.files = self.ledger.files.list().to_vec();

@@ -20,6 +20,8 @@ from pagewise.terminal import Verbatim, facts, printable, say, show, show_json, 
 from pagewise.units import format_count, format_seconds, parse_share
 
 EXAMPLES = ("pagewise info trace.parquet",)
+SHOWN = 8
+"""Names in a line."""
 
 
 def run(
@@ -75,8 +77,8 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
         ("duration", format_seconds(result.get("duration_s"))),
         *idle(result),
         *kills(result),
-        ("processes", f"{format_count(len(named))}, busiest first: {shortened(named)}"),
-        ("devices", shortened(header["devices"]) or "not recorded"),
+        ("processes", processes_in_words(result, named)),
+        ("devices", shortened(header["devices"], len(header["devices"])) or "not recorded"),
     ]
     rows += [(f"  {kind}", format_count(count)) for kind, count in pairs(result.get("kinds"))]
     rows += machine_rows(recorded(header))
@@ -115,10 +117,17 @@ def kills(result: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def shortened(names: list[str], limit: int = 8) -> str:
-    """The first names in a line, and how many more there are."""
-    more = f", and {format_count(len(names) - limit)} more" if len(names) > limit else ""
-    return ", ".join(names[:limit]) + more
+def processes_in_words(result: dict[str, Any], named: list[str]) -> str:
+    """The busiest processes, and how many have an event; of very many, how many there are."""
+    is_whole = len(result["processes"]) == result["processes_all"]
+    count = len(named) if is_whole else result["processes_all"]
+    return f"{format_count(count)}, busiest first: {shortened(named, count)}"
+
+
+def shortened(names: list[str], count: int) -> str:
+    """The first of ``count`` names in a line, and how many more there are."""
+    more = f", and {format_count(count - SHOWN)} more" if count > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
 
 
 SUMMARIES = {

@@ -53,10 +53,10 @@ def moves(run: LaunchRun, trace: Trace, progress: Progress | None = None) -> Map
     names = [
         each["name"] if owners is None else owners.get(each["pid"]) for each in header["processes"]
     ]
-    number = numpy.array(
-        [applications.index(name) if name in applications else -1 for name in names],
-        dtype=numpy.int64,
-    )
+    number = numpy.full(max(len(names), 1 + int(process.max(initial=0))), -1)
+    number[: len(names)] = [
+        applications.index(name) if name in applications else -1 for name in names
+    ]
     found = {}
     for name in ("swap_in", "swap_out"):
         these = numpy.flatnonzero(kind == _core.kinds().index(name))

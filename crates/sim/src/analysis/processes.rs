@@ -4,7 +4,7 @@ use super::skew::{Skew, Spectrum};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use trace::Process;
+use trace::Processes;
 use types::{Event, ProcessId};
 
 /// One process. The pages are those it accessed, with its own accesses alone.
@@ -41,7 +41,7 @@ impl ProcessPages {
     }
 
     /// Every process with an access, the busiest first.
-    pub(super) fn analyses(&self, processes: &[Process]) -> Vec<ProcessAnalysis> {
+    pub(super) fn analyses(&self, processes: &Processes) -> Vec<ProcessAnalysis> {
         let mut counts: BTreeMap<ProcessId, Vec<u32>> = BTreeMap::new();
         for (&(process, _), &accesses) in &self.accesses {
             counts.entry(process).or_default().push(accesses);
@@ -51,7 +51,7 @@ impl ProcessPages {
             let known = processes.get(process.index());
             ProcessAnalysis {
                 pid: known.map_or(0, |known| known.pid),
-                name: known.map_or_else(String::new, |known| known.name.clone()),
+                name: known.map_or_else(String::new, |known| known.name.to_owned()),
                 accesses: spectrum.accesses,
                 pages: spectrum.pages,
                 writes: self.writes[&process],

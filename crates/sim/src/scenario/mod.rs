@@ -12,7 +12,7 @@ mod schedule;
 use crate::regions::MIB_PAGES;
 use crate::{Error, EventList};
 use serde::{Deserialize, Serialize};
-use trace::{Header, Process, TraceKind};
+use trace::{Header, TraceKind};
 
 /// How the visits of one round follow each other: the three scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,9 +154,8 @@ impl Scenario {
 
     /// The header of a trace of this scenario, without events.
     pub(crate) fn header(&self) -> Header {
-        let process = |pid: u32, name: String| Process { pid, name };
-        let mut processes = vec![process(1, "services".to_owned())];
-        processes.extend((1..=self.apps).map(|app| process(app + 1, format!("app{app:02}"))));
+        let apps = (1..=self.apps).map(|app| (app + 1, format!("app{app:02}")));
+        let processes = std::iter::once((1, "services".to_owned())).chain(apps).collect();
         Header { has_operations: true, processes, ..Header::new(TraceKind::Swap, "scenario") }
     }
 }

@@ -273,7 +273,7 @@ fn process_counts(tally: &Tally, header: &trace::Header) -> Vec<ProcessCounts> {
             let process = header.processes.get(index);
             ProcessCounts {
                 pid: process.map_or(0, |process| process.pid),
-                name: process.map_or_else(String::new, |process| process.name.clone()),
+                name: process.map_or_else(String::new, |process| process.name.to_owned()),
                 counts: *counts,
             }
         })

@@ -190,7 +190,7 @@ Skips: 2 forward (117 -   0.5%)
             ]
         );
         assert_eq!(records[0].time_ns, 1829);
-        assert_eq!(ledger.processes()[0].name, "a] b [x");
+        assert_eq!(ledger.processes().get(0).unwrap().name, "a] b [x");
         assert_eq!((ledger.rejects().0, ledger.rejects().1[0].line), (1, 7));
         assert_eq!(ledger.losses()[0].count, 117);
     }

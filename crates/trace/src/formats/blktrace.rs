@@ -272,7 +272,7 @@ mod tests {
                     (Operation::Discard, Stage::Issue, 80, u64::from(u32::MAX)),
                 ]
             );
-            assert_eq!(ledger.processes()[0].name, "\") Z (\"");
+            assert_eq!(ledger.processes().get(0).unwrap().name, "\") Z (\"");
             assert_eq!(ledger.devices(), ["8,1"]);
             assert_eq!(ledger.losses()[0].count, 2);
         }

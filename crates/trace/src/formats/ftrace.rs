@@ -426,6 +426,6 @@ root             1     0   32904   4528 SyS_epoll_wait 0 S init                 
         let (records, ledger) = read_text(&FORMAT, text);
         assert_eq!(records[0].process, records[1].process);
         assert_eq!(ledger.processes().len(), 1);
-        assert_eq!((ledger.processes()[0].pid, ledger.processes()[0].name.as_str()), (7, "main"));
+        assert_eq!(ledger.processes().get(0), Some(crate::Process { pid: 7, name: "main" }));
     }
 }

@@ -195,7 +195,7 @@ mod tests {
             ]
         );
         assert_eq!(records[4].duration_ns, 250);
-        assert_eq!(ledger.processes()[0].name, "\") Z (\"");
+        assert_eq!(ledger.processes().get(0).unwrap().name, "\") Z (\"");
         assert_eq!(ledger.losses()[0].count, 1);
     }
 

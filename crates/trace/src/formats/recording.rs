@@ -244,7 +244,7 @@ mod tests {
             ]
         );
         assert!(records.iter().all(|record| record.process == records[0].process));
-        assert_eq!(ledger.processes()[0].name, "swap slots");
+        assert_eq!(ledger.processes().get(0).unwrap().name, "swap slots");
     }
 
     fn read(mapping: Mapping) -> (Vec<Record>, Ledger) {

@@ -73,6 +73,19 @@ impl Renumber {
         Ok(())
     }
 
+    /// Sets another limit on the bytes of the table, which may be less than it has.
+    ///
+    /// # Errors
+    /// `Full` where it has more: then it should go.
+    pub fn set_limit(&mut self, bytes: usize) -> Result<(), Full> {
+        self.table.set_limit(bytes)
+    }
+
+    /// Memory that the table takes.
+    pub fn bytes(&self) -> usize {
+        self.table.bytes()
+    }
+
     /// Number of distinct ids seen, which is the next number to be given.
     pub fn len(&self) -> usize {
         self.table.ids().len()

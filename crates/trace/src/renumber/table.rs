@@ -248,8 +248,15 @@ impl Table {
         Ok(number as u32)
     }
 
+    pub(super) fn set_limit(&mut self, bytes: usize) -> Result<(), Full> {
+        self.limit_bytes = bytes;
+        let ids_max = (bytes / size_of::<u64>()).saturating_sub(self.slots.len());
+        self.room = self.room.min(ids_max);
+        if self.bytes() > bytes { Err(Full) } else { Ok(()) }
+    }
+
     /// Memory in use: slots and ids.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         (self.slots.len() + self.ids.len()) * size_of::<u64>()
     }
 

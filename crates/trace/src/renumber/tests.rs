@@ -162,3 +162,17 @@ fn nothing_in_nothing_out() {
     assert!(numbers.is_empty());
     assert!(renumber.is_empty());
 }
+
+#[test]
+fn a_limit_that_shrinks_refuses_new_ids_and_then_the_table() {
+    let mut renumber = Renumber::with_limit(1 << 20);
+    let mut numbers = Vec::new();
+    let keys: Vec<u64> = (0..20_000).collect();
+    renumber.number_batch(&keys, &mut numbers).expect("there is room");
+    let bytes = renumber.bytes();
+    assert_eq!(renumber.set_limit(bytes + 8), Ok(()));
+    renumber.number_batch(&[7, 20_000, 7], &mut numbers).expect("there is room for one more");
+    assert_eq!(renumber.number_batch(&[7, 20_001], &mut numbers), Err(Full));
+    assert_eq!(renumber.set_limit(bytes), Err(Full));
+    assert_eq!(numbers[20_000..], [7, 20_000, 7]);
+}

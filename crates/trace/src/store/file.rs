@@ -16,6 +16,9 @@ use parquet::file::reader::{ChunkReader, Length};
 /// Buffers kept for later pieces: one or two for each column that is read.
 const BUFFERS_MAX: usize = 16;
 
+/// A larger one is not kept: no column of ours has as much in a row group, but a header may.
+const BUFFER_BYTES_MAX: usize = 8 << 20;
+
 /// Larger than any page header of ours, and far smaller than a page.
 const HEADER_BYTES: usize = 256;
 
@@ -108,7 +111,7 @@ impl Pool {
 
     fn give(&self, buffer: Vec<u8>) {
         let mut buffers = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
-        if buffers.len() < BUFFERS_MAX {
+        if buffers.len() < BUFFERS_MAX && buffer.len() <= BUFFER_BYTES_MAX {
             buffers.push(buffer);
         }
     }

@@ -1,5 +1,6 @@
 //! What is inside a trace, and what cannot be learnt from it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -35,13 +36,18 @@ pub struct Info {
     pub gaps: Vec<Gap>,
     /// How many recordings it seems to join, one after the other; 0 without a clock.
     pub recordings: u64,
-    /// The processes with how many events each has.
+    /// The processes with how many events each has; of very many those that have most.
     pub processes: Vec<ProcessInfo>,
+    /// How many processes there are.
+    pub processes_all: usize,
     /// What the recording does not have, in words.
     pub absent: Vec<String>,
     /// What therefore cannot be analysed, in words.
     pub ruled_out: Vec<String>,
 }
+
+/// Processes that are told, here and in the header.
+pub(super) const PROCESSES_TOLD: usize = 1 << 16;
 
 /// One process of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -66,7 +72,7 @@ pub fn info(source: &mut dyn Source, progress: &dyn Progress) -> Result<Info, Er
         let total = source.header().events.max(counts.events);
         progress.advance(counts.events, total).map_err(|_| Error::cancelled(""))?;
     }
-    Ok(counts.describe(source.header().clone()))
+    Ok(counts.describe(source.header()))
 }
 
 fn seconds(ns: i64) -> f64 {
@@ -103,24 +109,14 @@ impl Counts {
         counted.map(|&kind| self.kinds[kind as usize]).sum()
     }
 
-    fn describe(self, header: Header) -> Info {
+    fn describe(self, header: &Header) -> Info {
         let accesses = self.of(EventKind::is_access);
         let kinds = EventKind::ALL
             .iter()
             .map(|&kind| (kind.name(), self.kinds[kind as usize]))
             .filter(|&(_, count)| count > 0)
             .collect();
-        let processes = header
-            .processes
-            .iter()
-            .enumerate()
-            .map(|(index, process)| ProcessInfo {
-                pid: process.pid,
-                name: process.name.clone(),
-                events: self.processes.get(index).copied().unwrap_or(0),
-            })
-            .collect();
-        let (absent, ruled_out) = self.missing(&header, accesses);
+        let (absent, ruled_out) = self.missing(header, accesses);
         let recorder = header.recorder.as_ref();
         Info {
             events: header.seen.iter().cloned().collect(),
@@ -135,11 +131,31 @@ impl Counts {
             active_s: self.timeline.active_ns().map(seconds),
             gaps: self.timeline.gaps().to_vec(),
             recordings: self.timeline.recordings(),
-            processes,
+            processes: self.busiest(header),
+            processes_all: header.processes.len(),
             absent,
             ruled_out,
-            header,
+            header: Header { processes: header.processes.first(PROCESSES_TOLD), ..header.clone() },
         }
+    }
+
+    /// The processes that are told, by their numbers.
+    fn busiest(&self, header: &Header) -> Vec<ProcessInfo> {
+        let events = |number: usize| self.processes.get(number).copied().unwrap_or(0);
+        let mut numbers: Vec<usize> = (0..header.processes.len()).collect();
+        if numbers.len() > PROCESSES_TOLD {
+            numbers.select_nth_unstable_by_key(PROCESSES_TOLD, |&number| {
+                (Reverse(events(number)), number)
+            });
+            numbers.truncate(PROCESSES_TOLD);
+            numbers.sort_unstable();
+        }
+        let told = numbers.into_iter().filter_map(|number| {
+            let process = header.processes.get(number)?;
+            let name = process.name.to_owned();
+            Some(ProcessInfo { pid: process.pid, name, events: events(number) })
+        });
+        told.collect()
     }
 
     /// What is missing, and what that rules out.
@@ -177,7 +193,7 @@ impl Counts {
             "readahead and block I/O beside swap",
         );
         gap(!header.has_durations, "durations", "fault and request times");
-        let is_named = |process: &crate::Process| process.pid != 0 || !process.name.is_empty();
+        let is_named = |process: crate::Process<'_>| process.pid != 0 || !process.name.is_empty();
         gap(!header.processes.iter().any(is_named), "processes", "counts by process");
         let unrecorded = header.recorder.iter().flat_map(|recorder| &recorder.absent);
         absent.extend(unrecorded.map(|missing| format!("{}: {}", missing.what, missing.why)));

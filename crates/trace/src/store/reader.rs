@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use serde::Deserialize;
 use types::{EventFlags, EventKind, Events, PageId, ProcessId};
 
 use super::column::Column;
@@ -267,6 +268,12 @@ fn read_columns(
     group.read_narrow(Column::Event, count, narrow)
 }
 
+/// What every header has, whatever its layout.
+#[derive(Deserialize)]
+struct Version {
+    schema: u64,
+}
+
 fn header_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Header, Error> {
     let metadata = file.metadata().file_metadata().key_value_metadata();
     let entry = metadata.into_iter().flatten().find(|entry| entry.key == HEADER_KEY);
@@ -275,10 +282,9 @@ fn header_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Hea
         return Err(Error::new(ErrorKind::UnknownFormat, path, why));
     };
     // The version first: what a newer layout's header looks like is not known here.
-    let schema = serde_json::from_str::<serde_json::Value>(json)
-        .ok()
-        .and_then(|header| header.get("schema")?.as_u64())
-        .ok_or_else(|| damaged(path, "its header has no schema version"))?;
+    let Ok(Version { schema }) = serde_json::from_str(json) else {
+        return Err(damaged(path, "its header has no schema version"));
+    };
     if schema != u64::from(SCHEMA) {
         let why = format!("has layout version {schema}, this pagewise reads version {SCHEMA}");
         return Err(Error::new(ErrorKind::UnknownFormat, path, why));

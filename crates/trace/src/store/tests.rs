@@ -5,12 +5,11 @@ use types::{
     Cancelled, EventFlags, EventKind, Events, NoProgress, PAGE_BYTES, PageId, ProcessId, Progress,
 };
 
+use super::info::PROCESSES_TOLD;
 use super::{ROW_GROUP_ROWS, Reader, SCHEMA, Writer, info, join, save, slice};
 use crate::recording::{About, Disk, Missing, System};
 use crate::renumber::Renumber;
-use crate::{
-    Error, ErrorKind, Header, Loss, Process, Reject, Rows, Source, TraceKind, page_key, table,
-};
+use crate::{Error, ErrorKind, Header, Loss, Reject, Rows, Source, TraceKind, page_key, table};
 
 fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
     Header {
@@ -26,7 +25,7 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         page_bytes: PAGE_BYTES,
         events: rows.len() as u64,
         pages,
-        processes: (0..4).map(|pid| Process { pid, name: format!("app{pid}) Z (") }).collect(),
+        processes: (0..4).map(|pid| (pid, format!("app{pid}) Z ("))).collect(),
         devices: vec!["sda".to_owned()],
         files: Vec::new(),
         recorder: None,
@@ -542,10 +541,38 @@ fn what_is_saved_from_a_source_has_the_same_events() {
     let seeds: Vec<_> = (0..500u16).map(|n| (n as u8, (n / 3) as u8, n % 50, n as u8)).collect();
     let (rows, pages) = rows_of(&seeds, false);
     write(&first, &rows, &header(TraceKind::Swap, &rows, Some(pages)), 100);
-    save(&mut Reader::open(&first).unwrap(), &second).unwrap();
+    save(&mut Reader::open(&first).unwrap(), &second, &NoProgress).unwrap();
     let (expected, saved) = (read_events(&first).unwrap(), read_events(&second).unwrap());
     assert_eq!((expected.kind, expected.page), (saved.kind, saved.page));
     assert_eq!((expected.flags, expected.process), (saved.flags, saved.process));
     let headers = [&first, &second].map(|path| Reader::open(path).unwrap().header().clone());
     assert_eq!(headers[0], headers[1]);
+}
+
+#[test]
+fn what_is_saved_from_a_source_has_numbers() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("1"), folder.path().join("2"));
+    let seeds: Vec<_> = (0..500u16).map(|n| (n as u8, (n / 3) as u8, n % 50, n as u8)).collect();
+    let (rows, pages) = rows_of(&seeds, false);
+    write(&first, &rows, &header(TraceKind::Swap, &rows, None), 100);
+    let saved = save(&mut Reader::open(&first).unwrap(), &second, &NoProgress).unwrap();
+    assert_eq!(saved.pages, Some(pages));
+    assert_eq!(*Reader::open(&second).unwrap().header(), saved);
+    assert_eq!(read_events(&first).unwrap().page, read_events(&second).unwrap().page);
+}
+
+#[test]
+fn info_tells_the_busiest_of_very_many_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let (rows, pages) = rows_of(&[(7, 0, 1, 3), (8, 0, 2, 3), (7, 0, 1, 2)], true);
+    let header = header(TraceKind::Block, &rows, Some(pages));
+    let processes = (0..PROCESSES_TOLD as u32 + 9).map(|pid| (pid, "app")).collect();
+    write(&path, &rows, &Header { processes, ..header }, 2);
+    let info = info(&mut Reader::open(&path).unwrap(), &NoProgress).unwrap();
+    assert_eq!(info.processes_all, PROCESSES_TOLD + 9);
+    assert_eq!((info.processes.len(), info.header.processes.len()), (1 << 16, 1 << 16));
+    assert_eq!(info.processes.iter().map(|process| process.events).sum::<u64>(), 3);
+    assert!(info.processes.is_sorted_by_key(|process| process.pid));
 }

@@ -40,7 +40,7 @@ a-b-7,8388608,W,81235104,99999999,48750.8\r
             (Operation::Write, 81_235_104, 16 * 512, 48_750_608_268_000),
         ]
     );
-    assert_eq!(ledger.processes()[1].name, "a-b");
+    assert_eq!(ledger.processes().get(1).unwrap().name, "a-b");
     assert_eq!(ledger.devices(), ["8388608"]);
     let lines: Vec<u64> = ledger.rejects().1.iter().map(|reject| reject.line).collect();
     assert_eq!(lines, [4, 5, 6]);
@@ -86,7 +86,7 @@ proptest! {
 fn brief(text: &str) -> (Vec<(String, u64)>, Vec<u64>) {
     let (records, ledger) = read_text(&FORMAT, text);
     let name = |record: &Record| {
-        let process = &ledger.processes()[record.process.index()];
+        let process = ledger.processes().get(record.process.index()).unwrap();
         format!("{}-{}", process.name, process.pid)
     };
     let records = records.iter().map(|record| (name(record), record.address)).collect();
