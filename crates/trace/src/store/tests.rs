@@ -490,7 +490,7 @@ fn only_slices_of_one_trace_are_joined() {
     let path = |name: &str| folder.path().join(name);
     let (rows, pages) = rows_of(&[(7, 0, 1, 0), (7, 0, 2, 0)], true);
     for (whole, pid) in [("one", 1), ("other", 2)] {
-        let processes = vec![Process { pid, name: String::new() }];
+        let processes = [(pid, "")].into_iter().collect();
         let header = Header { processes, ..header(TraceKind::Block, &rows, Some(pages)) };
         write(&path(whole), &rows, &header, 2);
         slice(&path(whole), 0..20, &path(&format!("slice of {whole}")), false, &NoProgress)
