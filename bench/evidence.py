@@ -2,11 +2,11 @@
 
     python bench/evidence.py [RECORDING...]
 
-Each recording is cut into slices of equal active time. For every window of slices, the size is chosen as
-`pagewise advise swap` does and charged to all other slices: its I/O time there as a share of the slow
-device alone, less that of the size which these slices choose themselves. Prints, by re-accesses in the
-window and by its length, in how many windows that cost is at most 5 points. The thresholds of
-`pagewise.advice.evidence` stand on this table (docs/advise.md).
+Each recording is cut into slices of equal active time. For every window of slices, the size is
+chosen as `pagewise advise swap` does and charged to all other slices: its I/O time there as a share
+of the slow device alone, less that of the size which these slices choose themselves. Prints, by
+re-accesses in the window and by its length, in how many windows that cost is at most 5 points. The
+thresholds of `pagewise.advice.evidence` stand on this table (docs/advise.md).
 """
 
 from __future__ import annotations

@@ -125,7 +125,9 @@ def test_idle_gaps_are_no_time(tmp_path: Path, steady: Path) -> None:
     assert with_gap["evidence"]["halves"] == without["evidence"]["halves"]
 
 
-def test_info_names_gaps_and_joined_recordings(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+def test_info_names_gaps_and_joined_recordings(
+    tmp_path: Path, capsys: pytest.CaptureFixture
+) -> None:
     steps = list(rounds(10, 2))
     path = write(tmp_path / "night.csv", steps, lambda number: number + number // 20 * 6 * HOUR_S)
     assert run(["info", str(path)]) == 0

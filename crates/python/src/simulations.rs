@@ -106,8 +106,7 @@ pub fn simulate_many(
         let sound: Vec<SimulateRequest> = requests.iter().flatten().cloned().collect();
         let mut source = recording.open()?;
         let marks = marks_of(source.header(), marks);
-        let mut outcomes =
-            swap::simulate_many(&mut *source, &sound, &marks, progress).into_iter();
+        let mut outcomes = swap::simulate_many(&mut *source, &sound, &marks, progress).into_iter();
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             let outcome = match request {
@@ -130,9 +129,7 @@ fn marks_of(header: &trace::Header, marks: Vec<i64>) -> Marks {
     match marks {
         none if none.is_empty() => Marks::None,
         times if header.has_clock => Marks::Times(times),
-        numbers => {
-            Marks::Events(numbers.into_iter().map(|number| number.max(0) as u64).collect())
-        }
+        numbers => Marks::Events(numbers.into_iter().map(|number| number.max(0) as u64).collect()),
     }
 }
 

@@ -1,8 +1,8 @@
 """Whether a recording can carry a size for a fast tier, and how far that size may be off.
 
-The recording is cut into slices of equal active time. One replay counts each slice, so that the size can
-be chosen again from either half and from slices drawn at random: the block bootstrap of Künsch (1989),
-whose blocks are the slices. docs/advise.md gives the reasons for the thresholds.
+The recording is cut into slices of equal active time. One replay counts each slice, so that the
+size can be chosen again from either half and from slices drawn at random: the block bootstrap of
+Künsch (1989), whose blocks are the slices. docs/advise.md gives the reasons for the thresholds.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ class Evidence:
                 needed = f"{format_count(REACCESSES_MIN)} in {format_seconds(ACTIVE_MIN_S)}"
                 return f"{held}; a size needs {needed}"
             case "unstable":
+                points = format_number(100 * self.halves.cost_share)
                 return (
                     f"{held}, but the halves disagree: {_size(self.halves.first_bytes)} and "
-                    f"{_size(self.halves.second_bytes)}; one costs "
-                    f"{format_number(100 * self.halves.cost_share)} points of I/O share more on the "
-                    "other's half"
+                    f"{_size(self.halves.second_bytes)}; one costs {points} points of I/O share "
+                    "more on the other's half"
                 )
         return f"{held}; both halves agree"
 

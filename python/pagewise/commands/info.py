@@ -47,14 +47,14 @@ def run(
     if json:
         show_json(result)
     else:
-        if words := recorded(result):
+        if words := command_of(result):
             show(Verbatim(f"command: {printable(shlex.join(words))}"))
         show(facts(SUMMARIES[told](result)))
     if told != REFERENCES:
         check_losses(result.get("header", result), limit, trace)
 
 
-def recorded(result: dict[str, Any]) -> list[str]:
+def command_of(result: dict[str, Any]) -> list[str]:
     """The words of the command that was recorded; none where none was."""
     origin = result.get("origin", {})
     words: list[str] = result.get("command") or origin.get("command") or []

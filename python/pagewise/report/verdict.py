@@ -88,7 +88,7 @@ def choice(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def advised(advice: Result, panel: str) -> Finding:
-    """What can be run today, with its range over the latencies, and what would be best beside it."""
+    """What can be run today, with its range over the latencies, and what would be best."""
     recording = recording_name(advice["trace"])
     evidence = advice.get("evidence") or {"verdict": "enough"}
     if evidence["verdict"] != "enough":

@@ -3,7 +3,7 @@
 use crate::support::{Recorded, operations, request, run, script};
 use sim::ErrorKind;
 use sim::devices::Device;
-use sim::swap::{CATALOG, Counts, Marks, find, Readahead, Role, simulate_many};
+use sim::swap::{CATALOG, Counts, Marks, Readahead, Role, find, simulate_many};
 use trace::TraceKind;
 use types::{Event, EventFlags, EventKind, NoProgress, PageId, ProcessId};
 
@@ -127,7 +127,8 @@ fn many_cells_in_one_pass_give_what_each_gives_alone() {
         .iter()
         .flat_map(|architecture| [3, 17].map(|pages| request(architecture.name, pages, "")))
         .collect();
-    let together = simulate_many(&mut Recorded::swap(events.clone()), &requests, &Marks::None, &NoProgress);
+    let together =
+        simulate_many(&mut Recorded::swap(events.clone()), &requests, &Marks::None, &NoProgress);
     for (request, outcome) in requests.iter().zip(together) {
         let alone = serde_json::to_string(&run(request, &events)).unwrap();
         assert_eq!(serde_json::to_string(&outcome.unwrap()).unwrap(), alone);
@@ -169,7 +170,8 @@ fn a_request_that_makes_no_sense_fails_alone() {
     let requests =
         [request("flash", 1, ""), request("flush", 1, ""), request("hybrid", 1, "entry=1")];
     let mut results =
-        simulate_many(&mut Recorded::swap(script("outA D")), &requests, &Marks::None, &NoProgress).into_iter();
+        simulate_many(&mut Recorded::swap(script("outA D")), &requests, &Marks::None, &NoProgress)
+            .into_iter();
     assert!(results.next().unwrap().is_ok());
     for expected in ["nvm-cache", "entry_bit"] {
         let error = results.next().unwrap().unwrap_err();

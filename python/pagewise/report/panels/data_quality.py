@@ -62,7 +62,7 @@ def row(name: str, header: Result, inputs: Inputs) -> list[Cell]:
 
 
 def idle(analysis: Result) -> str:
-    """How many idle gaps were left out, how long they are, and how many recordings they set apart."""
+    """How many idle gaps there are, how long they are, and how many recordings they join."""
     gaps, count = analysis.get("gaps") or [], analysis.get("recordings") or 1
     if not gaps:
         return "none"
