@@ -284,7 +284,8 @@ def test_what_the_command_prints_is_kept_from_the_json(tmp_path: Path) -> None:
     command = [AGENT, "record", "--json", "-o", tmp_path / "told.pgr", "--", "echo", "hello"]
     finished = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert json.loads(finished.stdout)["exit_status"] == 0
-    assert finished.stderr.startswith("hello\n")
+    # Without a swap area a warning comes first.
+    assert "hello" in finished.stderr.splitlines()
 
 
 def test_a_group_that_vanishes_ends_nothing(budget: Path, tmp_path: Path) -> None:
