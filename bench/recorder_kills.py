@@ -184,12 +184,12 @@ def events_of(info: dict[str, Any]) -> dict[str, int]:
 def torn_bytes(recording: Path) -> int:
     """Bytes after the last complete block of a recording (docs/recording.md)."""
     data = recording.read_bytes()
-    place = 8
-    while place + 12 <= len(data):
+    place, head = 8, 16
+    while place + head <= len(data):
         length = int.from_bytes(data[place + 4 : place + 8], "little")
-        if place + 12 + length > len(data):
+        if place + head + length > len(data):
             break
-        place += 12 + length
+        place += head + length
     return len(data) - place
 
 

@@ -1,5 +1,6 @@
 """The journal of a grid survives a kill at any byte."""
 
+import itertools
 import multiprocessing
 import resource
 import signal
@@ -25,9 +26,9 @@ def test_damage_costs_only_the_lines_that_it_hits():
     whole = encode(CELLS)
     lines = [len(encode(dict([cell]))) for cell in CELLS.items()]
     starts = [sum(lines[:number]) for number in range(len(lines))]
-    for place in range(len(whole)):
+    for place, bit in itertools.product(range(len(whole)), range(8)):
         damaged = bytearray(whole)
-        damaged[place] ^= 1
+        damaged[place] ^= 1 << bit
         found = decode(bytes(damaged))
         hit = sum(start <= place for start in starts) - 1
         # A line break that is lost makes one line of two.

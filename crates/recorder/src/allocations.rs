@@ -295,10 +295,10 @@ mod tests {
     }
 
     fn recorded(path: &Path) -> Vec<(u64, u32)> {
-        let mut input = trace::input::Input::open(path, false).unwrap();
-        input.skip(8).unwrap();
+        let input = trace::input::Input::open(path, false).unwrap();
+        let mut reader = trace::recording::Reader::new(input).unwrap().unwrap();
         let mut found = Vec::new();
-        while let Some(block) = trace::recording::read_block(&mut input).unwrap() {
+        while let Some(block) = reader.read_block().unwrap() {
             if let trace::recording::Block::Records(records) = block {
                 found.extend(records.iter().map(|record| (record.time_ns, record.process)));
             }

@@ -1,23 +1,43 @@
-//! Blocks that stand alone, of which recordings are made: u32 kind, u32 length in the file, u32 length
-//! unpacked, and a zstd frame with a checksum; little endian. What a killed recorder, a full disk or
-//! a pulled plug leaves can be read up to its last whole block.
+//! Blocks that stand alone, of which recordings are made: a head, and a zstd frame with a checksum. The
+//! head is u32 kind, u32 length in the file, u32 length unpacked, and the checksum (crate::checksum) of the
+//! block's offset in the file (u64) and of these three; little endian. What a killed recorder, a full disk or a pulled
+//! plug leaves can be read up to its last whole block. Older files have heads without a checksum.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::Error;
+use crate::checksum::{WRONG_HEAD, head_sum};
 use crate::input::Input;
+use crate::{Error, ErrorKind, Position};
 
-/// Bytes ahead of the contents of a block.
-pub const HEAD_BYTES: usize = 12;
+/// Bytes of a head without its checksum.
+const FIELDS_BYTES: usize = 12;
+
+/// Bytes of a head with its checksum.
+const HEAD_BYTES: usize = FIELDS_BYTES + size_of::<u32>();
 
 /// Longest block that a reader accepts, packed or not: hostile lengths stop here.
 const BLOCK_BYTES_MAX: usize = 64 << 20;
 
 /// The fast levels of zstd, below 1, cost the recorded machine less and its disk more.
 const COMPRESSION_LEVEL: i32 = -30;
+
+/// First bytes of the files of one format, each with the version at its end.
+pub struct Magic {
+    /// Files as they are written: heads have a checksum.
+    pub checked: [u8; 8],
+    /// Files of the version before: heads have none.
+    pub unchecked: [u8; 8],
+}
+
+impl Magic {
+    /// Whether a file that begins with `head` is of this format.
+    pub fn begins(&self, head: &[u8]) -> bool {
+        head.starts_with(&self.checked) || head.starts_with(&self.unchecked)
+    }
+}
 
 /// Writes blocks, each in one call, so that what is on disk ends with a whole block unless the
 /// machine itself stops.
@@ -30,11 +50,12 @@ pub struct FrameWriter<W: Write> {
 }
 
 impl<W: Write> FrameWriter<W> {
-    /// Begins a file with the number that names its format.
+    /// Begins a file with the bytes that name its format.
     ///
     /// # Errors
     /// What the operating system refuses.
-    pub fn new(mut output: W, magic: [u8; 8]) -> io::Result<FrameWriter<W>> {
+    pub fn new(mut output: W, magic: &Magic) -> io::Result<FrameWriter<W>> {
+        let magic = magic.checked;
         output.write_all(&magic)?;
         let mut compressor = zstd::bulk::Compressor::new(COMPRESSION_LEVEL)?;
         compressor.include_checksum(true)?;
@@ -63,9 +84,11 @@ impl<W: Write> FrameWriter<W> {
         self.block.resize(HEAD_BYTES + zstd::zstd_safe::compress_bound(contents.len()), 0);
         let (head, room) = self.block.split_at_mut(HEAD_BYTES);
         let packed_bytes = self.compressor.compress_to_buffer(contents, room)?;
-        head[..4].copy_from_slice(&kind.to_le_bytes());
-        head[4..8].copy_from_slice(&(packed_bytes as u32).to_le_bytes());
-        head[8..].copy_from_slice(&(contents.len() as u32).to_le_bytes());
+        let (fields, sum) = head.split_at_mut(FIELDS_BYTES);
+        fields[..4].copy_from_slice(&kind.to_le_bytes());
+        fields[4..8].copy_from_slice(&(packed_bytes as u32).to_le_bytes());
+        fields[8..].copy_from_slice(&(contents.len() as u32).to_le_bytes());
+        sum.copy_from_slice(&head_sum(self.bytes, fields).to_le_bytes());
         self.output.write_all(&self.block[..HEAD_BYTES + packed_bytes])?;
         self.bytes += (HEAD_BYTES + packed_bytes) as u64;
         Ok(())
@@ -81,18 +104,6 @@ impl<W: Write> FrameWriter<W> {
     }
 }
 
-/// Passes the number that names a format, with which `input` begins; false where it begins otherwise.
-///
-/// # Errors
-/// What the operating system refuses.
-pub fn pass_magic(input: &mut Input, magic: &[u8; 8]) -> Result<bool, Error> {
-    let is_it = input.fill()?.starts_with(magic);
-    if is_it {
-        input.consume(magic.len());
-    }
-    Ok(is_it)
-}
-
 /// One block of a file.
 pub enum Frame {
     /// Its kind, and what it holds.
@@ -101,35 +112,92 @@ pub enum Frame {
     CutShort(u64),
 }
 
-/// The next block of `input`, which stands behind the magic number or another block; none at the end.
-///
-/// # Errors
-/// `Corrupt` with the offset where a whole block is not what the format demands; what the operating
-/// system refuses.
-pub fn read_frame(input: &mut Input) -> Result<Option<Frame>, Error> {
-    let mut head = [0; HEAD_BYTES];
-    let there = input.read_into(&mut head)?;
-    if there == 0 {
-        return Ok(None);
+/// Reads a file block by block.
+pub struct FrameReader {
+    input: Input,
+    is_checked: bool,
+}
+
+impl FrameReader {
+    /// Passes the bytes that name the format; none where `input` begins otherwise.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn new(mut input: Input, magic: &Magic) -> Result<Option<FrameReader>, Error> {
+        let head = input.fill()?;
+        if !magic.begins(head) {
+            return Ok(None);
+        }
+        let is_checked = head.starts_with(&magic.checked);
+        input.consume(magic.checked.len());
+        Ok(Some(FrameReader { input, is_checked }))
     }
-    if there < head.len() {
-        return Ok(Some(Frame::CutShort(there as u64)));
+
+    /// The next block; none at the end.
+    ///
+    /// # Errors
+    /// `Corrupt` with the offset where a whole block is not what the format demands; what the
+    /// operating system refuses.
+    pub fn read(&mut self) -> Result<Option<Frame>, Error> {
+        let start = self.input.offset();
+        let mut head = [0; HEAD_BYTES];
+        let head = &mut head[..if self.is_checked { HEAD_BYTES } else { FIELDS_BYTES }];
+        let there = self.input.read_into(head)?;
+        if there == 0 {
+            return Ok(None);
+        }
+        if there < head.len() {
+            return Ok(Some(Frame::CutShort(there as u64)));
+        }
+        // Some file systems keep the length of a file that a pulled plug left, without its last bytes.
+        if head.iter().all(|&byte| byte == 0) {
+            return self.pass_rest(start).map(Some);
+        }
+        let field = |at: usize| {
+            u32::from_le_bytes(head[at..at + 4].try_into().expect("the range has 4 bytes"))
+        };
+        if self.is_checked && field(FIELDS_BYTES) != head_sum(start, &head[..FIELDS_BYTES]) {
+            let error = Error::new(ErrorKind::Corrupt, self.input.path(), WRONG_HEAD);
+            return Err(error.at(Position::Byte(start)));
+        }
+        let (kind, packed_bytes, bytes) = (field(0), field(4) as usize, field(8) as usize);
+        if packed_bytes.max(bytes) > BLOCK_BYTES_MAX {
+            let found = format!("expected a block of at most {BLOCK_BYTES_MAX} bytes");
+            return Err(self.corrupt(&found));
+        }
+        let mut packed = vec![0; packed_bytes];
+        let there = self.input.read_into(&mut packed)?;
+        if there < packed_bytes {
+            return Ok(Some(Frame::CutShort(self.input.offset() - start)));
+        }
+        let contents = zstd::bulk::decompress(&packed, bytes)
+            .map_err(|error| self.corrupt(&format!("a block does not unpack: {error}")))?;
+        Ok(Some(Frame::Whole(kind, contents)))
     }
-    let field =
-        |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("the range has 4 bytes"));
-    let (kind, packed_bytes, bytes) = (field(0), field(4) as usize, field(8) as usize);
-    if packed_bytes.max(bytes) > BLOCK_BYTES_MAX {
-        let found = format!("expected a block of at most {BLOCK_BYTES_MAX} bytes");
-        return Err(input.corrupt(&found));
+
+    /// Passes over a block of a kind that this pagewise does not know.
+    ///
+    /// # Errors
+    /// `Corrupt` where heads have no checksum: those files have no such kind, so the head is damaged.
+    pub fn pass_unknown(&self, kind: u32) -> Result<(), Error> {
+        if self.is_checked {
+            return Ok(());
+        }
+        Err(self.corrupt(&format!("expected a block of a known kind, found {kind}")))
     }
-    let mut packed = vec![0; packed_bytes];
-    let there = input.read_into(&mut packed)?;
-    if there < packed_bytes {
-        return Ok(Some(Frame::CutShort((HEAD_BYTES + there) as u64)));
+
+    /// An error at the first byte that was not read.
+    pub fn corrupt(&self, message: &str) -> Error {
+        self.input.corrupt(message)
     }
-    let contents = zstd::bulk::decompress(&packed, bytes)
-        .map_err(|error| input.corrupt(&format!("a block does not unpack: {error}")))?;
-    Ok(Some(Frame::Whole(kind, contents)))
+
+    /// Everything from `start` on is no block.
+    fn pass_rest(&mut self, start: u64) -> Result<Frame, Error> {
+        while !self.input.fill()?.is_empty() {
+            self.input.consume(usize::MAX);
+        }
+        Ok(Frame::CutShort(self.input.offset() - start))
+    }
 }
 
 /// What the JSON of a block holds.

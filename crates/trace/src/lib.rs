@@ -2,6 +2,7 @@
 
 pub mod allocations;
 mod binary;
+mod checksum;
 mod error;
 mod files;
 pub mod formats;

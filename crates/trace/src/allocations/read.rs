@@ -7,19 +7,21 @@ use types::Progress;
 use super::builder::Builder;
 use super::{History, SOURCE};
 use crate::input::Input;
-use crate::recording::{About, Block, read_about, read_block};
+use crate::recording::{About, Block, read_about};
 use crate::{Error, ErrorKind, Loss};
 
 /// Whether `path` is a recording of allocations; false also where it cannot be read.
 pub fn is_allocations(path: &Path) -> bool {
-    let about = Input::open(path, false).and_then(|mut input| read_about(&mut input));
-    matches!(about, Ok(Some(about)) if has_allocations(&about))
+    begins_so(Input::open(path, false))
 }
 
 /// Whether a file that begins with `head` is a recording of allocations.
 pub fn is_head(head: &[u8]) -> bool {
-    let about = Input::from_bytes("", head).and_then(|mut input| read_about(&mut input));
-    matches!(about, Ok(Some(about)) if has_allocations(&about))
+    begins_so(Input::from_bytes("", head))
+}
+
+fn begins_so(input: Result<Input, Error>) -> bool {
+    matches!(input.and_then(read_about), Ok(Some((about, _))) if has_allocations(&about))
 }
 
 fn has_allocations(about: &About) -> bool {
@@ -38,9 +40,10 @@ pub fn read(path: &Path, progress: &dyn Progress) -> Result<History, Error> {
 ///
 /// # Errors
 /// As `read`.
-pub fn read_input(mut input: Input, progress: &dyn Progress) -> Result<History, Error> {
-    let (path, total) = (input.path().to_owned(), input.file_bytes());
-    let about = read_about(&mut input)?.filter(has_allocations).ok_or_else(|| {
+pub fn read_input(input: Input, progress: &dyn Progress) -> Result<History, Error> {
+    let (path, meter, total) = (input.path().to_owned(), input.meter(), input.file_bytes());
+    let begun = read_about(input)?.filter(|(about, _)| has_allocations(about));
+    let (about, mut reader) = begun.ok_or_else(|| {
         let expected = "expected a recording of allocations, as `pagewise-agent record \
                         --allocations` writes";
         Error::new(ErrorKind::UnknownFormat, &path, expected)
@@ -51,7 +54,7 @@ pub fn read_input(mut input: Input, progress: &dyn Progress) -> Result<History, 
             losses.push(Loss { what: what.to_owned(), count });
         }
     };
-    while let Some(block) = read_block(&mut input)? {
+    while let Some(block) = reader.read_block()? {
         match block {
             Block::Records(records) => records.iter().for_each(|record| builder.take(record)),
             Block::Ending(ending) => {
@@ -65,7 +68,7 @@ pub fn read_input(mut input: Input, progress: &dyn Progress) -> Result<History, 
             | Block::Files(_)
             | Block::Unknown(_) => {}
         }
-        progress.advance(input.meter().bytes(), total).map_err(|_| Error::cancelled(&path))?;
+        progress.advance(meter.bytes(), total).map_err(|_| Error::cancelled(&path))?;
     }
     if !has_ended {
         lose("the end of the recording: the recorder was stopped before it", 1);

@@ -7,11 +7,11 @@ use super::swap_events::{self, SwapEvents};
 use super::{Confidence, Format, ReadOptions};
 use types::EventFlags;
 
-use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Traits};
-use crate::recording::{self, About, Block, MAGIC, flag, kind, read_block};
+use crate::recording::{self, About, Block, MAGIC, flag, kind};
+use crate::{Error, ErrorKind, Position};
 
 /// The row of this format.
 pub const FORMAT: Format = Format {
@@ -31,20 +31,24 @@ const AREA_PAGE_BITS: u32 = 32;
 const RECORDS_PER_READ: usize = 1 << 14;
 
 fn sniff(head: &[u8]) -> Confidence {
-    Confidence::Certain.when(head.starts_with(&MAGIC))
+    Confidence::Certain.when(MAGIC.begins(head))
 }
 
-fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
-    input.skip(MAGIC.len() as u64)?;
+fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Error> {
+    let path = input.path().to_owned();
+    let blocks = recording::Reader::new(input)?.ok_or_else(|| {
+        let expected = "expected a recording, as `pagewise-agent record` writes";
+        Error::new(ErrorKind::Corrupt, path, expected).at(Position::Byte(0))
+    })?;
     let meaning = match options.mapping {
         Some(Mapping::Block) => Meaning::Block,
         _ => Meaning::Swap(SwapEvents::default()),
     };
-    Ok(Box::new(Recording { input, meaning, events: Vec::new(), taken: 0, has_ended: false }))
+    Ok(Box::new(Recording { blocks, meaning, events: Vec::new(), taken: 0, has_ended: false }))
 }
 
 struct Recording {
-    input: Input,
+    blocks: recording::Reader,
     meaning: Meaning,
     /// Those of the last block, and how many of them have been taken.
     events: Vec<recording::Record>,
@@ -88,7 +92,7 @@ impl RecordReader for Recording {
 impl Recording {
     /// Reads the next block; false at the end of the file.
     fn read_block(&mut self, ledger: &mut Ledger) -> Result<bool, Error> {
-        let Some(block) = read_block(&mut self.input)? else {
+        let Some(block) = self.blocks.read_block()? else {
             if !self.has_ended {
                 ledger.lose("the end of the recording: the recorder was stopped before it", 1);
             }

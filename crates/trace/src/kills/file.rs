@@ -1,6 +1,6 @@
 //! A saved recording of kills: what the kernel told, as it told it, so that it can be taken apart again.
 //!
-//! Layout: the 8 bytes of `MAGIC`, then blocks that stand alone (crate::framing). The first is the `About`.
+//! Layout: 8 bytes of `MAGIC`, then blocks that stand alone (crate::framing). The first is the `About`.
 //! docs/killtrace.md describes it for other readers.
 
 use std::io::{self, Write};
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use super::analysis::{Analysis, Outcome};
 use super::event::Event;
 use super::typed;
-use crate::framing::{Frame, FrameWriter, parse_json, pass_magic, read_frame};
+use crate::framing::{Frame, FrameReader, FrameWriter, Magic, parse_json};
 use crate::input::Input;
 use crate::recording::Missing;
 use crate::{Error, ErrorKind};
 
 /// The first bytes of a recording of kills, its version at the end.
-pub const MAGIC: [u8; 8] = *b"pgwkil\x00\x01";
+const MAGIC: Magic = Magic { checked: *b"pgwkil\x00\x02", unchecked: *b"pgwkil\x00\x01" };
 
 /// Longest page of events: kernels make them of 4 to 64 KiB.
 const PAGE_BYTES_MAX: usize = 64 << 10;
@@ -114,7 +114,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// What the operating system refuses.
     pub fn new(output: W) -> io::Result<Writer<W>> {
-        Ok(Writer { frames: FrameWriter::new(output, MAGIC)? })
+        Ok(Writer { frames: FrameWriter::new(output, &MAGIC)? })
     }
 
     /// Appends a block.
@@ -156,7 +156,7 @@ impl<W: Write> Writer<W> {
 /// # Errors
 /// A file that is none, or damaged, with the offset; what the operating system refuses.
 pub fn read(path: &Path) -> Result<Outcome, Error> {
-    read_input(&mut Input::open(path, false)?, path)
+    read_input(Input::open(path, false)?, path)
 }
 
 /// The same of one that lies in memory; `name` stands for its path.
@@ -164,35 +164,31 @@ pub fn read(path: &Path) -> Result<Outcome, Error> {
 /// # Errors
 /// As `read`.
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Outcome, Error> {
-    read_input(&mut Input::from_bytes(name, bytes)?, Path::new(name))
+    read_input(Input::from_bytes(name, bytes)?, Path::new(name))
 }
 
-fn read_input(input: &mut Input, path: &Path) -> Result<Outcome, Error> {
-    if !pass_magic(input, &MAGIC)? {
+fn read_input(input: Input, path: &Path) -> Result<Outcome, Error> {
+    let mut frames = FrameReader::new(input, &MAGIC)?.ok_or_else(|| {
         let message = "is no recording of kills; make one: pagewise-agent killtrace --all -o FILE";
-        return Err(Error::new(ErrorKind::UnknownFormat, path, message));
-    }
+        Error::new(ErrorKind::UnknownFormat, path, message)
+    })?;
     let mut analysis = None;
-    loop {
-        let block = match read_frame(input)? {
-            None => break,
-            Some(Frame::CutShort(_)) => break,
-            Some(Frame::Whole(kind, contents)) => {
-                parse(kind, contents).map_err(|expected| input.corrupt(&expected))?
-            }
-        };
+    while let Some(Frame::Whole(kind, contents)) = frames.read()? {
+        let block = parse(kind, contents).map_err(|expected| frames.corrupt(&expected))?;
         match (&mut analysis, block) {
+            (_, Block::Unknown(kind)) => frames.pass_unknown(kind)?,
             (None, Block::About(about)) => {
-                let begun = Analysis::new(*about).map_err(|expected| input.corrupt(&expected))?;
+                let begun = Analysis::new(*about).map_err(|expected| frames.corrupt(&expected))?;
                 analysis = Some(begun);
             }
-            (None, _) => return Err(input.corrupt("expected what the recording is about")),
+            (None, _) => return Err(frames.corrupt("expected what the recording is about")),
             (Some(analysis), block) => {
-                analysis.take(&block).map_err(|expected| input.corrupt(&expected))?;
+                analysis.take(&block).map_err(|expected| frames.corrupt(&expected))?;
             }
         }
     }
-    let analysis = analysis.ok_or_else(|| input.corrupt("expected what the recording is about"))?;
+    let analysis =
+        analysis.ok_or_else(|| frames.corrupt("expected what the recording is about"))?;
     Ok(analysis.finish())
 }
 

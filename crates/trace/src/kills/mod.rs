@@ -23,7 +23,7 @@ pub use analysis::{Analysis, Outcome};
 pub use chrome::chrome;
 pub use decode::{CATALOG, Row};
 pub use event::{Event, What};
-pub use file::{About, Block, Ending, MAGIC, Task, Writer, read, read_bytes};
+pub use file::{About, Block, Ending, Task, Writer, read, read_bytes};
 pub use format::without_print;
 pub use kill::{Kill, Killer, Step, Trigger};
 pub use typed::{EVENT_BYTES, event as typed_event};

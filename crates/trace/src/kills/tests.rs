@@ -244,14 +244,27 @@ fn a_saved_recording_says_the_same() {
 
 #[test]
 fn what_is_no_recording_is_refused() {
-    for bytes in [&b"pgwrec\x00\x02"[..], b"{", b"pgwkil\x00\x01"] {
+    for bytes in [&b"pgwrec\x00\x03"[..], b"{", b"pgwkil\x00\x01", b"pgwkil\x00\x02"] {
         assert!(read_bytes("test.pgk", bytes).is_err());
     }
-    let mut huge = MAGIC.to_vec();
+    let mut huge = b"pgwkil\x00\x01".to_vec();
     for word in [1u32, 64 << 20, u32::MAX] {
         huge.extend(word.to_le_bytes());
     }
     assert!(read_bytes("test.pgk", &huge).unwrap_err().to_string().contains("at most"));
+}
+
+#[test]
+fn no_flipped_bit_passes() {
+    let sound = recording(&a_kill());
+    let said = read_bytes("test.pgk", &sound).unwrap();
+    for bit in 0..8 * sound.len() {
+        let mut spoilt = sound.clone();
+        spoilt[bit / 8] ^= 1 << (bit % 8);
+        if let Ok(outcome) = read_bytes("test.pgk", &spoilt) {
+            assert!(outcome.is_cut || outcome == said, "bit {} of byte {}", bit % 8, bit / 8);
+        }
+    }
 }
 
 #[test]

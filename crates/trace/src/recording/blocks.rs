@@ -3,7 +3,7 @@
 use super::moments::Moment;
 use super::{About, BlockKind, Ending, FileName, MAGIC, Record, Sample, packing};
 use crate::Error;
-use crate::framing::{Frame, parse_json, pass_magic, read_frame};
+use crate::framing::{Frame, FrameReader, parse_json};
 use crate::input::Input;
 
 /// One block of a recording.
@@ -27,33 +27,51 @@ pub enum Block {
     CutShort(u64),
 }
 
-/// What a recording says about itself, of which nothing was read; none where it is no recording.
-///
-/// # Errors
-/// As [`read_block`].
-pub fn read_about(input: &mut Input) -> Result<Option<About>, Error> {
-    if !pass_magic(input, &MAGIC)? {
-        return Ok(None);
-    }
-    Ok(match read_block(input)? {
-        Some(Block::About(about)) => Some(about),
-        _ => None,
-    })
+/// Reads a recording block by block.
+pub struct Reader {
+    frames: FrameReader,
 }
 
-/// The next block of `input`, which stands behind the magic number or another block; none at the end.
+impl Reader {
+    /// Begins to read `input`, of which nothing was read; none where it is no recording.
+    ///
+    /// # Errors
+    /// What the operating system refuses.
+    pub fn new(input: Input) -> Result<Option<Reader>, Error> {
+        Ok(FrameReader::new(input, &MAGIC)?.map(|frames| Reader { frames }))
+    }
+
+    /// The next block; none at the end.
+    ///
+    /// # Errors
+    /// `Corrupt` with the offset where a whole block is not what the format demands; what the
+    /// operating system refuses.
+    pub fn read_block(&mut self) -> Result<Option<Block>, Error> {
+        let block = match self.frames.read()? {
+            None => return Ok(None),
+            Some(Frame::CutShort(bytes)) => Block::CutShort(bytes),
+            Some(Frame::Whole(kind, contents)) => {
+                parse(kind, &contents).map_err(|expected| self.frames.corrupt(&expected))?
+            }
+        };
+        if let Block::Unknown(kind) = block {
+            self.frames.pass_unknown(kind)?;
+        }
+        Ok(Some(block))
+    }
+}
+
+/// What a recording says about itself, and the reader of what follows; none where `input`, of which
+/// nothing was read, is no recording.
 ///
 /// # Errors
-/// `Corrupt` with the offset where a whole block is not what the format demands; what the operating
-/// system refuses.
-pub fn read_block(input: &mut Input) -> Result<Option<Block>, Error> {
-    match read_frame(input)? {
-        None => Ok(None),
-        Some(Frame::CutShort(bytes)) => Ok(Some(Block::CutShort(bytes))),
-        Some(Frame::Whole(kind, contents)) => {
-            parse(kind, &contents).map(Some).map_err(|expected| input.corrupt(&expected))
-        }
-    }
+/// As [`Reader::read_block`].
+pub fn read_about(input: Input) -> Result<Option<(About, Reader)>, Error> {
+    let Some(mut reader) = Reader::new(input)? else { return Ok(None) };
+    Ok(match reader.read_block()? {
+        Some(Block::About(about)) => Some((about, reader)),
+        _ => None,
+    })
 }
 
 fn parse(kind: u32, contents: &[u8]) -> Result<Block, String> {

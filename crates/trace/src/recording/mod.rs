@@ -1,4 +1,4 @@
-//! The file that `pagewise-agent record` writes on the device: the 8 bytes of `MAGIC`, then blocks that
+//! The file that `pagewise-agent record` writes on the device: 8 bytes of `MAGIC`, then blocks that
 //! stand alone (crate::framing). The first block is the `About`. docs/recording.md describes it for
 //! other readers.
 
@@ -9,14 +9,17 @@ mod parts;
 mod system;
 mod writer;
 
-pub use blocks::{Block, read_about, read_block};
+pub use blocks::{Block, Reader, read_about};
 pub use packing::RECORDS_MAX;
 pub use parts::{About, Area, Counters, Ending, FileName, Missing, Pressure, Sample};
 pub use system::{Disk, Features, SwapArea, System, Zram};
 pub use writer::Writer;
 
+use crate::framing::Magic;
+
 /// The first bytes of a recording, its version at the end.
-pub const MAGIC: [u8; 8] = *b"pgwrec\x00\x02";
+pub(crate) const MAGIC: Magic =
+    Magic { checked: *b"pgwrec\x00\x03", unchecked: *b"pgwrec\x00\x02" };
 
 /// What a block holds, by its number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

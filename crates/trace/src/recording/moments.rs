@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use types::Progress;
 
-use super::{About, Block, flag, kind, read_about, read_block};
+use super::{About, Block, flag, kind, read_about};
 use crate::input::Input;
 use crate::{Error, ErrorKind};
 
@@ -169,16 +169,16 @@ pub fn walk(
     progress: &dyn Progress,
     take: &mut dyn FnMut(Found),
 ) -> Result<(About, bool), Error> {
-    let mut input = Input::open(path, false)?;
-    let total = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    let about = read_about(&mut input)?;
-    let about = about.filter(|about| about.sources.iter().any(|name| name == SOURCE));
-    let about = about.ok_or_else(|| {
+    let input = Input::open(path, false)?;
+    let (meter, total) = (input.meter(), input.file_bytes());
+    let begun = read_about(input)?;
+    let begun = begun.filter(|(about, _)| about.sources.iter().any(|name| name == SOURCE));
+    let (about, mut reader) = begun.ok_or_else(|| {
         let expected = "expected a recording with kills, as `pagewise-agent record --kills` writes";
         Error::new(ErrorKind::UnknownFormat, path, expected)
     })?;
     let mut is_cut = true;
-    while let Some(block) = read_block(&mut input)? {
+    while let Some(block) = reader.read_block()? {
         match block {
             Block::Moment(moment) => take(Found::Moment(Box::new(moment))),
             Block::Records(records) => {
@@ -193,7 +193,7 @@ pub fn walk(
             Block::Ending(_) => is_cut = false,
             _ => {}
         }
-        progress.advance(input.meter().bytes(), total).map_err(|_| Error::cancelled(path))?;
+        progress.advance(meter.bytes(), total).map_err(|_| Error::cancelled(path))?;
     }
     Ok((about, is_cut))
 }

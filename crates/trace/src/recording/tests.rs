@@ -5,14 +5,36 @@ use proptest::prelude::*;
 use super::*;
 use crate::input::Input;
 
+const MAGIC_BYTES: usize = MAGIC.checked.len();
+
 fn read(bytes: &[u8]) -> Result<Vec<Block>, crate::Error> {
-    let mut input = Input::from_bytes("test.pgr", bytes)?;
-    input.skip(MAGIC.len() as u64)?;
+    let mut reader = Reader::new(Input::from_bytes("test.pgr", bytes)?)?.expect("a recording");
     let mut blocks = Vec::new();
-    while let Some(block) = read_block(&mut input)? {
+    while let Some(block) = reader.read_block()? {
         blocks.push(block);
     }
     Ok(blocks)
+}
+
+/// The same recording as the version before wrote it: heads have no checksum.
+fn unchecked(bytes: &[u8]) -> Vec<u8> {
+    let mut older = MAGIC.unchecked.to_vec();
+    for block in blocks_of(bytes) {
+        older.extend([&block[..12], &block[16..]].concat());
+    }
+    older
+}
+
+/// The bytes of each block.
+fn blocks_of(bytes: &[u8]) -> Vec<&[u8]> {
+    let (mut rest, mut blocks) = (&bytes[MAGIC_BYTES..], Vec::new());
+    while !rest.is_empty() {
+        let length = u32::from_le_bytes(rest[4..8].try_into().unwrap()) as usize;
+        let (block, others) = rest.split_at(16 + length);
+        blocks.push(block);
+        rest = others;
+    }
+    blocks
 }
 
 fn write(records: &[Record]) -> Vec<u8> {
@@ -58,7 +80,7 @@ proptest! {
     #[test]
     fn damage_is_refused_or_leaves_whole_blocks(at in 0usize..400, value in any::<u8>()) {
         let mut bytes = write(&[Record::default(); 40]);
-        let at = MAGIC.len() + at % (bytes.len() - MAGIC.len());
+        let at = MAGIC_BYTES + at % (bytes.len() - MAGIC_BYTES);
         bytes[at] = value;
         // Whatever it says, it must not panic and must not take more memory than a block has.
         let _ = read(&bytes);
@@ -101,7 +123,7 @@ fn every_truncation_keeps_the_whole_blocks_before_it() {
         (0..100).map(|time_ns| Record { time_ns, ..Record::default() }).collect();
     let bytes = write(&records);
     let whole = read(&bytes).unwrap();
-    for length in MAGIC.len() + 1..bytes.len() {
+    for length in MAGIC_BYTES + 1..bytes.len() {
         let blocks = read(&bytes[..length]).unwrap();
         let kept = blocks.iter().filter(|block| !matches!(block, Block::CutShort(_))).count();
         assert_eq!(blocks[..kept], whole[..kept], "{length} bytes");
@@ -119,11 +141,73 @@ fn a_long_recording_has_many_blocks() {
 
 #[test]
 fn a_hostile_length_is_refused() {
-    let mut bytes = write(&[]);
+    let mut bytes = unchecked(&write(&[]));
     bytes.extend(2u32.to_le_bytes());
     bytes.extend(u32::MAX.to_le_bytes());
     bytes.extend(8u32.to_le_bytes());
     assert!(read(&bytes).unwrap_err().to_string().contains("at byte"));
+}
+
+/// Three blocks of records of one length, and what stands around them.
+fn alike() -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new(), &About::default()).unwrap();
+    for time_ns in 1..4 {
+        writer.push(Record { time_ns, ..Record::default() }).unwrap();
+        writer.flush().unwrap();
+    }
+    writer.finish(Ending::default()).unwrap()
+}
+
+#[test]
+fn a_block_that_is_missing_doubled_or_moved_is_noticed() {
+    let bytes = alike();
+    let blocks = blocks_of(&bytes);
+    assert_eq!(blocks[1].len(), blocks[2].len());
+    let joined = |order: &[usize]| {
+        let chosen: Vec<&[u8]> = order.iter().map(|&place| blocks[place]).collect();
+        read(&[&bytes[..MAGIC_BYTES], &chosen.concat()].concat())
+    };
+    assert_eq!(joined(&[0, 1, 2, 3, 4]).unwrap().len(), 5);
+    for order in [&[0, 2, 3, 4][..], &[0, 1, 1, 2, 3, 4], &[0, 2, 1, 3, 4], &[0, 1, 2, 3, 4, 4]] {
+        let error = joined(order).unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::Corrupt);
+        let found = "the head of a block is damaged, or blocks before it are missing";
+        assert!(error.to_string().contains(found), "{order:?}: {error}");
+    }
+    // Without its last blocks it is a recording that was cut.
+    assert_eq!(joined(&[0, 1]).unwrap().len(), 2);
+}
+
+#[test]
+fn recordings_of_the_version_before_are_read() {
+    let older = unchecked(&alike());
+    assert_eq!(read(&older).unwrap(), read(&alike()).unwrap());
+    let kind_at = MAGIC_BYTES + blocks_of(&alike())[0].len() - size_of::<u32>();
+    let mut spoilt = older;
+    assert_eq!(spoilt[kind_at], BlockKind::Records as u8);
+    spoilt[kind_at] ^= 64;
+    let error = read(&spoilt).unwrap_err().to_string();
+    assert!(error.contains("expected a block of a known kind, found 66"), "{error}");
+}
+
+#[test]
+fn kinds_that_are_not_known_yet_are_passed_over() {
+    let mut frames = crate::framing::FrameWriter::new(Vec::new(), &MAGIC).unwrap();
+    frames.write_json(BlockKind::About as u32, &About::default()).unwrap();
+    frames.write(66, b"later").unwrap();
+    let blocks = read(&frames.finish().unwrap()).unwrap();
+    assert_eq!(blocks[1..], [Block::Unknown(66)]);
+}
+
+#[test]
+fn zeros_behind_the_last_block_are_a_cut() {
+    let (bytes, zeros) = (alike(), vec![0; 5000]);
+    let last = bytes.len() - blocks_of(&bytes)[4].len();
+    for sound in [&bytes[..last], &unchecked(&bytes)] {
+        let blocks = read(&[sound, &zeros].concat()).unwrap();
+        assert_eq!(blocks.last(), Some(&Block::CutShort(5000)));
+        assert_eq!(blocks[..4], read(&bytes).unwrap()[..4]);
+    }
 }
 
 #[test]

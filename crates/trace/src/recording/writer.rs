@@ -25,7 +25,7 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// What the operating system refuses.
     pub fn new(output: W, about: &About) -> io::Result<Writer<W>> {
-        let frames = FrameWriter::new(output, MAGIC)?;
+        let frames = FrameWriter::new(output, &MAGIC)?;
         let mut writer = Writer { frames, pending: Packer::default(), recorded: 0, unwritten: 0 };
         writer.write_json(BlockKind::About, about)?;
         Ok(writer)
