@@ -182,8 +182,8 @@ def test_a_file_cut_between_frames_is_told(
     captured("-o", trace, "--", sys.executable, "-c", "")
     whole = trace.read_bytes()
     (origin,) = struct.unpack_from("<I", whole, 8)
-    (frame,) = struct.unpack_from("<I", whole, 12 + origin)
-    cut.write_bytes(whole[: 16 + origin + frame])
+    (frame,) = struct.unpack_from("<I", whole, 16 + origin)
+    cut.write_bytes(whole[: 24 + origin + frame])
     assert references_info(cut)["cut"] == "the file was cut off"
     assert cli.run(["info", str(cut)]) == 0
     assert "the file was cut off; the trace is whole up to the last" in capsys.readouterr().out

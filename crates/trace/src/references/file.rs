@@ -4,12 +4,14 @@
 //! |---|---|
 //! | 6 | [`MAGIC`] |
 //! | 2 | [`VERSION`] |
-//! | 4, then as many | [`Origin`] as JSON |
-//! | 4, then as many, repeated | a zstd frame with a checksum |
+//! | 4 | length of the frame that follows |
+//! | 4 | checksum of the offset of that length in the file (u64) and of that length (crate::checksum) |
+//! | as many, and so on to the end | a zstd frame with a checksum |
 //!
-//! All numbers are little endian. The first byte of an unpacked frame says what it is: `STEPS` (see
-//! `frame`), or `END`, followed by [`Ending`] as JSON, after which nothing comes. A file without
-//! `END` was cut, and is read up to its last whole frame.
+//! All numbers are little endian. The first byte of an unpacked frame says what it is: `ORIGIN`, the
+//! first, followed by [`Origin`] as JSON; `STEPS` (see `frame`); or `END`, followed by [`Ending`] as
+//! JSON, after which nothing comes. A file without `END` was cut, and is read up to its last whole
+//! frame. Files of `VERSION_UNCHECKED` have no checksum of lengths, and their origin as bare JSON behind its length.
 
 use serde::{Deserialize, Serialize};
 use types::{BLOCK_BYTES, FILTER_BLOCKS, ReferenceTotals};
@@ -18,7 +20,13 @@ use types::{BLOCK_BYTES, FILTER_BLOCKS, ReferenceTotals};
 pub const MAGIC: &[u8; 6] = b"PWREFS";
 
 /// Version of the layout.
-pub(super) const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 2;
+
+/// The version before it, which is read.
+pub(super) const VERSION_UNCHECKED: u16 = 1;
+
+/// First byte of the first frame.
+pub(super) const ORIGIN: u8 = b'O';
 
 /// First byte of a frame with steps.
 pub(super) const STEPS: u8 = b'S';

@@ -5,14 +5,17 @@ use std::path::Path;
 use types::{ReferenceStep, ReferenceTotals};
 use zstd::bulk::Decompressor;
 
-use super::file::{END, Ending, MAGIC, ORIGIN_BYTES_MAX, Origin, STEPS, VERSION};
+use super::file::{
+    END, Ending, MAGIC, ORIGIN, ORIGIN_BYTES_MAX, Origin, STEPS, VERSION, VERSION_UNCHECKED,
+};
 use super::frame::{self, FRAME_BYTES_MAX, Streams};
 use super::slots::{SlotStep, Slots};
+use crate::checksum::{WRONG_HEAD, head_sum};
 use crate::input::Input;
 use crate::{Error, ErrorKind, Position};
 
-/// Most bytes of a packed frame: what zstd makes of bytes that it cannot compress is little more.
-const PACKED_BYTES_MAX: usize = FRAME_BYTES_MAX + FRAME_BYTES_MAX / 128;
+/// Bytes of a length, and of the checksum behind it.
+const WORD_BYTES: usize = size_of::<u32>();
 
 /// Reads a trace of references a frame at a time, in bounded memory.
 ///
@@ -20,6 +23,8 @@ const PACKED_BYTES_MAX: usize = FRAME_BYTES_MAX + FRAME_BYTES_MAX / 128;
 /// held already.
 pub struct Reader {
     input: Input,
+    /// Whether lengths have a checksum.
+    is_checked: bool,
     origin: Origin,
     decompressor: Decompressor<'static>,
     packed: Vec<u8>,
@@ -60,6 +65,7 @@ impl Reader {
         })?;
         let mut reader = Reader {
             input,
+            is_checked: true,
             origin: Origin::new("", Vec::new()),
             decompressor,
             packed: Vec::new(),
@@ -112,7 +118,7 @@ impl Reader {
             return Ok(false);
         }
         let start = self.input.offset();
-        if !self.next_frame()? {
+        if !self.next_frame(FRAME_BYTES_MAX)? {
             return match self.totals.all() {
                 Some(0) => {
                     Err(self.corrupt(start, "the file was cut off before its first whole frame"))
@@ -165,7 +171,7 @@ impl Reader {
     }
 
     fn read_head(&mut self) -> Result<(), Error> {
-        let mut head = [0; MAGIC.len() + 2 + 4];
+        let mut head = [0; MAGIC.len() + 2];
         let count = self.input.read_into(&mut head)?;
         let expected = "expected a trace of references, as `pagewise capture` and `pagewise import \
                         --as refs` write";
@@ -173,18 +179,19 @@ impl Reader {
             let error = Error::new(ErrorKind::UnknownFormat, self.path(), expected);
             return Err(error.at(Position::Byte(0)));
         }
-        let [.., v0, v1, l0, l1, l2, l3] = head;
+        let [.., v0, v1] = head;
         let version = u16::from_le_bytes([v0, v1]);
-        if version != VERSION {
-            let message = format!("is of version {version}; this pagewise reads version {VERSION}");
+        if version != VERSION && version != VERSION_UNCHECKED {
+            let message = format!(
+                "is of version {version}; this pagewise reads versions {VERSION_UNCHECKED} and \
+                 {VERSION}"
+            );
             return Err(self.corrupt(MAGIC.len() as u64, &message));
         }
+        self.is_checked = version == VERSION;
         let start = self.input.offset();
-        let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
-        let mut origin = vec![0; length.min(ORIGIN_BYTES_MAX)];
-        if length > origin.len() || self.input.read_into(&mut origin)? < length {
-            return Err(self.corrupt(start, "ends within its origin"));
-        }
+        let origin = if self.is_checked { self.first_frame()? } else { self.bare_origin()? };
+        let origin = origin.ok_or_else(|| self.corrupt(start, "ends within its origin"))?;
         self.origin = serde_json::from_slice(&origin)
             .map_err(|error| self.corrupt(start, &format!("its origin is damaged: {error}")))?;
         let (blocks, bytes) = (self.origin.filter_blocks, self.origin.block_bytes);
@@ -199,15 +206,45 @@ impl Reader {
         Ok(())
     }
 
-    /// Unpacks the next frame; false where the file ends, be it within a frame.
-    fn next_frame(&mut self) -> Result<bool, Error> {
+    /// The origin as JSON; none where the file ends before.
+    fn first_frame(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let start = self.input.offset();
-        let mut length = [0; 4];
+        if !self.next_frame(ORIGIN_BYTES_MAX)? {
+            return Ok(None);
+        }
+        match self.frame.split_first() {
+            Some((&ORIGIN, json)) => Ok(Some(json.to_vec())),
+            _ => Err(self.corrupt(start, "expected its origin")),
+        }
+    }
+
+    /// The origin of a file whose lengths have no checksum.
+    fn bare_origin(&mut self) -> Result<Option<Vec<u8>>, Error> {
+        let mut length = [0; WORD_BYTES];
         if self.input.read_into(&mut length)? < length.len() {
-            return Ok(false);
+            return Ok(None);
         }
         let length = u32::from_le_bytes(length) as usize;
-        if length > PACKED_BYTES_MAX {
+        let mut origin = vec![0; length.min(ORIGIN_BYTES_MAX)];
+        let is_whole = length == self.input.read_into(&mut origin)?;
+        Ok(is_whole.then_some(origin))
+    }
+
+    /// Unpacks the next frame, of at most `bytes_max`; false where the file ends, be it within a frame.
+    fn next_frame(&mut self, bytes_max: usize) -> Result<bool, Error> {
+        let start = self.input.offset();
+        let mut head = [0; 2 * WORD_BYTES];
+        let head = &mut head[..if self.is_checked { 2 * WORD_BYTES } else { WORD_BYTES }];
+        if self.input.read_into(head)? < head.len() {
+            return Ok(false);
+        }
+        let (length, sum) = head.split_at(WORD_BYTES);
+        if self.is_checked && *sum != head_sum(start, length).to_le_bytes() {
+            return Err(self.corrupt(start, WRONG_HEAD));
+        }
+        let length = u32::from_le_bytes(length.try_into().expect("a word")) as usize;
+        // What zstd makes of bytes that it cannot compress is little more.
+        if length > bytes_max + bytes_max / 128 {
             return Err(self.corrupt(start, &format!("expected a frame, found {length} bytes")));
         }
         let mut packed = std::mem::take(&mut self.packed);
@@ -218,7 +255,7 @@ impl Reader {
             return Ok(false);
         }
         self.frame.clear();
-        self.frame.reserve(FRAME_BYTES_MAX);
+        self.frame.reserve(bytes_max);
         self.decompressor.decompress_to_buffer(&self.packed, &mut self.frame).map_err(|error| {
             self.corrupt(start, &format!("a frame of {length} bytes is damaged: {error}"))
         })?;

@@ -2,13 +2,15 @@
 
 use std::io::{Error, Write};
 
+use serde::Serialize;
 use types::ReferenceTotals;
 use zstd::bulk::Compressor;
 use zstd::zstd_safe::CParameter;
 
-use super::file::{END, Ending, MAGIC, Origin, VERSION};
+use super::file::{END, Ending, MAGIC, ORIGIN, Origin, VERSION};
 use super::frame::{self, STEPS_MAX, Streams};
 use super::slots::SlotStep;
+use crate::checksum::head_sum;
 
 /// Level of compression, zstd's own default.
 const LEVEL: i32 = 3;
@@ -16,6 +18,8 @@ const LEVEL: i32 = 3;
 /// Writes a trace of references a frame at a time.
 pub struct Writer<W> {
     output: W,
+    /// Bytes written.
+    offset: u64,
     compressor: Compressor<'static>,
     pending: Vec<SlotStep>,
     streams: Streams,
@@ -28,20 +32,21 @@ impl<W: Write> Writer<W> {
     /// # Errors
     /// What the operating system refuses.
     pub fn new(mut output: W, origin: &Origin) -> Result<Writer<W>, Error> {
-        let origin = serde_json::to_vec(origin).expect("an origin is plain data");
+        let version = VERSION.to_le_bytes();
         output.write_all(MAGIC)?;
-        output.write_all(&VERSION.to_le_bytes())?;
-        output.write_all(&(origin.len() as u32).to_le_bytes())?;
-        output.write_all(&origin)?;
+        output.write_all(&version)?;
         let mut compressor = Compressor::new(LEVEL)?;
         compressor.set_parameter(CParameter::ChecksumFlag(true))?;
-        Ok(Writer {
+        let mut writer = Writer {
             output,
+            offset: (MAGIC.len() + version.len()) as u64,
             compressor,
             pending: Vec::with_capacity(STEPS_MAX),
             streams: Streams::default(),
             frame: Vec::new(),
-        })
+        };
+        writer.put_json(ORIGIN, origin)?;
+        Ok(writer)
     }
 
     /// Appends steps; `totals` counts all references up to now.
@@ -69,9 +74,7 @@ impl<W: Write> Writer<W> {
         if !self.pending.is_empty() {
             self.flush(ending.totals())?;
         }
-        let mut frame = vec![END];
-        serde_json::to_writer(&mut frame, ending)?;
-        self.put(&frame)?;
+        self.put_json(END, ending)?;
         self.output.flush()?;
         Ok(self.output)
     }
@@ -85,9 +88,20 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    fn put_json(&mut self, what: u8, part: &impl Serialize) -> Result<(), Error> {
+        let mut frame = vec![what];
+        serde_json::to_writer(&mut frame, part)?;
+        self.put(&frame)
+    }
+
     fn put(&mut self, frame: &[u8]) -> Result<(), Error> {
         let packed = self.compressor.compress(frame)?;
-        self.output.write_all(&(packed.len() as u32).to_le_bytes())?;
-        self.output.write_all(&packed)
+        let length = (packed.len() as u32).to_le_bytes();
+        let sum = head_sum(self.offset, &length).to_le_bytes();
+        for part in [&length[..], &sum, &packed] {
+            self.output.write_all(part)?;
+            self.offset += part.len() as u64;
+        }
+        Ok(())
     }
 }
