@@ -25,6 +25,7 @@ pub mod renumber;
 pub mod replay;
 mod rows;
 mod runs;
+mod seal;
 mod stage;
 pub mod store;
 pub mod table;

@@ -13,7 +13,7 @@ use crate::store::Reader;
 use crate::{Error, Header, Rows, Source, allocations, references};
 
 /// First bytes of a Parquet file.
-const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
+pub(crate) const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
 
 /// Opens `path` (`-` is standard input) for analysis: a trace file, or any recording that can be
 /// imported. Nothing is written; pages are numbered without a bound on memory.

@@ -20,6 +20,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{Type, TypePtr};
 use serde::{Deserialize, Serialize};
 
+use crate::seal::{Pieces, seal_evenly};
 use crate::store::Aside;
 use crate::{Error, ErrorKind};
 
@@ -125,7 +126,9 @@ fn put(file: Aside, table: &Table) -> Result<Aside, ParquetError> {
         chunk.close()?;
     }
     group.close()?;
-    writer.into_inner()
+    let aside = writer.into_inner()?;
+    seal_evenly(aside.file())?;
+    Ok(aside)
 }
 
 fn schema(table: &Table) -> Result<TypePtr, ParquetError> {
@@ -182,6 +185,7 @@ pub fn read(path: &Path) -> Result<Table, Error> {
 }
 
 fn take(file: File) -> Result<Table, ParquetError> {
+    let (pieces, bytes) = (Pieces::of(&file)?, file.try_clone()?);
     let file = SerializedFileReader::new(file)?;
     let about = file.metadata().file_metadata();
     let metadata = about
@@ -195,6 +199,9 @@ fn take(file: File) -> Result<Table, ParquetError> {
     let fields = about.schema().get_fields();
     let mut columns =
         fields.iter().map(|field| empty_column(field)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(pieces) = pieces {
+        pieces.check_all(&bytes)?;
+    }
     for index in 0..file.num_row_groups() {
         let group = file.get_row_group(index)?;
         for (index, column) in columns.iter_mut().enumerate() {

@@ -60,6 +60,11 @@ impl Aside {
         Ok(Aside { file, folder, stand_in: Some(path) })
     }
 
+    /// The file, to be read and written at any place.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Gives the file the name `target`, in the folder it was created for.
     ///
     /// # Errors

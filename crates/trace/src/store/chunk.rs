@@ -33,8 +33,14 @@ impl Stored for i64 {
     }
 }
 
-/// A chunk as bytes, and its entry in the footer.
-pub(super) type Written = (Bytes, ColumnCloseResult);
+/// A chunk.
+pub(super) struct Written {
+    pub(super) bytes: Bytes,
+    /// Its entry in the footer.
+    pub(super) close: ColumnCloseResult,
+    /// How many of the bytes belong together: the header of a page, the page, and so on.
+    pub(super) lengths: Vec<usize>,
+}
 
 /// A column of differences.
 pub(super) struct DeltaChunk<T> {
@@ -153,7 +159,7 @@ fn write(
     range: Option<Statistics>,
 ) -> Result<Written, ParquetError> {
     let rows: usize = pages.iter().map(|&(_, count)| count).sum();
-    let bytes = bytes_of(pages, encoding)?;
+    let (bytes, lengths) = bytes_of(pages, encoding)?;
     let mut metadata = ColumnChunkMetaData::builder(descriptor)
         .set_encodings(vec![encoding])
         .set_compression(Compression::UNCOMPRESSED)
@@ -172,15 +178,19 @@ fn write(
         column_index: None,
         offset_index: None,
     };
-    Ok((bytes.into(), close))
+    Ok(Written { bytes: bytes.into(), close, lengths })
 }
 
-/// The pages with their headers.
-fn bytes_of(pages: Vec<(Bytes, usize)>, encoding: Encoding) -> Result<Vec<u8>, ParquetError> {
+/// The pages with their headers, and the length of each of both.
+fn bytes_of(
+    pages: Vec<(Bytes, usize)>,
+    encoding: Encoding,
+) -> Result<(Vec<u8>, Vec<usize>), ParquetError> {
     /// More than the header of a page takes.
     const HEADER_BYTES: usize = 64;
     let capacity = pages.iter().map(|(bytes, _)| bytes.len() + HEADER_BYTES).sum();
     let mut sink = TrackedWrite::new(Vec::with_capacity(capacity));
+    let mut lengths = Vec::with_capacity(2 * pages.len());
     let mut writer = SerializedPageWriter::new(&mut sink);
     for (bytes, count) in pages {
         let length = bytes.len();
@@ -193,10 +203,11 @@ fn bytes_of(pages: Vec<(Bytes, usize)>, encoding: Encoding) -> Result<Vec<u8>, P
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        writer.write_page(CompressedPage::new(page, length))?;
+        let written = writer.write_page(CompressedPage::new(page, length))?;
+        lengths.extend([written.bytes_written as usize - length, length]);
     }
     writer.close()?;
-    sink.into_inner()
+    Ok((sink.into_inner()?, lengths))
 }
 
 #[cfg(test)]
@@ -221,7 +232,8 @@ mod tests {
         let mut file = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
         let descriptor = file.schema_descr().column(0);
         let mut group = file.next_row_group().unwrap();
-        let (bytes, close) = take(descriptor).unwrap();
+        let Written { bytes, close, lengths } = take(descriptor).unwrap();
+        assert_eq!(lengths.iter().sum::<usize>(), bytes.len());
         group.append_column(&bytes, close).unwrap();
         group.close().unwrap();
         let file = SerializedFileReader::new(Bytes::from(file.into_inner().unwrap())).unwrap();

@@ -13,6 +13,8 @@ use bytes::Bytes;
 use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::seal::Pieces;
+
 /// Buffers kept for later pieces: one or two for each column that is read.
 const BUFFERS_MAX: usize = 16;
 
@@ -22,11 +24,12 @@ const BUFFER_BYTES_MAX: usize = 8 << 20;
 /// Larger than any page header of ours, and far smaller than a page.
 const HEADER_BYTES: usize = 256;
 
-/// A file that is read piece by piece.
+/// A file that is read piece by piece. What has a checksum is compared with it.
 pub(super) struct PooledFile {
     file: Arc<File>,
     length: u64,
     pool: Arc<Pool>,
+    pieces: Option<Pieces>,
 }
 
 #[derive(Default)]
@@ -48,9 +51,12 @@ pub(super) struct Cursor {
 }
 
 impl PooledFile {
-    pub(super) fn new(file: File) -> io::Result<PooledFile> {
+    pub(super) fn new(file: File) -> Result<PooledFile, ParquetError> {
         let length = file.metadata()?.len();
-        Ok(PooledFile { file: Arc::new(file), length, pool: Arc::default() })
+        let (file, pool) = (Arc::new(file), Arc::default());
+        let mut file = PooledFile { file, length, pool, pieces: None };
+        file.pieces = Pieces::of(&file)?;
+        Ok(file)
     }
 }
 
@@ -64,6 +70,11 @@ impl ChunkReader for PooledFile {
     type T = BufReader<Cursor>;
 
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        // What is read from here is the header of a page, or the footer.
+        let header = self.pieces.as_ref().map(|pieces| pieces.length_at(start)).transpose()?;
+        if let Some(length) = header.flatten() {
+            self.get_bytes(start, length)?;
+        }
         let cursor = Cursor { file: self.file.clone(), position: start };
         Ok(BufReader::with_capacity(HEADER_BYTES, cursor))
     }
@@ -80,6 +91,9 @@ impl ChunkReader for PooledFile {
             piece.buffer.resize(length, 0);
         }
         self.file.read_exact_at(&mut piece.buffer[..length], start)?;
+        if let Some(pieces) = &self.pieces {
+            pieces.check(start, piece.as_ref())?;
+        }
         Ok(Bytes::from_owner(piece))
     }
 }

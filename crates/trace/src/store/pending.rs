@@ -7,9 +7,10 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedFileWriter;
 use types::PAGE_BYTES;
 
-use super::chunk::{DeltaChunk, PlainChunk};
+use super::chunk::{DeltaChunk, PlainChunk, Written};
 use super::column::Column;
 use crate::runs::Run;
+use crate::seal::Pieces;
 
 /// A row group in the making.
 pub(super) struct Pending {
@@ -81,15 +82,16 @@ impl Pending {
         assert_eq!(self.page.count(), self.rows, "every row has a page, or none has");
     }
 
-    /// Writes the rows as a row group of `file`, and has none then.
+    /// Writes the rows as a row group of `file`, whose next `pieces` it is, and has none then.
     pub(super) fn write<W: Write + Send>(
         &mut self,
         file: &mut SerializedFileWriter<W>,
+        pieces: &mut Pieces,
     ) -> Result<(), ParquetError> {
         let descriptors = file.schema_descr().columns().to_vec();
         let mut group = file.next_row_group()?;
         for (&column, descriptor) in self.columns.iter().zip(descriptors) {
-            let (bytes, close) = match column {
+            let Written { bytes, close, lengths } = match column {
                 Column::Time => self.time.take(descriptor),
                 Column::Event => self.event.take(descriptor),
                 Column::Flags => self.flags.take(descriptor),
@@ -101,6 +103,12 @@ impl Pending {
                 Column::Duration => self.duration.take(descriptor),
             }?;
             group.append_column(&bytes, close)?;
+            let mut rest = &bytes[..];
+            for length in lengths {
+                let (piece, others) = rest.split_at(length);
+                pieces.push(piece);
+                rest = others;
+            }
         }
         self.rows = 0;
         group.close()?;

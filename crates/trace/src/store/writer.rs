@@ -13,7 +13,9 @@ use super::aside::Aside;
 use super::column::{self, Column};
 use super::pending::Pending;
 use super::{HEADER_KEY, ROW_GROUP_ROWS};
+use crate::open::PARQUET_MAGIC;
 use crate::runs::{Run, Shape};
+use crate::seal::{Pieces, seal};
 use crate::{Error, ErrorKind, Header, Rows};
 
 /// Bytes per call of the operating system: the library hands on 8 KiB at a time.
@@ -36,6 +38,8 @@ pub struct Writer {
 struct Started {
     shape: Shape,
     file: SerializedFileWriter<BufWriter<Aside>>,
+    /// Those of `file` so far.
+    pieces: Pieces,
     pending: Pending,
 }
 
@@ -137,19 +141,28 @@ impl Started {
         let sink = BufWriter::with_capacity(BUFFER_BYTES, aside(target)?);
         let file = SerializedFileWriter::new(sink, schema, properties)
             .map_err(|error| refused(target, &error))?;
-        Ok(Started { shape, file, pending: Pending::new(columns) })
+        let mut pieces = Pieces::default();
+        pieces.push(PARQUET_MAGIC);
+        Ok(Started { shape, file, pieces, pending: Pending::new(columns) })
     }
 
     fn flush(&mut self) -> Result<(), ParquetError> {
-        if self.pending.rows() == 0 { Ok(()) } else { self.pending.write(&mut self.file) }
+        match self.pending.rows() {
+            0 => Ok(()),
+            _ => self.pending.write(&mut self.file, &mut self.pieces),
+        }
     }
 
-    /// Writes what is left, and the header.
+    /// Writes what is left, the header and the checksums.
     fn complete(mut self, header: String) -> Result<Aside, ParquetError> {
         self.flush()?;
         self.file.append_key_value_metadata(KeyValue::new(HEADER_KEY.to_owned(), header));
         let sink = self.file.into_inner()?;
-        sink.into_inner().map_err(|failed| ParquetError::External(Box::new(failed.into_error())))
+        let aside = sink
+            .into_inner()
+            .map_err(|failed| ParquetError::External(Box::new(failed.into_error())))?;
+        seal(aside.file(), &self.pieces)?;
+        Ok(aside)
     }
 }
 
