@@ -66,7 +66,7 @@ def test_info_tells_what_a_recording_of_kills_holds(capsys: pytest.CaptureFixtur
     printed = capsys.readouterr().out
     assert "kills, imported from recording" in printed
     assert "1, 0 of them by the kernel" in printed
-    assert "pagewise replay-kills RECORDING --policy NAME" in printed
+    assert f"pagewise replay-kills {RECORDING} --policy largest" in printed
     assert "nothing to count" not in printed
 
 

@@ -21,7 +21,7 @@ import pagewise as pw
 from pagewise.advice.page_size import TARGETS
 from pagewise.advice.setting import Setting
 from pagewise.commands import COMMANDS, study
-from pagewise.commands.info import recorded
+from pagewise.commands.info import command_of
 
 ROOT = Path(__file__).parents[1]
 PAGEWISE = Path(sys.executable).with_name("pagewise")
@@ -126,6 +126,10 @@ HINTS = {
     "analyze": (["analyze", "EMPTY"], "pagewise info EMPTY"),
     "slice": (["slice", "TRACE", "--from", "1h", "-o", "OUT"], "pagewise info TRACE"),
     "capture": (["capture", "-o", "OUT", "--", "EMPTY"], "chmod +x EMPTY"),
+    "info": (
+        ["info", "examples/kills/grow.pgr"],
+        "pagewise replay-kills examples/kills/grow.pgr --policy largest",
+    ),
     "study thrash": (["study", "thrash"], EXAMPLES["thrash"]),
     "study lazy-unmap": (["study", "lazy-unmap"], EXAMPLES["lazy-unmap"]),
     "advise pagesize": (
@@ -164,7 +168,7 @@ def test_commands_in_hints_can_be_pasted(name: str, columns: int, tmp_path: Path
 @pytest.mark.parametrize("recording", ["allocations/arrays.pgr", "page-size/photo.pwf"])
 def test_a_recorded_command_can_be_pasted(recording: str, columns: int) -> None:
     path = f"examples/{recording}"
-    words = recorded(pw.info(ROOT / path))
+    words = command_of(pw.info(ROOT / path))
     shown = on_a_terminal([PAGEWISE, "info", path], columns)
     assert words and f"command: {shlex.join(words)}\n" in shown, shown
 

@@ -50,6 +50,9 @@ def run(
         if words := command_of(result):
             show(Verbatim(f"command: {printable(shlex.join(words))}"))
         show(facts(SUMMARIES[told](result)))
+        if told is None and result["events"].get("moment"):
+            command = f"pagewise replay-kills {shlex.quote(trace)} --policy largest"
+            show(Verbatim(f"To read the kills: {command}"))
     if told != REFERENCES:
         check_losses(result.get("header", result), limit, trace)
 
@@ -105,7 +108,7 @@ def idle(result: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def kills(result: dict[str, Any]) -> list[tuple[str, str]]:
-    """Kills and moments of a recording that has them, and the command that reads them."""
+    """Kills and moments of a recording that has them."""
     seen = result["events"]
     if not (moments := seen.get("moment")):
         return []
@@ -113,7 +116,6 @@ def kills(result: dict[str, Any]) -> list[tuple[str, str]]:
     return [
         ("kills", f"{format_count(seen.get('kill', 0))}, {by_kernel} of them by the kernel"),
         ("moments", format_count(moments)),
-        ("  read by", "pagewise replay-kills RECORDING --policy NAME"),
     ]
 
 
