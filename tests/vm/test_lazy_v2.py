@@ -67,6 +67,7 @@ falls() {
 
 # Starts a program that frees memory and stays in the group.
 free_in() {
+    : >/tmp/said
     (within $1 pagewise-agent lazy -- freed 40) >/tmp/said &
     until grep -q ready /tmp/said; do sleep 0.1; done
 }
