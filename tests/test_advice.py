@@ -15,6 +15,7 @@ from pagewise.advice.swap import Question, advise_swap
 from pagewise.cli import run
 from pagewise.commands.advise import described
 from pagewise.errors import UsageError
+from pagewise.grids.traces import numbered_meanwhile
 from pagewise.studies.launch_runs import read_run
 from pagewise.terminal import show
 
@@ -56,12 +57,13 @@ def test_ranges_enclose_the_typical_figure(advice: dict):
 
 
 def test_what_decides_by_latencies_is_replayed_with_each(trace: Path):
-    question = Question(pw.read(trace), "dram", "ufs-3.1")
-    devices = question.described(None)
-    assert len(devices.other_latencies()) == len(devices.corners()) - 1
-    adaptive, hybrid = question.outcomes(
-        [("adaptive", 32768), ("hybrid", 32768)], devices.other_latencies()
-    )
+    with numbered_meanwhile(pw.read(trace)) as found:
+        question = Question(found, "dram", "ufs-3.1")
+        devices = question.described(None)
+        assert len(devices.other_latencies()) == len(devices.corners()) - 1
+        adaptive, hybrid = question.outcomes(
+            [("adaptive", 32768), ("hybrid", 32768)], devices.other_latencies()
+        )
     assert set(adaptive[AT]) == set(devices.other_latencies()) and hybrid[AT] == {}
     for corner in devices.corners():
         fast, slow = devices.latencies(corner)

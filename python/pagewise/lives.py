@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pagewise import _core
+from pagewise.grids import memory
 from pagewise.grids.spec import option_text
 from pagewise.recording import Progress
 from pagewise.units import parse_size
@@ -72,7 +73,13 @@ def lifecycle(
 
 
 def live_all(lives: Sequence[Life], *, progress: Progress | None = None) -> list[dict[str, Any]]:
-    """The outcomes of many lives in order, on all cores; each as `lifecycle` returns it."""
+    """The outcomes of many lives in order, on all cores; each as `lifecycle` returns it.
+
+    Of the free memory they take no more than cells of a grid do (docs/sweep.md).
+    """
+    memory.give_back_what_is_freed()
     text = json.dumps([life.request() for life in lives])
-    outcomes: list[dict[str, Any]] = json.loads(_core.lifecycle(text, progress=progress))
+    outcomes: list[dict[str, Any]] = json.loads(
+        _core.lifecycle(text, room_bytes=memory.room_bytes(), progress=progress)
+    )
     return outcomes

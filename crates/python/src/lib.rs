@@ -35,7 +35,7 @@ mod _core {
     use super::lifecycle::lifecycle;
     #[pymodule_export]
     use super::recordings::{
-        classes, column, events, formats, import_trace, info, kinds, slice_trace,
+        classes, column, events, formats, import_trace, info, kinds, number_trace, slice_trace,
     };
     #[pymodule_export]
     use super::reference_curves::reference_curves;

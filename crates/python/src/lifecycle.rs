@@ -16,16 +16,22 @@ struct Life {
     below: Wanted,
 }
 
-/// Lives through many phones, a JSON list of `{"phone": ..., "below": ...}`, on all cores; returns the
-/// outcomes in order as a JSON list. `below` is a request of `simulate`.
+/// Lives through many phones, a JSON list of `{"phone": ..., "below": ...}`, on all cores, as many at
+/// once as hold `room_bytes`; returns the outcomes in order as a JSON list. `below` is a request of
+/// `simulate`.
 #[pyfunction]
-#[pyo3(signature = (lives, *, progress=None))]
-pub fn lifecycle(py: Python<'_>, lives: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+#[pyo3(signature = (lives, *, room_bytes, progress=None))]
+pub fn lifecycle(
+    py: Python<'_>,
+    lives: &str,
+    room_bytes: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
     let lives: Vec<Life> = parsed(py, "lives", lives)?;
     let outcomes = detached(py, progress, |progress| {
         let lives = lives.into_iter().map(|life| Ok((life.phone, life.below.request()?)));
         let lives = lives.collect::<Result<Vec<_>, sim::Error>>()?;
-        sim::lifecycle::live_all(&lives, progress)
+        sim::lifecycle::live_all(&lives, room_bytes, progress)
     })?;
     Ok(answered(outcomes))
 }

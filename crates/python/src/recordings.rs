@@ -68,6 +68,31 @@ pub fn info(
     })
 }
 
+/// Makes sure that the pages of a recording are numbered: writes a copy to `output` unless it is a trace
+/// file with numbers. Returns whether it did, and how many pages and events there are.
+#[pyfunction]
+#[pyo3(signature = (path, format, mapping, columns, *, output, progress=None))]
+pub fn number_trace(
+    py: Python<'_>,
+    path: PathBuf,
+    format: Option<String>,
+    mapping: Option<&str>,
+    columns: Vec<(String, String)>,
+    output: PathBuf,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(bool, u32, u64)> {
+    let recording = Recording::new(py, path, format, mapping, columns)?;
+    detached(py, progress, |progress| {
+        let mut source = recording.open()?;
+        // What is read directly knows neither before it is read.
+        if let (Some(pages), events @ 1..) = (source.header().pages, source.header().events) {
+            return Ok((false, pages, events));
+        }
+        let header = trace::store::save(&mut *source, &output, progress)?;
+        Ok::<_, trace::Error>((true, header.pages.unwrap_or(0), header.events))
+    })
+}
+
 /// Copies the events of a trace file from `from_ns` to before `to_ns`; returns the new header as
 /// JSON text.
 #[pyfunction]

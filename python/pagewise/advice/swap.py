@@ -32,14 +32,15 @@ from pagewise.advice.costs import (
 from pagewise.advice.trial import Trial
 from pagewise.advice.warnings import warnings
 from pagewise.errors import NothingRecorded, UsageError
-from pagewise.grids.cells import simulate_many
+from pagewise.grids.cells import MILLICELLS, simulate_many
 from pagewise.grids.spec import Request
+from pagewise.grids.traces import Numbered, numbered_meanwhile
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, format_range, parse_size
 
 SCHEMA = "pagewise.advice/1"
-PARTS = 1000
+PARTS = MILLICELLS
 """Parts of a cell that progress counts."""
 
 
@@ -47,7 +48,7 @@ PARTS = 1000
 class Question:
     """A recording and the names of the two devices it is replayed on."""
 
-    recording: Trace
+    recording: Numbered
     fast: str
     slow: str
 
@@ -69,7 +70,7 @@ class Question:
         marks: Sequence[int] = (),
         progress: Progress | None = None,
     ) -> list[Outcome]:
-        """The outcomes of some architectures at some sizes, from one pass.
+        """The outcomes of some architectures at some sizes.
 
         With those at other ``latencies`` where the architecture decides by them, and with counts
         by slice where there are ``marks``.
@@ -91,13 +92,7 @@ class Question:
         self, requests: Sequence[dict[str, Any]], marks: Sequence[int], progress: Progress | None
     ) -> list[Outcome]:
         """One outcome per request."""
-        whole = PARTS * len(requests)
-
-        def advance(done: int, total: int) -> None:
-            if progress is not None:
-                progress(done * whole // total if total else 0, whole)
-
-        answers = simulate_many(self.recording, requests, marks=marks, progress=advance)
+        answers = simulate_many(self.recording, requests, marks=marks, progress=progress)
         failed = next((answer["error"] for answer in answers if "error" in answer), None)
         if failed:
             raise UsageError(failed)
@@ -132,15 +127,27 @@ def advise_swap(
     Raises NothingRecorded for a recording without an access, UsageError where a device is needed.
     """
     recording = read(trace)
-    held = recording.info()
-    machine = machines.recorded(held["header"])
     given = machines.Options(fast, slow, memory, compression)
-    options = machines.completed(machine, given, recording.path)
+    with numbered_meanwhile(recording) as found:
+        return _advised(found, recording.path, given, reference, progress)
+
+
+def _advised(
+    found: Numbered,
+    path: str,
+    given: machines.Options,
+    reference: str | None,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """The advice on the recording at ``path``, of which ``found`` has the numbered pages."""
+    held = found.trace.info()
+    machine = machines.recorded(held["header"])
+    options = machines.completed(machine, given, path)
     limit = None if options.memory is None else parse_size(options.memory)
     goal = None if reference is None else references.parse(reference)
-    analysis = _analyzed(recording)
+    analysis = _analyzed(found.trace, path)
     footprint_bytes = analysis["pages"] * PAGE_BYTES
-    question = Question(recording, options.fast, options.slow)
+    question = Question(found, options.fast, options.slow)
     devices = question.described(held["active_s"])
     source = options.compression_source
     board = memories.board(devices.fast, limit, options.compression, source)
@@ -160,7 +167,7 @@ def advise_swap(
     return {
         "schema": SCHEMA,
         "pagewise": _core.version(),
-        "trace": Path(recording.path).name,
+        "trace": Path(path).name,
         "losses": analysis["losses"],
         "duration_s": held["duration_s"],
         "evidence": evidence.to_json(),
@@ -223,13 +230,13 @@ def _best(trial: Trial, chosen: str, size: int | None) -> dict[str, Any] | None:
     }
 
 
-def _analyzed(recording: Trace) -> dict[str, Any]:
-    """The analysis of a recording. Raises NothingRecorded for one without an access."""
-    analysis = questions.analyze(recording)
+def _analyzed(numbered: Trace, path: str) -> dict[str, Any]:
+    """The analysis of the recording at ``path``; NothingRecorded for one without an access."""
+    analysis = questions.analyze(numbered)
     if not analysis["pages"]:
         raise NothingRecorded(
-            f"{recording.path}: no access is recorded, so there is nothing to advise on",
-            path=recording.path,
+            f"{path}: no access is recorded, so there is nothing to advise on",
+            path=path,
             hint="pagewise info says what the recording holds",
         )
     return analysis

@@ -133,11 +133,12 @@ def imported(path: Path, folder: Path) -> Path:
 def simulated(
     path: PathLike, name: str, fast: str, slow: str, progress: Progress | None
 ) -> list[dict[str, Any]]:
-    """Every architecture at every size, in one pass over the recording."""
+    """Every architecture at every size."""
     import json
 
     from pagewise.grids.cells import simulate_many
     from pagewise.grids.spec import Request
+    from pagewise.grids.traces import numbered_meanwhile
     from pagewise.questions import result_of
     from pagewise.report.inputs import flat
 
@@ -146,7 +147,8 @@ def simulated(
         for architecture in catalog.names()
         for size in sizes_mib(architecture)
     ]
-    answers = simulate_many(read(path), requests, progress=progress)
+    with numbered_meanwhile(read(path)) as found:
+        answers = simulate_many(found, requests, progress=progress)
     return [
         {**flat(result_of("simulate", json.dumps(answer["outcome"])), name), "options": "{}"}
         for answer in answers

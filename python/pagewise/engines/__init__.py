@@ -14,14 +14,16 @@ from pagewise.recording import Progress
 Report = Callable[[Mapping[str, CellResult]], None]
 
 ENGINES = ("local", "ray")
-MILLICELLS = 1000
-"""Progress is counted in thousandths of a cell."""
 
 
 class Engine(Protocol):
-    """Runs tasks and reports the results of each by key, in the calling thread."""
+    """Runs tasks and reports the results of each by key, in the calling thread.
+
+    ``room_bytes`` is what tasks that run at once may hold together; one always runs.
+    """
 
     workers: int
+    room_bytes: int
 
     def run(
         self, tasks: Sequence[Task], folder: Path, report: Report, progress: Progress | None

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Collection, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 
-from pagewise.engines import MILLICELLS, Report
-from pagewise.grids import cells
-from pagewise.grids.cells import CellResult, Task
-from pagewise.grids.traces import materialize
+from pagewise.engines import Report
+from pagewise.grids import cells, memory
+from pagewise.grids.cells import MILLICELLS, CellResult, Task
+from pagewise.grids.traces import prepared
 from pagewise.recording import Progress
 
 POLL_S = 0.1
@@ -21,24 +21,26 @@ class LocalEngine:
     """A pool of ``jobs`` threads; by default one per core this process may use."""
 
     def __init__(self, jobs: int | None = None) -> None:
-        self.workers = max(1, jobs or len(os.sched_getaffinity(0)))
+        self.workers = max(1, jobs or memory.cores())
+        self.room_bytes = memory.room_bytes()
 
     def run(
         self, tasks: Sequence[Task], folder: Path, report: Report, progress: Progress | None
     ) -> None:
-        """Runs ``tasks`` and reports each as it ends."""
+        """Runs ``tasks`` in turn, as many at once as fit, and reports each as it ends."""
         stop = threading.Event()
         meter = _Meter(tasks)
         pool = ThreadPoolExecutor(self.workers, thread_name_prefix="cell")
+        waiting = deque(enumerate(tasks))
+        running: dict[Future[list[CellResult]], Task] = {}
         try:
-            waiting: dict[Future[list[CellResult]], Task] = {
-                pool.submit(_run, task, number, folder, meter, stop): task
-                for number, task in enumerate(tasks)
-            }
-            while waiting:
-                done, _ = wait(waiting, timeout=POLL_S, return_when=FIRST_COMPLETED)
+            while waiting or running:
+                while waiting and self._has_room(running.values(), waiting[0][1]):
+                    number, task = waiting.popleft()
+                    running[pool.submit(_run, task, number, folder, meter, stop)] = task
+                done, _ = wait(running, timeout=POLL_S, return_when=FIRST_COMPLETED)
                 for future in done:
-                    task = waiting.pop(future)
+                    task = running.pop(future)
                     results = future.result()
                     report(
                         {cell.key: found for cell, found in zip(task.cells, results, strict=True)}
@@ -48,6 +50,12 @@ class LocalEngine:
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
+
+    def _has_room(self, running: Collection[Task], task: Task) -> bool:
+        """Whether a task may run beside those that do."""
+        held = sum(other.held_bytes for other in running)
+        fits = held + task.held_bytes <= self.room_bytes
+        return not running or (len(running) < self.workers and fits)
 
 
 def _run(
@@ -59,7 +67,8 @@ def _run(
         meter.advance(number, done, total)
 
     advance(0, 1)
-    results = cells.run(task, materialize(task.trace, folder), advance)
+    found = prepared(task.trace, task.trace_sha256, folder)
+    results = cells.run(task, found.trace, advance)
     meter.advance(number, 1, 1)
     return results
 

@@ -13,19 +13,22 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from pagewise.engines import MILLICELLS, Report
+from pagewise.engines import Report
 from pagewise.errors import OF_CLUSTERS, Missing, PagewiseError
-from pagewise.grids import cells
-from pagewise.grids.cells import CellResult, Task
+from pagewise.grids import cells, memory
+from pagewise.grids.cells import MILLICELLS, CellResult, Task
 from pagewise.grids.key import file_digest, this_build
-from pagewise.grids.traces import materialize
+from pagewise.grids.traces import materialize, prepared
 from pagewise.recording import Progress
 from pagewise.scratch import clear, scratch, shared, temporary
+from pagewise.units import MIB
 
 RETRIES = 5
 """How often a task is run again after its worker died. A cell that kills its worker every time is
 then reported as failed."""
 POLL_S = 0.2
+WORKER_BYTES = 200 * MIB
+"""What a worker takes beside its cells: the interpreter, Ray, and the rows of the trace at hand."""
 
 
 @contextmanager
@@ -54,7 +57,12 @@ def own(jobs: int | None) -> Iterator[dict[str, Any]]:
         # Results are small: Ray must not reserve gigabytes for its object store. It gets a folder
         # below, since it opens its own to all users.
         place = str(folder / "ray")
-        yield {"num_cpus": jobs, "object_store_memory": 80 * 2**20, "_temp_dir": place}
+        yield {
+            "num_cpus": jobs,
+            "object_store_memory": 80 * MIB,
+            "_memory": memory.room_bytes(),
+            "_temp_dir": place,
+        }
 
 
 class RayEngine:
@@ -63,14 +71,18 @@ class RayEngine:
     def __init__(self, ray: Any) -> None:
         self.ray = ray
         self.workers = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        self.node_bytes = int(max((node.get("memory", 0) for node in nodes), default=0))
+        # Tasks are cut so that each core of the largest node can have one.
+        cores = max((node.get("CPU", 1) for node in nodes), default=1)
+        self.room_bytes = int((self.node_bytes / max(1, cores) - WORKER_BYTES) * self.workers)
 
     def run(
         self, tasks: Sequence[Task], folder: Path, report: Report, progress: Progress | None
     ) -> None:
         """Runs ``tasks`` and reports each as it ends; workers have folders of their own."""
-        remote = self.ray.remote(max_retries=RETRIES, num_cpus=1)(run_remotely)
         run = secrets.token_hex(8)
-        waiting = {remote.remote(task, this_build(), run): task for task in tasks}
+        waiting = {self._started(task, run): task for task in tasks}
         total = MILLICELLS * sum(len(task.cells) for task in tasks)
         done = 0
         try:
@@ -88,6 +100,13 @@ class RayEngine:
         finally:
             for reference in waiting:
                 self.ray.cancel(reference, force=True)
+
+    def _started(self, task: Task, run: str) -> Any:
+        """A task that waits until a node has memory for it; one that no node has room for takes a
+        whole node."""
+        held = min(WORKER_BYTES + task.held_bytes, self.node_bytes)
+        remote = self.ray.remote(max_retries=RETRIES, num_cpus=1, memory=held)(run_remotely)
+        return remote.remote(task, this_build(), run)
 
     def _results(self, reference: Any, task: Task) -> list[CellResult]:
         try:
@@ -114,6 +133,7 @@ def run_remotely(task: Task, build: str, run: str) -> list[CellResult]:
         path = materialize(task.trace, folder)
         if file_digest(path) != task.trace_sha256:
             raise PagewiseError(f"{task.trace.name}: the worker reads other bytes than the caller")
+        found = prepared(task.trace, task.trace_sha256, folder)
     except (PagewiseError, OSError) as error:
         return [CellResult(error=str(error))] * len(task.cells)
-    return cells.run(task, path)
+    return cells.run(task, found.trace)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pagewise import _core
 from pagewise.engines import engine_named
-from pagewise.errors import UnreadableInput, UsageError
+from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 from pagewise.grids import results as table
 from pagewise.grids.cells import Cell, CellResult, split
 from pagewise.grids.journal import SUFFIX, Journal, open_journal
 from pagewise.grids.key import cell_key, this_build
+from pagewise.grids.memory import Size
 from pagewise.grids.spec import SCHEMA, Grid, Request, TraceSource, draft
-from pagewise.grids.traces import content_digest, materialize
+from pagewise.grids.traces import content_digest, materialize, prepared
 from pagewise.recording import Progress, Trace
 from pagewise.scratch import scratch
 from pagewise.spec_files import Problems, read_toml
@@ -57,9 +58,12 @@ def sweep(
             }
             outcomes = dict(kept)
             missing = {cell.key: cell for cell in cells if cell.key not in outcomes}
+            sizes, unreadable = _sizes(missing.values(), folder)
+            outcomes |= unreadable
+            readable = [cell for cell in missing.values() if cell.key not in unreadable]
             with engine_named(engine, address=address, jobs=jobs) as runner:
                 runner.run(
-                    split(list(missing.values()), runner.workers),
+                    split(readable, sizes, runner.workers, runner.room_bytes),
                     folder,
                     lambda found: _record(found, outcomes, journal),
                     progress,
@@ -134,6 +138,26 @@ def _identified(trace: TraceSource, folder: Path, problems: Problems) -> str:
         Trace(str(path)).events()  # of a known format
         sha256 = content_digest(path)
     return sha256
+
+
+def _sizes(
+    cells: Iterable[Cell], folder: Path
+) -> tuple[dict[TraceSource, Size], dict[str, CellResult]]:
+    """The size of each trace that cells wait for, whose pages are numbered on the way; and the
+    cells whose trace cannot be read."""
+    sizes: dict[TraceSource, Size] = {}
+    errors: dict[TraceSource, str] = {}
+    failures: dict[str, CellResult] = {}
+    for cell in cells:
+        trace = cell.trace
+        if trace not in sizes and trace not in errors:
+            try:
+                sizes[trace] = prepared(trace, cell.trace_sha256, folder).size
+            except PagewiseError as error:
+                errors[trace] = str(error)
+        if trace in errors:
+            failures[cell.key] = CellResult(error=errors[trace])
+    return sizes, failures
 
 
 def _finished(output: str) -> dict[str, str]:

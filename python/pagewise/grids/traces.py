@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pagewise import _core
 from pagewise.errors import UnreadableInput
 from pagewise.grids.key import digest, file_digest
+from pagewise.grids.memory import Size
 from pagewise.grids.spec import TraceSource
+from pagewise.recording import Progress, Trace
+from pagewise.scratch import scratch
 from pagewise.storage import fetch, is_remote, local_path, refuse_endless
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A trace file whose pages are numbered: many passes read it quickly, none has a table."""
+
+    trace: Trace
+    size: Size
 
 
 def materialize(source: TraceSource, folder: Path) -> Path:
@@ -29,6 +43,31 @@ def materialize(source: TraceSource, folder: Path) -> Path:
         return path
     refuse_endless(local_path(source.address))
     return Path(local_path(source.address))
+
+
+def numbered(trace: Trace, copy: Path, progress: Progress | None = None) -> Numbered:
+    """The trace itself where it is a trace file with numbers, else a copy at ``copy``, which is
+    made if it is not there.
+
+    Several processes may ask for the same copy at once.
+    """
+    source = Trace(str(copy)) if copy.exists() else trace
+    is_copied, pages, events = _core.number_trace(
+        *source.arguments(), output=str(copy), progress=progress
+    )
+    return Numbered(Trace(str(copy)) if is_copied else source, Size(pages, events))
+
+
+def prepared(source: TraceSource, sha256: str, folder: Path) -> Numbered:
+    """The trace, of which that is the content, with numbered pages."""
+    return numbered(Trace(str(materialize(source, folder))), folder / f"{sha256}.parquet")
+
+
+@contextmanager
+def numbered_meanwhile(trace: Trace, progress: Progress | None = None) -> Iterator[Numbered]:
+    """The trace with numbered pages; a copy goes when the block ends."""
+    with scratch() as folder:
+        yield numbered(trace, folder / "numbered.parquet", progress)
 
 
 def content_digest(path: Path) -> str:

@@ -45,12 +45,17 @@ pub fn live(
     live_counting(phone, below, &|done| Ok(progress.advance(done, total)?))
 }
 
-/// Many lives on all cores; the outcomes are in order and do not depend on the number of cores.
+/// What a life holds for each page of its phone: the machine's 32, and 64 of the architecture below.
+const BYTES_PER_PAGE: u64 = 96;
+
+/// Many lives on all cores; the outcomes are in order and do not depend on the number of cores. As many
+/// run at once as hold at most `room_bytes`, one in any case.
 ///
 /// # Errors
 /// That of the first life that has one, as `live`.
 pub fn live_all(
     lives: &[(Phone, SimulateRequest)],
+    room_bytes: u64,
     progress: &dyn Progress,
 ) -> Result<Vec<Outcome>, Error> {
     let total = lives.iter().map(|(phone, _)| phone.visits.len() as u64).sum();
@@ -59,7 +64,22 @@ pub fn live_all(
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         Ok(progress.advance(done, total)?)
     };
-    lives.par_iter().map(|(phone, below)| live_counting(phone, below, &one_more)).collect()
+    let live = |(phone, below): &(Phone, SimulateRequest)| live_counting(phone, below, &one_more);
+    let mut outcomes = Vec::with_capacity(lives.len());
+    while let rest @ [_, ..] = &lives[outcomes.len()..] {
+        let part = rest[..fitting(rest, room_bytes)].par_iter().map(live);
+        outcomes.extend(part.collect::<Result<Vec<Outcome>, Error>>()?);
+    }
+    Ok(outcomes)
+}
+
+/// How many of the first lives fit together; at least one.
+fn fitting(lives: &[(Phone, SimulateRequest)], room_bytes: u64) -> usize {
+    let held = lives.iter().scan(0, |held, (phone, _)| {
+        *held += BYTES_PER_PAGE * phone.pages();
+        Some(*held)
+    });
+    held.take_while(|held| *held <= room_bytes).count().max(1)
 }
 
 /// `live`, telling after each visit how many are over.

@@ -2,6 +2,7 @@
 //! docs/lifecycle.md gives the source of every default.
 
 use crate::Error;
+use crate::regions::MIB_PAGES;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -227,6 +228,14 @@ fn default_write() -> u32 {
 const MS_MAX: f64 = 86_400_000.0;
 
 impl Phone {
+    /// Pages of all apps, libraries and services together.
+    pub(super) fn pages(&self) -> u64 {
+        let of_apps = self.apps.iter().flat_map(|app| [app.anonymous_mib, app.file_mib]);
+        let of_libraries = self.libraries.iter().map(|library| library.mib);
+        let mib = of_apps.chain(of_libraries).chain([self.services_mib]).map(u64::from);
+        mib.sum::<u64>() * u64::from(MIB_PAGES)
+    }
+
     /// # Errors
     /// `Usage`: the first parameter that is out of its range, by name.
     pub(super) fn check(&self) -> Result<(), Error> {
