@@ -17,6 +17,8 @@ import pytest
 import waiting
 
 from pagewise import scratch
+from pagewise.engines.ray import RayEngine
+from pagewise.grids import cells, memory
 from pagewise.grids.run import sweep
 
 ray = pytest.importorskip("ray", reason="ray is not installed; it comes with the extra 'ray'")
@@ -159,3 +161,31 @@ def test_a_killed_run_leaves_nothing_that_the_next_does_not_remove(
         return not list(place.iterdir())
 
     assert waiting.within(60, is_clear), list(place.rglob("*"))
+
+
+SMALL = {"apps": 6, "footprint_mib": 8, "memory_mib": 24, "libraries_mib": 4, "services_mib": 4}
+
+
+def test_cells_that_no_node_has_memory_for_run_one_at_a_time(
+    cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    spec = {
+        "scenario": [{"name": "short", **SMALL}],
+        "sizes": ["1MiB", "4MiB", "16MiB"],
+        "device": [{"fast": "4/5us", "slow": "90/40us"}],
+        "architecture": [{"name": "hybrid"}, {"name": "nvm-cache"}],
+    }
+    local, remote = tmp_path / "local.parquet", tmp_path / "remote.parquet"
+    sweep(spec, local)
+    monkeypatch.setattr(memory, "BYTES_PER_PAGE", 2**40)
+    asked = []
+    started = RayEngine._started
+
+    def noted(engine: RayEngine, task: cells.Task, run: str):
+        asked.append((len(task.cells), task.held_bytes > engine.node_bytes > 0))
+        return started(engine, task, run)
+
+    monkeypatch.setattr(RayEngine, "_started", noted)
+    assert sweep(spec, remote, engine="ray")["failed"] == []
+    assert asked == [(1, True)] * 6
+    assert remote.read_bytes() == local.read_bytes()
