@@ -77,3 +77,14 @@ def test_json_keeps_names_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixt
     assert status == 0 and shown.isascii() and "\x1b" not in shown
     names = [process["name"] for process in json.loads(shown)["processes"]]
     assert names == [EVIL]
+
+
+def test_the_command_that_reads_kills_shows_nothing_that_a_terminal_obeys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recording = tmp_path / f"{EVIL}.pgr"
+    example = Path(__file__).parents[1] / "examples" / "kills" / "grow.pgr"
+    recording.write_bytes(example.read_bytes())
+    status, shown, said = ran("info", recording, capsys=capsys)
+    assert status == 0 and "pagewise replay-kills" in shown
+    assert not [part for part in LEFT_OVER if part in shown + said], shown + said

@@ -51,8 +51,7 @@ def run(
             show(Verbatim(f"command: {printable(shlex.join(words))}"))
         show(facts(SUMMARIES[told](result)))
         if told is None and result["events"].get("moment"):
-            command = f"pagewise replay-kills {shlex.quote(trace)} --policy largest"
-            show(Verbatim(f"To read the kills: {command}"))
+            show(f"To read the kills: pagewise replay-kills {shlex.quote(trace)} --policy largest")
     if told != REFERENCES:
         check_losses(result.get("header", result), limit, trace)
 
