@@ -9,6 +9,7 @@ use trace::allocations::{Action, Block, History, PageRun, ProcessHistory, StepPa
 
 /// Frames of a machine on which our pool holds 512 KiB hot: 1/16 of it.
 const MACHINE_PAGES: u64 = 2048;
+const HOT_PAGES: u64 = MACHINE_PAGES / 16;
 
 /// What a generated program does next.
 #[derive(Clone, Debug)]
@@ -83,9 +84,8 @@ proptest! {
     ) {
         let (steps, history) = program(deeds);
         let budget_pages = is_tight.then_some(MACHINE_PAGES);
-        let hot_pages = MACHINE_PAGES / 16;
         for (name, pool) in
-            [("no-pool", Pool::None), ("paper", Pool::Paper), ("lazy", Pool::Lazy { hot_pages })]
+            [("no-pool", Pool::None), ("paper", Pool::Paper), ("lazy", Pool::Lazy { hot_pages: HOT_PAGES })]
         {
             let options = Options { budget_pages, ..Options::default() };
             let ours = brief(&replay(&history, find(name).unwrap(), options));
@@ -96,6 +96,19 @@ proptest! {
             }
             prop_assert_eq!(ours, expected, "{}", name);
         }
+    }
+
+    #[test]
+    fn the_pool_holds_what_the_naive_model_holds_where_more_is_freed_than_it_may_hold(
+        sizes in prop::collection::vec(1000..3000u32, 6..12),
+        pause_ns in 0..700_000_000u64,
+    ) {
+        let allocate = |&pages| (0, Deed::Allocate { pages, is_zeroed: false, touched: vec![true] });
+        let free = (0..sizes.len()).map(|_| (pause_ns, Deed::Free(0)));
+        let again = sizes.iter().map(allocate);
+        let (steps, history) = program(sizes.iter().map(allocate).chain(free).chain(again).collect());
+        let ours = brief(&replay(&history, find("lazy").unwrap(), Options::default()));
+        prop_assert_eq!(ours, naive::replay(&steps, Pool::Lazy { hot_pages: HOT_PAGES }, None));
     }
 
     #[test]

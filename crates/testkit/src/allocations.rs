@@ -100,8 +100,10 @@ const LOOKED_AT_MAX: u32 = 512;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const ZERO_PAGES_MAX: u32 = 2048;
-/// What is above the limit goes in parts of 64 KiB.
+/// What is above the limit of hot pages goes in parts of 1 MiB.
 const PART_PAGES: u64 = 256;
+/// Hot and lazily freed pages together: 32 MiB at most.
+const HELD_PAGES_MAX: u64 = 8192;
 
 /// Replays timed steps; `budget` is the number of frames.
 pub fn replay(steps: &[(u64, Step)], pool: Pool, budget: Option<u64>) -> Counts {
@@ -341,13 +343,14 @@ impl Model {
         let Pool::Lazy { hot_pages } = self.pool else { return };
         loop {
             let is_old = |span: &Span, seconds: u64| now >= span.since + seconds * SECOND_NS;
-            if self.lazy.first().is_some_and(|span| is_old(span, 5)) {
+            let is_too_much = pages_of(&self.hot) + pages_of(&self.lazy) > HELD_PAGES_MAX;
+            if self.lazy.first().is_some_and(|span| is_too_much || is_old(span, 5)) {
                 let span = self.lazy.remove(0);
                 self.discard(span);
                 continue;
             }
             let Some(oldest) = self.hot.first().copied() else { return };
-            let held: u64 = self.hot.iter().map(|span| u64::from(span.pages)).sum();
+            let held = pages_of(&self.hot);
             if is_old(&oldest, 5) {
                 self.hot.remove(0);
                 self.discard(oldest);
@@ -356,6 +359,10 @@ impl Model {
                     true => self.hot.remove(0),
                     false => self.part_of_oldest(held - hot_pages),
                 };
+                if is_too_much {
+                    self.discard(oldest);
+                    continue;
+                }
                 (oldest.first..oldest.first + oldest.pages).for_each(|page| self.make_lazy(page));
                 self.lazy.push(oldest);
             } else {
@@ -380,6 +387,10 @@ impl Model {
         (span.first..span.first + span.pages).for_each(|page| self.set(page, Page::Absent));
         merge(&mut self.clean, span);
     }
+}
+
+fn pages_of(spans: &[Span]) -> u64 {
+    spans.iter().map(|span| u64::from(span.pages)).sum()
 }
 
 /// Adds a span as the youngest, together with those that touch it.
