@@ -104,6 +104,10 @@ impl Arena {
         }
     }
 
+    pub fn rules(&self) -> Rules {
+        *self.retention.rules()
+    }
+
     /// Other rules from now on.
     pub fn set_rules(&mut self, rules: Rules) {
         self.retention.set_rules(rules);

@@ -10,7 +10,7 @@ use types::{Bytes, Nanos};
 
 use crate::limits::Reach;
 use crate::text::{Text, lines, read};
-use crate::{huge, system};
+use crate::{huge, system, vault};
 
 /// Names of the environment begin so; in a file they stand without it, in lower case.
 const PREFIX: &[u8] = b"PAGEWISE_LAZY_";
@@ -68,9 +68,9 @@ const DEFAULTS: Knobs = Knobs {
 /// Freed spans below this stay accessible in mode `guarded`: closing each would split the process's
 /// mappings into more than the kernel allows.
 const GUARDED_MIN: usize = 256 << 10;
-/// Hot and lazily freed memory together at most in mode `guarded`: what threads are closing and opening adds
-/// to it.
-const GUARDED_HELD_MAX: Bytes = Bytes(24 << 20);
+/// Hot and lazily freed memory together at most in mode `guarded` where many threads free at once: what they are
+/// closing and opening adds to it.
+pub const CROWDED_HELD_MAX: Bytes = Bytes(24 << 20);
 
 impl Knobs {
     /// The rules of retention with so much memory in reach.
@@ -79,10 +79,7 @@ impl Knobs {
         if self.profile == Profile::Faithful {
             return Rules { lazy_bytes, ..Rules::paper() };
         }
-        let held_max = match self.mode {
-            Mode::Guarded => GUARDED_HELD_MAX,
-            Mode::Fast | Mode::Thp => HELD_BYTES_MAX,
-        };
+        let held_max = if vault::is_crowded() { CROWDED_HELD_MAX } else { HELD_BYTES_MAX };
         let hot_bytes = reach.whole.map_or(self.hot_max, hot_bytes_for).min(self.hot_max);
         let rules = Rules::decay(hot_bytes.min(held_max));
         Rules {

@@ -12,7 +12,7 @@ use crate::arena::{Arena, Grant, Owner, Work};
 use crate::bits::{Bits, PageBits};
 use crate::chunks::{CHUNK_PAGES, PAGE, address_of};
 use crate::huge::{self, HUGE_PAGE, HUGE_PAGES};
-use crate::knobs::{Profile, knobs};
+use crate::knobs::{CROWDED_HELD_MAX, Profile, knobs};
 use crate::limits::Reach;
 use crate::lock::{Guard, Lock};
 use crate::reserve::{OPEN, next_chunk, page_bits};
@@ -261,10 +261,25 @@ pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32
     }
     let closing = match is_closed {
         true if knobs().profile == Profile::Faithful => vault::close(first, pages),
-        true => vault::close_unless_many_do(first, pages),
+        true => close_unless_many_do(first, pages, owner),
         false => Closing::Refused,
     };
     give_back_as(first, pages, closing, owner);
+}
+
+/// Closes unowned pages. Once too many threads do at once, less memory is held from then on.
+fn close_unless_many_do(first: u32, pages: u32, owner: Owner) -> Closing {
+    let was_crowded = vault::is_crowded();
+    let closing = vault::close_unless_many_do(first, pages);
+    if !was_crowded
+        && vault::is_crowded()
+        && let Some(mut arena) = lock_for(owner)
+    {
+        let rules = arena.rules();
+        let hot_bytes = rules.hot_bytes.min(CROWDED_HELD_MAX);
+        set_rules(&mut arena, Rules { hot_bytes, held_bytes: Some(CROWDED_HELD_MAX), ..rules });
+    }
+    closing
 }
 
 /// Does what retention asks for now.

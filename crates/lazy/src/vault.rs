@@ -60,10 +60,20 @@ static CLOSING_PAGES: AtomicU32 = AtomicU32::new(0);
 /// blocks of 280 KiB were waiting for the kernel with 45 MiB.
 const CLOSING_PAGES_MAX: u32 = (2 << 20) / PAGE as u32;
 
+/// Whether threads ever wanted to close more at once.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
+static IS_CROWDED: AtomicBool = AtomicBool::new(false);
+
+/// Whether so many threads free memory at once that what they are closing and opening adds much to what is held.
+pub fn is_crowded() -> bool {
+    IS_CROWDED.load(Relaxed)
+}
+
 /// Makes pages that have no owner inaccessible, unless threads are closing much memory already.
 pub fn close_unless_many_do(first: u32, pages: u32) -> Closing {
     if CLOSING_PAGES.fetch_add(pages, Relaxed) > CLOSING_PAGES_MAX {
         CLOSING_PAGES.fetch_sub(pages, Relaxed);
+        IS_CROWDED.store(true, Relaxed);
         return Closing::Refused;
     }
     let closing = close(first, pages);
