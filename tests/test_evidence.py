@@ -11,6 +11,7 @@ from pagewise.advice import evidence
 from pagewise.cli import run
 
 HEADER = "time_s,event,process,page,state,kind"
+EXAMPLES = Path(__file__).parent.parent / "examples"
 DEVICES = ("--fast", "4/5us", "--slow", "90/40us")
 HOUR_S = 3600.0
 
@@ -86,6 +87,21 @@ def test_halves_that_want_other_sizes_are_unstable(tmp_path: Path) -> None:
     assert found["halves"]["cost_share"] > evidence.SHARE_MAX
     low, high = found["range"]["low_bytes"], found["range"]["high_bytes"]
     assert low <= found["halves"]["first_bytes"] and high >= found["halves"]["second_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("example", "verdict"),
+    [
+        ("phone-1g-long/phone-1g-long.pgw.zst", "enough"),
+        ("kill-1g/kill-1g.blocks.csv.zst", "not swap"),
+        ("phone-1g/phone-1g.pgw.zst", "too short"),
+        ("multiswap-3/multiswap-3.pgw.zst", "unstable"),
+    ],
+)
+def test_examples_have_each_verdict(example: str, verdict: str) -> None:
+    found = pw.advise(EXAMPLES / example, fast="zram-lz4", slow="ufs-2.1", memory="2GiB")
+    assert found["evidence"]["verdict"] == verdict
+    assert (found["settings"] != []) == (verdict == "enough")
 
 
 @pytest.mark.parametrize("mapping", ["swap", "block"])
