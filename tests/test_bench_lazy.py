@@ -72,11 +72,15 @@ def test_a_failure_is_told_and_no_figure(tmp_path: Path) -> None:
     assert "| `glibc` | 100 | 1,000 (1,000 to 1,000) |" in page
 
 
-def test_what_is_not_gained_is_said() -> None:
+def test_a_loss_is_not_called_a_tie() -> None:
     theirs = {"low": 9.0, "typical": 10.0, "high": 11.0}
     less = {"low": 4.0, "typical": 5.0, "high": 8.0}
-    assert gain({"glibc": theirs, "fast": less}) == "`fast` takes 0.50x of the CPU time of `glibc`."
-    assert "nothing is gained that shows" in gain({"glibc": theirs, "fast": theirs})
+    more = {"low": 12.0, "typical": 20.0, "high": 30.0}
+    assert gain({"glibc": theirs, "fast": less}) == "`fast` takes 0.50x the CPU time of `glibc`."
+    assert gain({"glibc": theirs, "fast": more}).endswith(
+        "2.00x the CPU time of `glibc`: more, beyond the spread."
+    )
+    assert "the intervals overlap" in gain({"glibc": theirs, "fast": theirs})
     assert gain({"glibc": theirs, "fast": None}) == ""
 
 
@@ -103,7 +107,7 @@ def test_saving_more_than_the_paper_s_identity_stays_visible() -> None:
         return Run("swipe", "WebKitGTK", name, 0, {"swipes": [swipe]})
 
     told = identity(Summary([swiped("glibc fixed", 100, 1.0), swiped("fast", 40, 0.75)]))
-    assert told.target == "at most 15.0% (calls about mappings take 6.2% more)"
+    assert told.target == "interval reaches down to 15.0% (mapping calls take another 6.2%)"
     assert told.measured == "**25.0%** (25.0% to 25.0%)" and told.is_reached is False
 
 

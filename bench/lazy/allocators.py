@@ -73,10 +73,10 @@ GLIBC, FIXED = "glibc", "glibc fixed"
 ALLOCATORS = {
     row.name: row
     for row in (
-        Allocator(GLIBC, "Debian's, as it comes: thresholds grow with what is freed"),
+        Allocator(GLIBC, "Debian's, default settings: thresholds grow with the blocks freed"),
         Allocator(
             FIXED,
-            "threshold fixed at 128 KiB, as the paper's allocator",
+            "mmap threshold fixed at 128 KiB, like the paper's allocator",
             variables=tunables("mmap_threshold=131072"),
         ),
         Allocator(
@@ -91,7 +91,7 @@ ALLOCATORS = {
         ),
         Allocator(
             "glibc mTHP",
-            "pages of 64 KiB for all programs, by the kernel",
+            "the kernel gives all programs pages of 64 KiB",
             switch=MIDDLE_PAGES,
         ),
         Allocator("jemalloc", "5.3.0 of Debian", [LIBRARIES / "libjemalloc.so.2"]),
@@ -100,20 +100,20 @@ ALLOCATORS = {
         Allocator(
             "tcmalloc", "gperftools 2.10 of Debian", [LIBRARIES / "libtcmalloc_minimal.so.4"]
         ),
-        Allocator("scudo", "LLVM 16's as it comes", [SCUDO]),
+        Allocator("scudo", "LLVM 16's, default settings", [SCUDO]),
         Allocator(
             "scudo Android",
-            "32 cached blocks of up to 2 MiB, given back after 1 s",
+            "LLVM 16's with a cache of 32 blocks of up to 2 MiB, released after 1 s",
             [SCUDO, BINARIES / "libscudo_android.so"],
         ),
-        ours("fast", "freed memory stays as it is, up to the cap"),
-        ours("guarded", "freed memory is inaccessible", "--mode", "guarded"),
-        ours("thp", "an arena of huge pages", "--mode", "thp"),
-        ours("faithful", "the paper's rules", "--profile", "faithful"),
-        ours("browser", "fast, and writable memfd mappings populated", "--profile", "browser"),
+        ours("fast", "ours: freed memory stays accessible, up to the limit of hot memory"),
+        ours("guarded", "ours: freed memory from 256 KiB on is inaccessible", "--mode", "guarded"),
+        ours("thp", "ours: huge pages of 2 MiB where the program fills them", "--mode", "thp"),
+        ours("faithful", "ours, with the paper's rules", "--profile", "faithful"),
+        ours("browser", "`fast` with writable shared mappings populated", "--profile", "browser"),
         ours(
             "browser thp",
-            "the same in an arena of huge pages",
+            "`thp` with writable shared mappings populated",
             "--mode",
             "thp",
             "--profile",

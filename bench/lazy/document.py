@@ -8,47 +8,64 @@ from typing import Any
 from lazy.allocators import ALLOCATORS
 from lazy.backing import BACKED_BYTES
 from lazy.claims import Claim
+from lazy.parts import PARTS
+from lazy.parts.churn import BLOCKS
 from lazy.parts.exchange import PAIRS
-from lazy.parts.pressure import BURST_MIB, FREED_MIB, LIMIT_MIB
+from lazy.parts.pressure import BURST_MIB, FREED_MIB, LIMIT_MIB, PEER_ROUNDS
+from lazy.parts.swipe import SWIPES
 from lazy.places import IDLE_S
 
 MIB = 1 << 20
 
-METHOD = f"""Command, as root: `make bench-lazy`; it runs `bench/lazy` on what
-`tools/bench_lazy_setup.sh` installs, keeps every run in build/bench-lazy, and goes on there when it
-was interrupted. One allocator after the other in each round. A figure is the median over the rounds
-with its 95 % interval by bootstrap in brackets; a ratio is ours over theirs, pair by pair as they
-ran in turn.
+METHOD = f"""This page compares programs under the preload library
+([lazy-unmapping.md](lazy-unmapping.md)) with the same programs under eleven other allocators.
 
-- Traps are perf's software event page-faults: pages that a system call populates raise none.
-- Before each program {BACKED_BYTES // MIB} MiB are touched and freed, so that every allocator is
-  given memory that the machine has, and not some that a virtual machine's host must find first
-  ([why](lazy-unmapping.md#huge-pages-in-a-virtual-machine)).
-- Resident memory is the kernel's count, pages that it may take at any time (MADV_FREE) included;
-  "freed" is right after the work, "idle" {IDLE_S:g} s later without any call.
-- A swipe is 40 steps of a page that `bench/lazy/programs/page.py` draws, in WebKitGTK under Xvfb
-  without GPU, 412 x 915 points of two pixels each way, browser and display on one processor, before
-  other programs (nice -20). Response: from the wheel event sent to the display to the last frame
-  that the view has drawn. Traps, CPU and memory are the web process's.
-- Time in faults: the processors' clock is sampled every 0.5 ms of busy time; a sample counts if the
-  kernel's call chain handles a fault, by trap or by populating. Time in calls: the other samples in
-  `mmap`, `munmap`, `madvise` and their relatives. Share: that time of the web process over the
-  response time. A swipe has 1,500 to 3,000 samples of the web process, so one swipe's share is
-  known to about one hundredth; the interval given is over swipes.
-- A pool can save more of the response than the paper's identity says (faults saved x share of time
-  in faults): the calls that unmap are saved, too, and memory that is used again is in the caches.
-- Pressure: `bench/lazy/programs/pressure.c` frees {FREED_MIB} MiB, then maps and writes
-  {BURST_MIB} MiB by the system call itself, in a memory cgroup of {LIMIT_MIB} MiB without swap.
-- Exchange: `bench/lazy/programs/exchange.c`, the pattern of xmalloc-test: batches of blocks that
-  another thread frees, {PAIRS} threads of each kind; 128 bytes of each block are written. "flow"
-  does both at once, "turns" one after the other, so that the most that is live does not depend on
-  the scheduler. A step is a block.
-- Small: `bench/lazy/programs/small.c`, blocks that go on to the C library. "order" is the pattern
-  of glibc's bench-malloc-simple, with a block size; "replace" is that of alloc-test and "thread"
-  that of bench-malloc-thread, with a number of threads.
-- Forks: the CPU time of the parent's next block of 32 MiB while a child shares its memory.
-- Chromium and Firefox are in no table: they bring their own `malloc`, so the library stands aside
-  (`pagewise-agent lazy --verbose -- chromium` says so), and nothing is gained.
+Command, as root: `make bench-lazy`. It runs `bench/lazy` on what `tools/bench_lazy_setup.sh`
+installs. Every run is kept in build/bench-lazy, so an interrupted comparison resumes.
+
+- **Figures.** In each round every allocator runs once, one after the other. A figure is the median
+  over the rounds. Brackets hold its 95 % interval by bootstrap; with five rounds or fewer that is
+  the range of the rounds. A ratio is the median of the ratios of pairs that ran in the same round.
+  A line under "What must be reached" holds if the median does, so a line whose interval includes
+  the limit may come out the other way in the next run.
+- **Rounds.** {", ".join(f"{name} {part.rounds}" for name, part in PARTS.items())}. A swipe
+  round is a session of {SWIPES} swipes, each of which counts. Under pressure, allocators that need
+  not survive have {PEER_ROUNDS} rounds.
+- **Traps** are perf's software event page-faults. Pages that a system call populates raise none.
+- **Warm memory.** Before each program the script touches and frees {BACKED_BYTES // MIB} MiB.
+  Without this, the first program after a pause would pay for memory that the host of a virtual
+  machine must find first ([why](lazy-unmapping.md#huge-pages-in-a-virtual-machine)).
+- **Resident memory** is the kernel's count. It includes pages that the kernel may take at any time
+  (MADV_FREE). "Freed" is right after the work, "idle" {IDLE_S:g} s later without any call.
+- **Churn.** `bench/lazy/programs/churn.c` allocates {BLOCKS} blocks of 128 KiB to 8 MiB by `malloc`
+  or `calloc`, writes to every cache line, and frees them in random order; eight are in use at a
+  time.
+- **Swipe.** WebKitGTK scrolls a page that `bench/lazy/programs/page.py` draws, in 40 steps, under
+  Xvfb without GPU, 412 x 915 points of two pixels each way. Browser and display share one
+  processor at nice -20. The response time is the time from the wheel event to the last frame that
+  the view has drawn. Traps, CPU time and memory are the web process's.
+- **Time in faults.** perf samples the processors every 0.5 ms of busy time. A sample counts if its
+  kernel call chain handles a fault, by a trap or by populating. Time in calls: the other samples in
+  `mmap`, `munmap`, `madvise` and their relatives. Both are shares of the response time. A swipe has
+  1,500 to 3,000 samples of the web process, so the share of one swipe is known to about one
+  hundredth; the interval is over swipes.
+- **The paper's bound.** The paper says that the response time saved is at most the share of faults
+  saved x the share of time in faults. A pool can save more: it also saves the calls that unmap, and
+  memory that is used again is still in the caches. The line holds if the interval reaches down to
+  the bound.
+- **Pressure.** `bench/lazy/programs/pressure.c` frees {FREED_MIB} MiB, then maps and writes
+  {BURST_MIB} MiB by system call, in a memory cgroup of {LIMIT_MIB} MiB without swap.
+- **Exchange.** `bench/lazy/programs/exchange.c` follows xmalloc-test: {PAIRS} threads allocate
+  batches of blocks and {PAIRS} others free them. The program writes 128 bytes of each block. "flow"
+  does both at once; "turns" does one after the other, so that the peak of live blocks does not
+  depend on the scheduler. A step is a block.
+- **Small.** `bench/lazy/programs/small.c` allocates small blocks, which the library passes to the C
+  library. "order" follows glibc's bench-malloc-simple, with a block size; "replace" follows
+  alloc-test and "thread" bench-malloc-thread, with a number of threads.
+- **Forks.** The CPU time of the parent's next block of 32 MiB while a child shares its memory;
+  medians.
+- Chromium and Firefox are in no table. They bring their own `malloc`, so the library stands aside
+  (`pagewise-agent lazy --verbose -- chromium` says so) and changes nothing.
 """
 
 
@@ -72,12 +89,12 @@ def document(result: Mapping[str, Any]) -> str:
 
 
 def loads(parts: Mapping[str, Mapping[str, float]]) -> str:
-    """Of each part."""
+    """The load average during each part."""
     return ", ".join(f"{name} {load['low']:g} to {load['high']:g}" for name, load in parts.items())
 
 
 def verdicts(claims: Sequence[Claim]) -> str:
-    """How many hold, and each."""
+    """The number of claims that hold, and a table of all claims."""
     words = {True: "holds", False: "does not hold", None: ""}
     measured = [claim for claim in claims if claim.is_reached is not None]
     reached = sum(bool(claim.is_reached) for claim in measured)
@@ -102,14 +119,16 @@ def programs(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def gain(cpu: Mapping[str, Mapping[str, float] | None]) -> str:
-    """What the CPU time of ``fast`` says beside that of glibc; empty where either has none."""
+    """Compares the CPU time of ``fast`` with glibc's; empty if either is missing."""
     ours, theirs = cpu.get("fast"), cpu.get("glibc")
     if ours is None or theirs is None:
         return ""
-    ratio = f"`fast` takes {ours['typical'] / theirs['typical']:.2f}x of the CPU time of `glibc`"
+    ratio = f"`fast` takes {ours['typical'] / theirs['typical']:.2f}x the CPU time of `glibc`"
     if ours["high"] < theirs["low"]:
         return f"{ratio}."
-    return f"{ratio}: nothing is gained that shows, since their intervals meet."
+    if ours["low"] > theirs["high"]:
+        return f"{ratio}: more, beyond the spread."
+    return f"{ratio}: no difference beyond the spread, since the intervals overlap."
 
 
 def allocator(row: Mapping[str, Any]) -> str:
@@ -153,18 +172,18 @@ WITH_INTERVAL = ("cpu_s", "response_s", "fault_share", "call_share")
 
 
 def cell(row: Mapping[str, Any], name: str, form: Form) -> str:
-    """A median, and its interval where the figure is one of time."""
+    """A median, with its interval if the figure is a time."""
     spread = row.get(name)
     if spread is None:
         return ""
-    told = form(spread["typical"])
+    text = form(spread["typical"])
     if name in WITH_INTERVAL:
-        told += f" ({form(spread['low'])} to {form(spread['high'])})"
-    return told
+        text += f" ({form(spread['low'])} to {form(spread['high'])})"
+    return text
 
 
 def pressure(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Who is killed."""
+    """Runs that survived the burst, and how long it took."""
     return table(
         ("allocator", "survived", "burst, ms"),
         (
@@ -175,7 +194,7 @@ def pressure(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def burst(spread: Mapping[str, float] | None) -> str:
-    """Its time, if any run survived."""
+    """The time of the burst; "killed" if no run survived."""
     if spread is None:
         return "killed"
     low, typical, high = (milliseconds(spread[name]) for name in ("low", "typical", "high"))
@@ -183,7 +202,7 @@ def burst(spread: Mapping[str, float] | None) -> str:
 
 
 def forks(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What a warm block costs before, and the next one after."""
+    """CPU time of a warm block before the fork, of the fork, and of the next block."""
     names = ("warm_s", "fork_s", "shared_s")
     return table(
         ("allocator", "warm block, ms", "fork, ms", "next block, ms", "its traps"),
