@@ -116,6 +116,17 @@ def test_cpu_time_is_judged_by_the_median_of_pairs(store: Store) -> None:
     assert not judges_cpu(row | {"stock_cpu_s": 0.1})
 
 
+def test_one_run_has_no_interval_and_the_dearest_program_is_named(store: Store) -> None:
+    add(store, "stock", 0, "worked\n", cpu_s=1.0)
+    add(store, "fast", 0, "worked\n", cpu_s=5.0)
+    load = {"low": 1, "high": 2}
+    page = document(result(store, {}, "here", load))
+    assert "| 5.00x | " in page and "- `fast`: 5.00x (program)" in page
+    add(store, "stock", 1, "worked\n", cpu_s=1.0)
+    add(store, "fast", 1, "worked\n", cpu_s=3.0)
+    assert "| 4.00x (3.00 to 5.00) | " in document(result(store, {}, "here", load))
+
+
 def test_the_page_names_differences_and_skipped_programs(store: Store) -> None:
     add(store, "stock", 0, "worked\n")
     add(store, "thp", 0, "failed\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from heapq import nlargest
 from typing import Any
 
 from lazy.claims import Claim
@@ -14,7 +15,14 @@ from programs.places import ROOT
 from programs.program import MIB
 from programs.summary import CPU_LEAST_S
 
-METHOD = f"""Command, as root: `make bench-programs`. It installs Debian's packages
+DEAREST = 3
+"""How many programs with the largest CPU time are named for each mode."""
+
+METHOD = f"""This page compares programs under the preload library
+([lazy-unmapping.md](lazy-unmapping.md)) with the same programs without it ("stock"): outcome, CPU
+time and peak memory.
+
+Command, as root: `make bench-programs`. It installs Debian's packages
 (`tools/bench_programs_setup.sh`), compiles `bench/programs/sources`, and runs each program stock
 and in every mode, one after the other in each round. Every run is kept in build/bench-programs,
 so an interrupted comparison resumes. Programs that are not installed are skipped and listed.
@@ -32,18 +40,22 @@ so an interrupted comparison resumes. Programs that are not installed are skippe
 - **Time limit.** Every run has one. A run that exceeds it is a difference, and its control group
   is killed.
 - **CPU time** is cpuacct's for a private control group: the program, all its children and the
-  start by `pagewise-agent`. The ratio is the median over the rounds, with its 95 % interval by
-  bootstrap in brackets. It has a limit if the program uses at least {CPU_LEAST_S:g} s of CPU time
-  and does not allocate large blocks.
+  start by `pagewise-agent`. The ratio is the median over the rounds. Brackets hold its 95 %
+  interval by bootstrap; with five rounds or fewer that is the range of the rounds. The ratio has a
+  limit only if the program uses at least {CPU_LEAST_S:g} s of CPU time and does not allocate large
+  blocks (from 64 KiB on, which the library serves). Those that do are marked in the table.
 - **Peak memory** has two measures, each with a limit. The table shows the first: the largest
   anonymous memory of all processes together (rss in the group's memory.stat, sampled every 5 ms; a
   page shared by fork counts once). The second is the group's exact maximum of all memory charged
   to it, including the page cache and kernel memory. Both include pages that the kernel may take
   at any time (MADV_FREE).
 - **Rounds.** Stock and `fast` run in every round, the other modes in the first {OTHER_ROUNDS}.
-  Programs with a limit of CPU time run {JUDGED_TIMES} times as many rounds.
-- **Parallel runs.** CPython's slow tests mostly wait, so all modes run at the same time, without
-  a limit of CPU time.
+  Programs that do not allocate large blocks run {JUDGED_TIMES} times as many rounds. The column
+  "runs" counts the stock runs.
+- **Parallel runs.** CPython's slow tests mostly wait, so all modes run once, at the same time,
+  without a limit of CPU time. One run has no spread.
+- **Not shown.** Each program runs a few times for seconds. A difference that one run in twenty
+  would show is probably missed here.
 """
 
 
@@ -59,6 +71,7 @@ def document(result: Mapping[str, Any]) -> str:
         "## Differences",
         "\n\n".join(differences(rows)) or "None.",
         "## Programs",
+        dearest(rows),
         programs(rows),
         "## Skipped",
         table(("program", "reason"), ((row["program"], row["reason"]) for row in result["skipped"]))
@@ -96,6 +109,23 @@ def differences(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
                 )
 
 
+def dearest(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The largest ratios of CPU time in each mode, with or without a limit."""
+    found: dict[str, list[tuple[float, str]]] = {}
+    for row in rows:
+        for mode in row["modes"]:
+            if mode["cpu_ratio"] and row["stock_cpu_s"] >= CPU_LEAST_S:
+                measured = (mode["cpu_ratio"]["typical"], row["program"])
+                found.setdefault(mode["mode"], []).append(measured)
+    lines = [
+        f"- `{mode}`: "
+        + ", ".join(f"{most:.2f}x ({name})" for most, name in nlargest(DEAREST, ratios))
+        for mode, ratios in found.items()
+    ]
+    head = f"Largest CPU time over stock's, of programs of {CPU_LEAST_S:g} s and more:"
+    return "\n".join([head, "", *lines]) if lines else ""
+
+
 def programs(rows: Sequence[Mapping[str, Any]]) -> str:
     """A table with one line per program."""
     names = list(MODES)[1:]
@@ -119,11 +149,12 @@ def line(row: Mapping[str, Any]) -> Sequence[str]:
 
 
 def ratio(mode: Mapping[str, Any] | None, has_interval: bool) -> str:
-    """CPU time over stock's."""
+    """CPU time over stock's; one run has no interval."""
     if mode is None or mode["cpu_ratio"] is None:
         return ""
     low, typical, high = (mode["cpu_ratio"][name] for name in ("low", "typical", "high"))
-    return f"{typical:.2f}x" + (f" ({low:.2f} to {high:.2f})" if has_interval else "")
+    interval = f" ({low:.2f} to {high:.2f})" if has_interval and mode["runs"] > 1 else ""
+    return f"{typical:.2f}x{interval}"
 
 
 def peak(mode: Mapping[str, Any] | None) -> str:
