@@ -126,7 +126,7 @@ SCENARIOS = (
     Scenario(
         "ordinary",
         "at ordinary priority",
-        "0.9 when idle",
+        "at least 0.9",
         (SMALL, MANY, LARGE),
         no_words,
         nothing,
@@ -140,7 +140,7 @@ SCENARIOS = (
         background,
     ),
     Scenario("quota", "2 ms of a processor in 100", "-", (SMALL, MANY), no_words, throttle),
-    Scenario("frozen", "frozen, version 1", "finite", (SMALL, MANY), no_words, freeze),
+    Scenario("frozen", "frozen, version 1", "not never", (SMALL, MANY), no_words, freeze),
     Scenario(
         "waiting",
         f"a thread in a read that stalls for {STALL_MS} ms",
@@ -184,7 +184,7 @@ def compared(scenario: Scenario, victim: Victim, rounds: int) -> str:
     spread = "" if is_never else f" ({min(ratios):.1f} to {max(ratios):.1f})"
     cells = (
         scenario.words,
-        f"{victim.threads} threads, {victim.mebibytes} MiB",
+        f"{victim.threads} thread{'s' * (victim.threads > 1)}, {victim.mebibytes} MiB",
         "never" if is_never else f"{plain:.1f}",
         f"{reap:.1f} ({min(found['reap']):.1f} to {max(found['reap']):.1f})",
         ratio + spread,
@@ -296,15 +296,24 @@ def write(rows: list[str], rounds: int, load: float) -> None:
     table = "\n".join(rows)
     DOCUMENT.write_text(f"""# How soon memory is back after a kill
 
-Command: `python bench/killer.py`, {day}; Linux {kernel}, {processors} processors, load {load:.1f}
-at its start. Milliseconds from the kill until nine tenths of the victim's memory cgroup were free,
-by SIGKILL alone and as `killd` kills (2 ms of grace, then `process_mrelease` from a thread of
-ordinary priority), in turn, {rounds} kills each; medians, of the second with its range. The ratio
-is that of the medians, with the range over the rounds. "never": not within 20 s.
+The table compares a victim that only gets SIGKILL with one that is killed as `killd`
+([killd.md](killd.md)) does it: SIGKILL, 2 ms of grace, then `process_mrelease` from a thread of
+ordinary priority. The time runs from SIGKILL until nine tenths of the memory of the victim's memory
+cgroup are free. It leaves out how long `killd` takes to decide.
 
-| victim is | victim has | SIGKILL alone, ms | as killd, ms | ratio | asked |
+Command, as root: `python bench/killer.py`, {day}; Linux {kernel}, {processors} processors, load
+{load:.1f} at its start. Each way {rounds} kills, in turn. Figures are medians; brackets hold the range over
+the rounds, for the ratio that of the ratios of single rounds. "never": not within 20 s.
+
+| victim is | victim has | SIGKILL only, ms | as killd, ms | ratio | to reach |
 |---|---|---|---|---|---|
 {table}
+
+An idle machine frees an ordinary victim at once, so `killd` gains nothing there. It gains where the
+victim gets little or no processor time, or waits for a device. Where a victim competes for a
+processor, single kills vary as widely as the brackets say, so the medians of two runs differ, too.
+A thread in a read that no signal ends is known as such only once it has seen the
+signal, so `killd` checks for it again during the grace.
 """)
 
 
