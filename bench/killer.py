@@ -302,8 +302,8 @@ ordinary priority. The time runs from SIGKILL until nine tenths of the memory of
 cgroup are free. It leaves out how long `killd` takes to decide.
 
 Command, as root: `python bench/killer.py`, {day}; Linux {kernel}, {processors} processors, load
-{load:.1f} at its start. Each way {rounds} kills, in turn. Figures are medians; brackets hold the range over
-the rounds, for the ratio that of the ratios of single rounds. "never": not within 20 s.
+{load:.1f} at its start. Each way {rounds} kills, in turn. Figures are medians; brackets hold the
+range over the rounds, for the ratio that of the ratios of single rounds. "never": not within 20 s.
 
 | victim is | victim has | SIGKILL only, ms | as killd, ms | ratio | to reach |
 |---|---|---|---|---|---|
