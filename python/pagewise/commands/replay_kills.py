@@ -35,42 +35,42 @@ def run(
         str,
         typer.Argument(
             metavar="RECORDING",
-            help="Of `pagewise-agent record --kills`.",
+            help="A recording by `pagewise-agent record --kills`.",
             show_default=False,
         ),
     ],
     policy: Annotated[
         str | None,
-        typer.Option(metavar="NAME[,NAME...]", help=f"Required: kill policies, of {POLICIES}."),
+        typer.Option(metavar="NAME[,NAME...]", help=f"Required. Kill policies: {POLICIES}."),
     ] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
             metavar="POLICY.NAME=VALUE",
-            help="An option of a policy; `pagewise list kill-policies --json` has them all. May be "
-            "given several times.",
+            help="Set an option of a policy; `pagewise list kill-policies --json` lists them. May "
+            "be given several times.",
         ),
     ] = None,
     freeze_share: Annotated[
         float,
         typer.Option(
             metavar="SHARE",
-            help="A freeze: every task stalled for memory for at least this share of the time.",
+            help="In a freeze, every task is stalled for memory for at least this share of time.",
         ),
     ] = 0.5,
-    freeze_time: Annotated[str, typer.Option(metavar="TIME", help="And at least so long.")] = "1s",
+    freeze_time: Annotated[str, typer.Option(metavar="TIME", help="The shortest freeze.")] = "1s",
     window: Annotated[
         str,
         typer.Option(
             metavar="TIME",
-            help="A decision is a false alarm where no freeze and no kill comes so soon after it.",
+            help="A decision is a false alarm if no freeze and no kill follows within this time.",
         ),
     ] = "10s",
     json: Json = False,
 ) -> None:
-    """Replay a recording of memory and processes against kill policies: who, when, why, why not.
+    """Show which processes kill policies would have killed in a recording, when and why.
 
-    The recording goes on as it was, less what each victim had.
+    The replay does not change the recording, except that the memory of victims counts as free.
     """
     if policy is None:
         raise UsageError("--policy is missing", hint=f"kill policies: {POLICIES}")

@@ -18,52 +18,52 @@ use crate::output::print;
 /// It ended before it was told to: it was killed, or the machine had too little memory left.
 const ENDED_EARLY: u8 = 1;
 
-/// Take memory on purpose, in a cgroup with a limit, to see what others do when it is short.
+/// Take memory on purpose, in a cgroup with a limit, to see what other programs do when it is short.
 #[derive(Args)]
 #[command(after_help = "\
-It says event=filled when its target is reached, and event=end with the reason at its end. It is the \
-first victim of every killer (adj 1000), ends when the machine has less than --floor available, and \
-removes its cgroup however it ends. Needs root.
+The balloon prints event=filled when it reaches its target, and event=end with the reason when it \
+ends. With its default adj of 1000 killers choose it first. It ends when the machine has less than \
+--floor available, and its cgroup is removed however it ends. Needs root.
 
 Examples:
   pagewise-agent balloon 300MiB --for 60s
   pagewise-agent balloon available:500MiB --rate 100MiB --touch 20
   pagewise-agent balloon 40% --kind shared --within /sys/fs/cgroup/memory/apps")]
 pub struct Arguments {
-    /// How much: 300MiB, 40% of all memory, all but available:500MiB, or until pressure:20% of the
-    /// time some task stalls.
+    /// How much: a size (300MiB), a share of all memory (40%), all but a size that stays available
+    /// (available:500MiB), or until some task stalls for a share of the time (pressure:20%).
     target: Target,
-    /// What kind of memory.
+    /// The kind of memory.
     #[arg(long, value_enum, default_value = "anon")]
     kind: KindName,
-    /// At most so much a second, such as 100MiB [default: as fast as it goes].
+    /// Memory that it takes in a second, at most, such as 100MiB [default: no limit].
     #[arg(long, value_name = "SIZE", value_parser = parse_rate)]
     rate: Option<Bytes>,
-    /// Share of each page that is zero, in per cent: what compresses well.
+    /// Per cent of each page that is zero, and so compresses well.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=100))]
     compressible: u64,
-    /// Share of its memory that it uses again each second, in per cent.
+    /// Per cent of its memory that it touches again each second; 0 leaves it alone.
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=10_000))]
     touch: u64,
-    /// Threads that take it.
+    /// Number of threads that take the memory.
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     threads: u16,
-    /// Its oom_score_adj.
+    /// The balloon's oom_score_adj.
     #[arg(long, value_name = "ADJ", default_value_t = 1000, allow_negative_numbers = true, value_parser = clap::value_parser!(i16).range(-1000..=1000))]
     adj: i16,
-    /// The limit of its cgroup [default: what it is to hold and a sixteenth more].
+    /// The limit of its cgroup [default: its size and a sixteenth more].
     #[arg(long, value_name = "SIZE")]
     limit: Option<Bytes>,
-    /// The memory cgroup that its own is made in [default: that at the root].
+    /// The memory cgroup in which it creates its own [default: the root].
     #[arg(long, value_name = "PATH")]
     within: Option<PathBuf>,
-    /// Available memory of the machine below which it ends [default: a sixteenth of all].
+    /// End when the machine has less memory available than this [default: a sixteenth of all memory].
     #[arg(long, value_name = "SIZE")]
     floor: Option<Bytes>,
-    /// Where its files are made.
+    /// The folder in which it creates its files.
     #[arg(long, value_name = "PATH", default_value = "/var/tmp")]
     folder: PathBuf,
-    /// How long it stays, such as 60s [default: until it is told to end].
+    /// How long it stays, such as 60s [default: until Ctrl-C or SIGTERM].
     #[arg(long = "for", value_name = "TIME", value_parser = super::record::parse_time)]
     duration: Option<Duration>,
     /// To hold memory for the process of this number, in the cgroup at the path.
@@ -76,11 +76,11 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum KindName {
-    /// Private memory.
+    /// Private anonymous memory.
     Anon,
-    /// Pages of a file that storage has.
+    /// Page cache of a file, written to storage.
     File,
-    /// Pages of a file that storage has not yet.
+    /// Page cache of a file, not yet written to storage.
     Dirty,
     /// Shared memory.
     Shared,

@@ -23,11 +23,12 @@ const OWN_ADJ: &str = "-1000";
 /// The priority of the thread that looks: before ordinary ones, behind the kernel's.
 const OWN_NICE: i32 = -10;
 
-/// End programs before memory runs out, get their memory back at once, and say why.
+/// Kill programs before memory runs out, reclaim their memory at once, and log the reason.
 #[derive(Args)]
 #[command(after_help = "\
-It says what it does in lines of the form key=value. SIGHUP reads the settings again; where they are \
-wrong, those in force stay. Without --cgroup it needs root to be of use.
+killd logs each event as a line of key=value pairs on standard output. SIGHUP makes it read its \
+settings again; if they are invalid, the old ones stay in force. Without --cgroup it needs root to be \
+useful.
 
 Examples:
   pagewise-agent killd --dry-run
@@ -37,14 +38,14 @@ Examples:
 pub struct Arguments {
     #[command(subcommand)]
     question: Option<Question>,
-    /// A file of settings, or a folder of files named *.toml; may be given more than once [default:
-    /// /etc/pagewise.d, if it is there].
+    /// A file of settings, or a folder of files named *.toml; may be given several times [default:
+    /// /etc/pagewise.d, if it exists].
     #[arg(long, value_name = "PATH")]
     config: Vec<PathBuf>,
-    /// The policy, whatever the settings say: minfree, lmkd, largest, pressure or restart-cost.
+    /// The policy, instead of the one in the settings: minfree, lmkd, largest, pressure or restart-cost.
     #[arg(long, value_name = "NAME", value_parser = parse_policy)]
     policy: Option<String>,
-    /// Only the memory and the processes of this memory cgroup and those below it.
+    /// Guard only this memory cgroup and those below it, and kill only their processes.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
     /// Log each victim but do not kill it.
@@ -54,10 +55,10 @@ pub struct Arguments {
 
 #[derive(Subcommand)]
 enum Question {
-    /// Check settings as killd does before it starts, and print those in force.
+    /// Check the settings as killd does before it starts, and print those in force.
     #[command(after_help = "\
-If killd would refuse to start with these settings on this machine, exits with the same status and message. \
-Accepts sockets that a running killd uses.
+If killd would refuse to start with these settings on this machine, check exits with the same status \
+and message. It accepts sockets that a running killd uses.
 
 Examples:
   pagewise-agent killd check /etc/pagewise.d
@@ -67,10 +68,10 @@ Examples:
         /// [default: /etc/pagewise.d]
         #[arg(value_name = "PATH")]
         config: Vec<PathBuf>,
-        /// The value of --policy that killd will get.
+        /// The --policy that you will pass to killd.
         #[arg(long, value_name = "NAME", value_parser = parse_policy)]
         policy: Option<String>,
-        /// The value of --cgroup that killd will get.
+        /// The --cgroup that you will pass to killd.
         #[arg(long, value_name = "PATH")]
         cgroup: Option<PathBuf>,
     },

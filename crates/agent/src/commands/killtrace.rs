@@ -19,11 +19,11 @@ use crate::exit::{Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 
-/// Take kills apart: signal, threads, unmapping, page tables, reaper; until Ctrl-C, or until the named
-/// process is gone.
+/// Show how long each phase of a kill takes: signal, threads, unmapping, page tables, reaper. Ends by
+/// Ctrl-C, or when the process of --pid is gone.
 #[derive(Args)]
 #[command(after_help = "\
-Times are microseconds; n/a is what this kernel does not tell.
+Times are in microseconds. n/a: this kernel does not report the figure.
 
 Examples:
   pagewise-agent killtrace --pid 4711
@@ -32,16 +32,16 @@ Examples:
 pub struct Arguments {
     #[command(flatten)]
     whose: Whose,
-    /// How the kernel is heard.
+    /// The source of events.
     #[arg(long, value_enum, default_value = "tracepoints", conflicts_with = "read")]
     backend: BackendName,
-    /// Until then at the latest, such as 500ms, 60s, 5m.
+    /// End after this time at the latest, such as 500ms, 60s, 5m.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time, conflicts_with = "read")]
     duration: Option<Duration>,
-    /// Room for events that wait to be read, such as 16MiB: a power of two.
+    /// Size of the buffer between kernel and killtrace, a power of two, such as 16MiB.
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
     buffer: u32,
-    /// Also keep what the kernel told, for --read; FILE must not exist.
+    /// Also write the kernel's events, for --read; FILE must not exist.
     #[arg(short, long, value_name = "FILE", conflicts_with = "read")]
     output: Option<PathBuf>,
     /// Also write a trace for ui.perfetto.dev or chrome://tracing; FILE must not exist.
@@ -56,16 +56,16 @@ pub struct Arguments {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct Whose {
-    /// Only this process, until it is gone.
+    /// Trace this process only, until it is gone.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// Only processes of this memory cgroup and those below it.
+    /// Trace the processes of this memory cgroup and those below it.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
-    /// Every process.
+    /// Trace every process.
     #[arg(long)]
     all: bool,
-    /// Those of a recording that -o left.
+    /// Read the kills from a file that -o wrote.
     #[arg(long, value_name = "FILE")]
     read: Option<PathBuf>,
 }
@@ -73,11 +73,11 @@ struct Whose {
 /// A way to hear the kernel, on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 enum BackendName {
-    /// Tracepoints, which every kernel grants to root.
+    /// Tracepoints, which every kernel permits to root.
     Tracepoints,
-    /// BPF programs on the same tracepoints, which need no tracefs.
+    /// BPF programs on the same tracepoints; needs no tracefs.
     Btf,
-    /// With the functions of the kill path as well; many kernels refuse it.
+    /// Tracepoints, and the kernel's functions on the path of a kill; many kernels refuse this.
     Function,
 }
 

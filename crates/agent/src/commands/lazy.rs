@@ -18,11 +18,12 @@ const CHILDREN_MAX: usize = 8;
 /// Columns of the longest name of a counter.
 const NAME_WIDTH: usize = 20;
 
-/// Run a program whose freed memory stays mapped for its next allocation.
+/// Run a program so that the memory it frees stays mapped for its next allocation.
 #[derive(Args)]
 #[command(after_help = "\
-The program gets its arguments, streams and signals as if run directly, and its exit status is \
-passed on. A program that cannot be served (linked statically, with its own malloc, ...) runs as it is.
+The program gets its arguments, streams and signals as if run directly, and lazy exits with its \
+status. If the library cannot serve the program (linked statically, with its own malloc, ...), the \
+program runs without it.
 
 Examples:
   pagewise-agent lazy -- python3 work.py
@@ -30,17 +31,17 @@ Examples:
   pagewise-agent lazy --mode thp -- gcc -O2 -c big.c
   pagewise-agent lazy --stats 4711 --json")]
 pub struct Arguments {
-    /// How freed memory is held [default: what PAGEWISE_LAZY_MODE or the file says, else fast].
+    /// How to keep freed memory [default: PAGEWISE_LAZY_MODE or the settings file, else fast].
     #[arg(long, value_enum)]
     mode: Option<Mode>,
-    /// What else is done, for a kind of program or for comparison [default: what
-    /// PAGEWISE_LAZY_PROFILE or the file says, else none].
+    /// Further rules for a kind of program, or for comparison [default: PAGEWISE_LAZY_PROFILE or the
+    /// settings file, else none].
     #[arg(long, value_enum)]
     profile: Option<Profile>,
-    /// Say when and why the program is not helped.
+    /// Say why if the library does not serve the program.
     #[arg(long)]
     verbose: bool,
-    /// Print what the library counts in this running process instead.
+    /// Run nothing; print the library's counters of this running process.
     #[arg(long, value_name = "PID", conflicts_with_all = ["mode", "profile", "verbose", "command"])]
     stats: Option<u32>,
     /// With --stats, print one JSON object.
@@ -53,22 +54,22 @@ pub struct Arguments {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Mode {
-    /// As it was: the least work.
+    /// Freed memory stays accessible.
     Fast,
-    /// Inaccessible from 256 KiB on: use after free ends the program as after munmap.
+    /// Freed blocks from 256 KiB on become inaccessible: use after free ends the program.
     Guarded,
-    /// In huge pages of 2 MiB, where the kernel has them.
+    /// Freed memory stays accessible, in huge pages of 2 MiB where the program fills them.
     Thp,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Profile {
-    /// Nothing.
+    /// No further rules.
     None,
-    /// Shared bitmaps of 256 KiB to 16 MiB are mapped before their first touch.
+    /// Populate writable shared mappings of 256 KiB to 16 MiB before their first touch.
     Browser,
-    /// The paper's rules: inaccessible while free, mapped before the first touch, held without limit
-    /// outside of small memory cgroups.
+    /// The rules of the paper, to compare: freed memory is inaccessible, populated before the next
+    /// use, and kept without limit outside of small memory cgroups.
     Faithful,
 }
 

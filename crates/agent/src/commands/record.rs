@@ -19,10 +19,10 @@ use crate::exit::{DATA_LOST, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 
-/// Record who swaps what, page by page, until a time, a command or Ctrl-C ends it.
+/// Record which process swaps which page, until --for, the end of COMMAND, or Ctrl-C.
 #[derive(Args)]
 #[command(after_help = "\
-Without --swap, --faults and the like: swap, faults and launches.
+If you name no source, record records --swap, --faults and --launches.
 
 Examples:
   pagewise-agent record -o work.pgr --for 60s
@@ -41,43 +41,43 @@ pub struct Arguments {
     /// Every request that goes to a block device.
     #[arg(long)]
     block: bool,
-    /// Processes told to die, and by whom.
+    /// Each SIGKILL with its victim and sender, and memory and processes at each kill and every 200 ms.
     #[arg(long)]
     kills: bool,
-    /// Processes that begin, change their program and end.
+    /// Each fork, exec and exit.
     #[arg(long)]
     launches: bool,
-    /// Instead of those: what COMMAND and its children allocate from 64 KiB on, and which pages of it
-    /// they touch. Needs no rights.
+    /// Instead of the sources above: the blocks from 64 KiB on that COMMAND and its children allocate,
+    /// and which pages of them they touch. Needs no privileges.
     #[arg(long, conflicts_with_all = [
         "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer",
     ])]
     pub allocations: bool,
-    /// Make the recording of what a killed `record --allocations` left in this folder.
+    /// Rebuild a recording from the folder of logs that an interrupted `record --allocations` left.
     #[arg(long, value_name = "FOLDER", requires = "allocations", conflicts_with = "command")]
     pub recover: Option<PathBuf>,
-    /// Only this memory cgroup and those below it.
+    /// Record only this memory cgroup and those below it.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
-    /// Only this process.
+    /// Record only this process.
     #[arg(long, value_name = "PID")]
     pid: Option<u32>,
-    /// How long, such as 500ms, 60s, 5m.
+    /// How long to record, such as 500ms, 60s, 5m.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     duration: Option<Duration>,
-    /// How the kernel is heard: bpf names pages by owner and address, tracefs by swap slot.
+    /// The source of events: bpf names pages by owner and address, tracefs by swap slot.
     #[arg(long, value_enum, default_value = "any")]
     backend: BackendName,
-    /// Room for records that wait to be written, such as 64MiB: a power of two.
+    /// Size of the buffer between kernel and recorder, a power of two, such as 64MiB.
     #[arg(long, value_name = "SIZE", default_value = "8MiB", value_parser = parse_size)]
     buffer: u32,
-    /// Print one JSON object at the end; what COMMAND prints goes to standard error then.
+    /// Print one JSON object at the end, and send the output of COMMAND to standard error.
     #[arg(long)]
     pub json: bool,
-    /// Where the recording goes; it must not exist.
+    /// The file to write; it must not exist.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
-    /// A command to run meanwhile; its end ends the recording, which passes its status on.
+    /// A command to run; the recording ends with it, and record exits with its status.
     #[arg(last = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -85,9 +85,11 @@ pub struct Arguments {
 /// A way to hear the kernel, on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 enum BackendName {
-    /// bpf, and tracefs where the kernel refuses it.
+    /// bpf, or tracefs if the kernel refuses bpf.
     Any,
+    /// BPF programs.
     Bpf,
+    /// Text events of a trace instance.
     Tracefs,
 }
 
