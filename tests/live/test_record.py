@@ -34,6 +34,16 @@ if REFUSAL is None and not (ROOTS[1] / "memory.limit_in_bytes").exists():
 pytestmark = pytest.mark.skipif(REFUSAL is not None, reason=str(REFUSAL))
 
 
+# Huge pages of zeros, twice as many as the budget holds.
+HUGE_ZEROS = """
+import mmap
+region = mmap.mmap(-1, 100 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+region.madvise(mmap.MADV_HUGEPAGE)
+for page in range(0, len(region), 4096):
+    region[page] = 0
+"""
+
+
 @pytest.fixture
 def budget(tmp_path: Path) -> Iterator[Path]:
     """A memory cgroup of 48 MiB with a swap file, both gone afterwards."""
@@ -88,6 +98,24 @@ def test_totals_are_those_of_the_kernel(alone: Path, tmp_path: Path) -> None:
     assert swapped_out > 5_000, "the program must be larger than its budget"
     assert events["swap_out"] == pytest.approx(swapped_out, rel=0.01)
     assert events["device_write"] == pytest.approx(swapped_out, rel=0.01)
+
+
+def test_parts_of_a_huge_page_that_nobody_needs_are_not_swapped_out(
+    alone: Path, tmp_path: Path
+) -> None:
+    huge = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not huge.exists() or "[never]" in huge.read_text():
+        pytest.skip("needs transparent huge pages")
+    recording = tmp_path / "huge.pgr"
+    before = counters()
+    finished = record(recording, alone, HUGE_ZEROS)
+    grown = {name: count - before[name] for name, count in counters().items()}
+    assert finished.returncode == 0, finished.stderr
+    # The kernel maps zeros to the zero page as it splits a huge page that does not fit into swap.
+    assert grown["thp_split_page"] > 10
+    swapped_out = grown["pswpout"] + grown.get("swpout_zero", 0)
+    recorded = dict(info_of(recording)["kinds"]).get("swap_out", 0)
+    assert recorded == pytest.approx(swapped_out, rel=0.03, abs=100)
 
 
 def test_reads_in_faults_are_of_pages_that_their_process_owns(budget: Path, tmp_path: Path) -> None:

@@ -99,13 +99,15 @@ struct {
 	__type(value, struct fault);
 } faults SEC(".maps");
 
-// The folio whose page-out a thread told when it queued the write, by the low bits of its number as well.
+// The folio whose write a thread queued last, by the low bits of its number as well; with UNTOLD, the
+// page-out has yet to be told.
+#define UNTOLD 1
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, THREADS_MAX);
 	__type(key, u32);
 	__type(value, u64);
-} told_folios SEC(".maps");
+} written_folios SEC(".maps");
 
 struct file_key {
 	u64 inode;
@@ -353,23 +355,32 @@ static __always_inline bool describe_page_out(struct record *record, struct foli
 	return true;
 }
 
-static __always_inline u64 *told_folio(struct task_struct *task)
+static __always_inline u64 *written_folio(struct task_struct *task)
 {
 	u32 key = (u32)task->pid % THREADS_MAX;
 
-	return bpf_map_lookup_elem(&told_folios, &key);
+	return bpf_map_lookup_elem(&written_folios, &key);
 }
 
+#define HAS(flags, flag) ((flags) >> bpf_core_enum_value(enum pageflags, flag) & 1)
+
+// A folio whose write the reclaiming thread did not queue and that left the swap cache is needed by nobody any
+// more, and its slot is free: as it is with the parts of a huge page of zeros, which are mapped to the zero
+// page as it is split.
 SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(page_out, struct folio *folio)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 *told = told_folio(task);
+	u64 *written = written_folio(task);
+	u64 last = written ? *written : 0;
+	unsigned long flags = flags_of(folio);
 	struct record record = {};
 
-	if (told && *told == (u64)folio)
-		*told = 0;
-	else if (describe_page_out(&record, folio, task->tgid))
+	if (written && (last & ~(u64)UNTOLD) == (u64)folio)
+		*written = 0;
+	else if (!HAS(flags, PG_swapcache))
+		return 0;
+	if (last != (u64)folio && describe_page_out(&record, folio, task->tgid))
 		hand_over(record);
 	return 0;
 }
@@ -526,16 +537,15 @@ int BPF_PROG(swap_in_ends)
 // Tells a page-out together with its write, one record and one clock for both: who reclaims queues the write,
 // and mm_vmscan_write_folio follows in the same thread. False where it does not: for what zswap writes back
 // or the thread of a driver hands on, and for parts of folios.
-static __always_inline bool write_by_reclaim(struct task_struct *task, struct folio *folio, u32 device,
-					     u16 pages)
+static __always_inline bool write_by_reclaim(struct task_struct *task, struct folio *folio, u64 *written,
+					     u32 device, u16 pages)
 {
 	struct record record = { .device = device };
-	u64 *told = told_folio(task);
 
-	if (!(task->flags & PF_MEMALLOC) || !told || *told == (u64)folio ||
+	if (!(task->flags & PF_MEMALLOC) || !written || *written == (u64)folio ||
 	    !describe_page_out(&record, folio, task->tgid) || record.pages != pages)
 		return false;
-	*told = (u64)folio;
+	*written = (u64)folio;
 	hand_over(record);
 	return true;
 }
@@ -555,13 +565,20 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 		return 0;
 	struct folio *folio = folio_of(page);
 
-	if (!is_swap_backed(folio) || (only_cgroup && !is_folio_wanted(folio)))
+	if (!is_swap_backed(folio))
+		return 0;
+	struct task_struct *task = bpf_get_current_task_btf();
+	u64 *written = writes ? written_folio(task) : 0;
+
+	// Ahead of whose it is: the folio may be charged to a group that its owner has left.
+	if (written && *written != (u64)folio)
+		*written = (u64)folio + UNTOLD;
+	if (only_cgroup && !is_folio_wanted(folio))
 		return 0;
 	u32 device = bio->bi_bdev->bd_dev;
 	u16 pages = bio->bi_iter.bi_size >> PAGE_SHIFT;
-	struct task_struct *task = bpf_get_current_task_btf();
 
-	if (writes && write_by_reclaim(task, folio, device, pages))
+	if (writes && write_by_reclaim(task, folio, written, device, pages))
 		return 0;
 	struct fault *fault = writes ? 0 : open_fault(task->pid);
 
