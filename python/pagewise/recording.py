@@ -71,7 +71,7 @@ class Trace:
 
         Columns: ``time_ns`` (int64, ns since the first event, null without a clock), ``kind``
         (dictionary of strings), ``page`` and ``process`` (uint32, numbered from 0 in order of
-        appearance), ``flags`` (uint8: 1 dirty, 2 file, 4 major fault, 8 shared;
+        appearance), ``flags`` (uint8: 1 dirty, 2 file, 4 major fault, 8 shared, 128 zeros;
         ``CLASSES[flags >> 4 & 7]`` names the page's class).
         """
         return _core.events(*self.arguments())

@@ -1,7 +1,7 @@
 //! What the kernel can do about memory that does not fit.
 
 use crate::cgroup::{Hierarchy, Version};
-use crate::{Root, counters, pressure, zram};
+use crate::{Error, Root, counters, pressure, zram};
 
 /// Features of a kernel. What cannot be read counts as missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,14 +22,12 @@ pub struct Features {
 
 /// Features of the running kernel, whose release (`uname -r`) is `kernel`.
 pub fn features(root: &Root, kernel: &str) -> Features {
-    let zswap = root.read("/sys/module/zswap/parameters/enabled").ok().flatten();
     let sizes = root.list("/sys/kernel/mm/transparent_hugepage").unwrap_or_default();
-    let vmstat = counters::vmstat(root).unwrap_or_default();
     let cgroup = Hierarchy::of(root, "memory").ok().flatten();
     Features {
-        zswap: zswap.map(|text| text.trim() == "Y"),
+        zswap: zswap(root).ok().flatten(),
         has_zram: has_zram(root, kernel),
-        keeps_zeros_out: vmstat.contains_key("swpout_zero"),
+        keeps_zeros_out: keeps_zeros_out(root).unwrap_or_default(),
         has_mthp: sizes.iter().any(|name| name.starts_with("hugepages-")),
         has_psi: matches!(pressure::of_machine(root, "memory"), Ok(Some(_))),
         cgroup_version: cgroup.map(|hierarchy| match hierarchy.version {
@@ -37,6 +35,24 @@ pub fn features(root: &Root, kernel: &str) -> Features {
             Version::V2 => 2,
         }),
     }
+}
+
+/// Whether zswap is on; none where the kernel has none. It holds pages in memory that would be written to
+/// a swap area.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn zswap(root: &Root) -> Result<Option<bool>, Error> {
+    let switch = root.read("/sys/module/zswap/parameters/enabled")?;
+    Ok(switch.map(|text| text.trim() == "Y"))
+}
+
+/// Whether pages of zeros are kept out of swap areas: the kernel swaps them out and writes nothing.
+///
+/// # Errors
+/// What the operating system refuses.
+pub fn keeps_zeros_out(root: &Root) -> Result<bool, Error> {
+    Ok(counters::vmstat(root)?.contains_key("swpout_zero"))
 }
 
 fn has_zram(root: &Root, kernel: &str) -> bool {

@@ -281,7 +281,7 @@ struct page {
 	unsigned long compound_head;
 } __kernel_type;
 
-enum pageflags { PG_head = 6, PG_swapcache = 10, PG_swapbacked = 17 };
+enum pageflags { PG_writeback = 1, PG_head = 6, PG_swapcache = 10, PG_swapbacked = 17 };
 
 struct bio_vec {
 	struct page *bv_page;

@@ -62,6 +62,7 @@ enum kind {
 enum {
 	NO_OWNER = 1,   /* PAGE_OUT: the owner was not found */
 	SHARED = 2,     /* PAGE_OUT: more than one mapping; the first stands for all */
+	ZEROS = 4,      /* PAGE_OUT: nothing but zeros, so nothing is written */
 	IN_FAULT = 4,   /* SWAP_READ: issued in a page fault of process */
 	IN_KERNEL = 1,  /* SWAP_IN: the fault happened in kernel mode */
 	MAJOR = 2,      /* SWAP_IN: it read the device */

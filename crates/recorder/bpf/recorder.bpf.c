@@ -20,6 +20,7 @@ const volatile u64 only_cgroup = 0;  // kernfs id of a memory cgroup; 0 = every 
 const volatile u32 cgroup_level = 0; // its depth below the root
 const volatile bool uses_memory_controller = false; // version 1 has a hierarchy per controller
 const volatile u32 only_process = 0; // a thread group; 0 = every process
+const volatile bool marks_zeros = false; // a page swapped out without a write holds zeros
 
 // A field of a kernel object: a plain load where the kernel takes our word for its type (Linux 6.2), else
 // a call, ten times as long.
@@ -99,9 +100,9 @@ struct {
 	__type(value, struct fault);
 } faults SEC(".maps");
 
-// The folio whose write a thread queued last, by the low bits of its number as well; with UNTOLD, the
-// page-out has yet to be told.
-#define UNTOLD 1
+// The folio whose write a thread queued last, by the low bits of the thread number as well; with UNREPORTED,
+// its page-out is not recorded yet.
+#define UNREPORTED 1
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, THREADS_MAX);
@@ -364,9 +365,11 @@ static __always_inline u64 *written_folio(struct task_struct *task)
 
 #define HAS(flags, flag) ((flags) >> bpf_core_enum_value(enum pageflags, flag) & 1)
 
-// A folio whose write the reclaiming thread did not queue and that left the swap cache is needed by nobody any
-// more, and its slot is free: as it is with the parts of a huge page of zeros, which are mapped to the zero
-// page as it is split.
+// If the reclaiming thread did not queue a write of the folio, there are four cases. Out of the swap cache: no
+// process needs the folio and its slot is free, as with the parts of a huge page of zeros, which the kernel maps
+// to the zero page when it splits the huge page. Under writeback: another thread will write it. In zswap: ruled
+// out if marks_zeros is set. Otherwise it holds zeros, and the kernel has only set a bit (Linux 6.12,
+// swap_writeout in mm/page_io.c).
 SEC("tp_btf/mm_vmscan_write_folio")
 int BPF_PROG(page_out, struct folio *folio)
 {
@@ -376,10 +379,12 @@ int BPF_PROG(page_out, struct folio *folio)
 	unsigned long flags = flags_of(folio);
 	struct record record = {};
 
-	if (written && (last & ~(u64)UNTOLD) == (u64)folio)
+	if (written && (last & ~(u64)UNREPORTED) == (u64)folio)
 		*written = 0;
 	else if (!HAS(flags, PG_swapcache))
 		return 0;
+	else if (marks_zeros && !HAS(flags, PG_writeback))
+		record.flags = ZEROS;
 	if (last != (u64)folio && describe_page_out(&record, folio, task->tgid))
 		hand_over(record);
 	return 0;
@@ -570,9 +575,9 @@ int BPF_PROG(swap_transfer, struct bio *bio)
 	struct task_struct *task = bpf_get_current_task_btf();
 	u64 *written = writes ? written_folio(task) : 0;
 
-	// Ahead of whose it is: the folio may be charged to a group that its owner has left.
+	// Before the check of the group: the folio may be charged to a group that its owner has left.
 	if (written && *written != (u64)folio)
-		*written = (u64)folio + UNTOLD;
+		*written = (u64)folio + UNREPORTED;
 	if (only_cgroup && !is_folio_wanted(folio))
 		return 0;
 	u32 device = bio->bi_bdev->bd_dev;

@@ -81,8 +81,16 @@ impl<'object> Backend<'object> {
     /// What the recording does not have because of the way.
     pub fn absent(&self) -> &[Missing] {
         match self {
-            Backend::Bpf(_) => &[],
+            Backend::Bpf(programs) => &programs.absent,
             Backend::Text(text) => &text.absent,
+        }
+    }
+
+    /// Whether page-outs of pages of zeros are marked.
+    pub fn marks_zeros(&self) -> bool {
+        match self {
+            Backend::Bpf(programs) => programs.marks_zeros,
+            Backend::Text(_) => false,
         }
     }
 

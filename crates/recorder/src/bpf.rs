@@ -12,13 +12,14 @@ use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use linux::cgroup::{Hierarchy, MemoryGroup, Version};
 use linux::system::Machine;
 use linux::{Root, SharedWords};
-use trace::recording::FileName;
+use trace::recording::{FileName, Missing};
 
 use crate::batch::Batch;
 use crate::notices::Notice;
 use crate::refusals::{keep_prints, refused};
 use crate::rings::{Rings, Shape};
 use crate::sources::Source;
+use crate::zeros::Zeros;
 use crate::{Error, Filter, file_names};
 use skeleton::{OpenRecorderSkel, RecorderSkel, RecorderSkelBuilder};
 
@@ -45,6 +46,10 @@ pub struct Programs<'object> {
     notices: RingBuffer<'static>,
     noticed: Rc<RefCell<Vec<Notice>>>,
     batch: Batch,
+    /// Whether page-outs of pages of zeros are marked.
+    pub marks_zeros: bool,
+    /// What the recording lacks although BPF is granted.
+    pub absent: Vec<Missing>,
 }
 
 /// So few records that a batch stays in the processor's cache.
@@ -78,7 +83,8 @@ impl<'object> Programs<'object> {
         load_only(&mut open, &programs_of(sources, &root)?);
         let processors = Machine::this(&root)?.processors as usize;
         let shape = Shape::of(buffer_bytes as usize, processors);
-        set_constants(&mut open, filter, noted, shape)?;
+        let zeros = Zeros::here(&root, "bpf", sources)?;
+        set_constants(&mut open, filter, noted, shape, zeros == Zeros::Marked)?;
         open.maps.rings.set_max_entries(shape.rings as u32).map_err(refused)?;
         let records = (shape.rings * shape.records) as u32;
         open.maps.records.set_max_entries(records).map_err(refused)?;
@@ -95,7 +101,18 @@ impl<'object> Programs<'object> {
         let notices = notices(&skeleton, Rc::clone(&noticed)).map_err(refused)?;
         skeleton.attach().map_err(refused)?;
         let batch = Batch::default();
-        Ok(Programs { _skeleton: skeleton, rings, names, named, notices, noticed, batch })
+        let absent = zeros.missing().into_iter().collect();
+        Ok(Programs {
+            _skeleton: skeleton,
+            rings,
+            names,
+            named,
+            notices,
+            noticed,
+            batch,
+            marks_zeros: zeros == Zeros::Marked,
+            absent,
+        })
     }
 
     /// Waits until it is time to drain, or until a kill is noticed.
@@ -186,6 +203,7 @@ fn set_constants(
     filter: &Filter,
     noted: Option<&MemoryGroup>,
     shape: Shape,
+    marks_zeros: bool,
 ) -> Result<(), Error> {
     let constants = open
         .maps
@@ -206,6 +224,7 @@ fn set_constants(
     constants.only_process = filter.process.unwrap_or(0);
     constants.ring_mask = shape.rings as u32 - 1;
     constants.record_mask = shape.records as u32 - 1;
+    constants.marks_zeros = marks_zeros;
     Ok(())
 }
 

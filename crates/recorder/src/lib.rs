@@ -27,6 +27,7 @@ mod session;
 pub mod sources;
 mod tracefs;
 mod weights;
+mod zeros;
 
 pub use backend::BackendChoice;
 pub use bpf::probe_function_entry;

@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::marker::PhantomData;
 
 use linux::cgroup::MemoryGroup;
+use trace::recording::Missing;
 
 use crate::batch::Batch;
 use crate::notices::Notice;
@@ -18,6 +19,10 @@ pub const BUILT_WITHOUT: &str = "this pagewise-agent was built without it, since
 pub struct Programs<'object> {
     never: Infallible,
     object: PhantomData<&'object ()>,
+    /// Is never read.
+    pub marks_zeros: bool,
+    /// Is never read.
+    pub absent: Vec<Missing>,
 }
 
 /// Nothing lives in it.

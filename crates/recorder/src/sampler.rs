@@ -7,8 +7,9 @@ use linux::{Root, counters, pressure, swap, system, zram};
 use trace::recording::{Area, Pressure, Sample};
 
 /// The counters of `/proc/vmstat` that tell of paging and reclaim, by how their names begin.
-const VMSTAT: [&str; 9] = [
+const VMSTAT: [&str; 10] = [
     "pswp",
+    "swp",
     "pgpg",
     "pgmajfault",
     "pgfault",

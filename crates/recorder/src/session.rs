@@ -223,6 +223,7 @@ fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Err
         sources: options.sources.iter().map(|source| source.name.to_owned()).collect(),
         backend: backend.name().to_owned(),
         absent: absent(options, backend),
+        knows_zeros: backend.marks_zeros(),
         cgroup: options.filter.group.as_ref().map(|group| group.folder.display().to_string()),
         process: options.filter.process,
         command: options.command.clone(),

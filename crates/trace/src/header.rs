@@ -5,10 +5,9 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use types::PAGE_BYTES;
 
-use crate::File;
-use crate::Processes;
 use crate::recording::About;
 use crate::store::SCHEMA;
+use crate::{File, Processes, Zeros};
 
 /// What the pages of a trace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +85,9 @@ pub struct Header {
     /// How long the recorder ran, in nanoseconds; none where the recording does not tell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_ns: Option<u64>,
+    /// What is known of pages of zeros; none where their events are not marked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zeros: Option<Zeros>,
     /// What was lost or skipped.
     pub losses: Vec<Loss>,
     /// The first lines that could not be read; `losses` counts them all.
@@ -150,6 +152,7 @@ impl Header {
             files: Vec::new(),
             recorder: None,
             recorded_ns: None,
+            zeros: None,
             losses: Vec::new(),
             rejects: Vec::new(),
             disordered: 0,

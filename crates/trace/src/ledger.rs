@@ -9,7 +9,7 @@ use types::ProcessId;
 use crate::files::Files;
 use crate::recording::About;
 use crate::renumber::Renumber;
-use crate::{Error, ErrorKind, Loss, Position, Processes, Reject, SPACES_MAX};
+use crate::{Error, ErrorKind, Loss, Position, Processes, Reject, SPACES_MAX, Zeros};
 
 /// How many bad lines are kept word for word.
 const REJECTS_KEPT: usize = 10;
@@ -51,6 +51,8 @@ pub struct Ledger {
     pub recorder: Option<About>,
     /// The first and the last time that the recorder noted beside its events.
     noted: Option<(u64, u64)>,
+    /// Of each recording that ended so far, whether pages of zeros are marked, and their counts.
+    zeros: Option<Option<Zeros>>,
     rejected: u64,
     rejects: Vec<Reject>,
     skipped: BTreeMap<&'static str, u64>,
@@ -308,6 +310,20 @@ impl Ledger {
     /// How long the recorder ran by the times that it noted.
     pub fn recorded_ns(&self) -> Option<u64> {
         self.noted.map(|(first, last)| last - first)
+    }
+
+    /// Books at the end of a recording whether it marks pages of zeros. Of several recordings all must, and the
+    /// kernel's counts of one do not stand for all.
+    pub fn note_zeros(&mut self, zeros: Option<Zeros>) {
+        self.zeros = Some(match self.zeros {
+            None => zeros,
+            Some(before) => before.and(zeros).map(|_| Zeros::default()),
+        });
+    }
+
+    /// What is known of pages of zeros; none if one of the recordings does not mark them.
+    pub fn zeros(&self) -> Option<Zeros> {
+        self.zeros.flatten()
     }
 
     /// Books `count` events by the recording's own name for them.

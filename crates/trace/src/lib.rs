@@ -32,6 +32,7 @@ pub mod table;
 mod text;
 mod timeline;
 mod varint;
+mod zeros;
 
 pub use error::{Error, ErrorKind, Position};
 pub use files::{FILE_PAGE_BITS, File};
@@ -44,6 +45,7 @@ pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
 pub use text::shown;
 pub use timeline::{Gap, Timeline};
+pub use zeros::{ZEROS_UNMARKED, Zeros};
 
 use types::{EventKind, Events, PageId};
 

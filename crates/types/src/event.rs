@@ -91,6 +91,9 @@ impl EventFlags {
     pub const MAJOR: EventFlags = EventFlags(4);
     /// The page is mapped by more than one process; the first owner found stands for all.
     pub const SHARED: EventFlags = EventFlags(8);
+    /// The page holds nothing but zeros: a SwapOut whose contents no device is given, or a SwapIn that
+    /// reads none.
+    pub const ZERO: EventFlags = EventFlags(128);
 
     /// Whether every bit of `other` is set.
     #[inline(always)]
@@ -174,6 +177,16 @@ pub struct Event {
     pub page: PageId,
     /// The process that owns the page, or that issued the request.
     pub process: ProcessId,
+}
+
+impl Event {
+    /// Whether a page of zeros leaves memory or returns: neither moves contents between memory and a
+    /// device.
+    #[inline(always)]
+    pub const fn is_of_zeros(self) -> bool {
+        self.flags.contains(EventFlags::ZERO)
+            && matches!(self.kind, EventKind::SwapOut | EventKind::SwapIn)
+    }
 }
 
 /// Consecutive events as columns of equal length; `time_ns` is empty where the trace has no clock.

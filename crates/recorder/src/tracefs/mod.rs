@@ -13,6 +13,7 @@ use trace::recording::{Missing, Record, kind};
 use crate::batch::Batch;
 use crate::notices::Notice;
 use crate::sources::Source;
+use crate::zeros::Zeros;
 use crate::{Error, Filter};
 use instance::Instance;
 use lines::Lines;
@@ -49,6 +50,7 @@ impl Text {
                    pages are named by their swap slot, and readahead is not told from faults";
         let mut absent = vec![missing("owners of swapped pages", why.to_owned())];
         absent.extend(unknown.into_iter().map(|why| missing("transfers of a swap area", why)));
+        absent.extend(Zeros::here(&root, "tracefs", sources)?.missing());
         if filter.group.is_some() || filter.process.is_some() {
             let why = "text events name who moves a page, not whose it is: page-outs and transfers \
                        are those of the whole machine";

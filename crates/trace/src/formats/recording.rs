@@ -11,6 +11,7 @@ use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Traits};
 use crate::recording::{self, About, Block, MAGIC, flag, kind};
+use crate::zeros::Samples;
 use crate::{Error, ErrorKind, Position};
 
 /// The row of this format.
@@ -44,7 +45,8 @@ fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn RecordReader>, Er
         Some(Mapping::Block) => Meaning::Block,
         _ => Meaning::Swap(SwapEvents::default()),
     };
-    Ok(Box::new(Recording { blocks, meaning, events: Vec::new(), taken: 0, has_ended: false }))
+    let (events, samples) = (Vec::new(), None);
+    Ok(Box::new(Recording { blocks, meaning, events, taken: 0, samples, has_ended: false }))
 }
 
 struct Recording {
@@ -53,6 +55,8 @@ struct Recording {
     /// Those of the last block, and how many of them have been taken.
     events: Vec<recording::Record>,
     taken: usize,
+    /// The kernel's counters, if page-outs of pages of zeros are marked.
+    samples: Option<Samples>,
     has_ended: bool,
 }
 
@@ -96,6 +100,13 @@ impl Recording {
             if !self.has_ended {
                 ledger.lose("the end of the recording: the recorder was stopped before it", 1);
             }
+            let zeros = match (self.samples.take(), &self.meaning) {
+                (Some(samples), Meaning::Swap(meaning)) => {
+                    Some(samples.zeros(meaning.zero_outs(), ledger))
+                }
+                _ => None,
+            };
+            ledger.note_zeros(zeros);
             return Ok(false);
         };
         match block {
@@ -103,6 +114,10 @@ impl Recording {
             Block::About(about) => {
                 if about.backend == "tracefs" && matches!(self.meaning, Meaning::Swap(_)) {
                     self.meaning = Meaning::Slots;
+                }
+                if let (true, Meaning::Swap(meaning)) = (about.knows_zeros, &mut self.meaning) {
+                    meaning.know_zeros();
+                    self.samples = Some(Samples::of(&about));
                 }
                 ledger.recorder = Some(about);
             }
@@ -121,6 +136,9 @@ impl Recording {
                 ledger.note_time(sample.time_ns);
                 if let Some(About { system: Some(system), .. }) = &mut ledger.recorder {
                     system.see_zram(&sample.zram);
+                }
+                if let Some(samples) = &mut self.samples {
+                    samples.add(sample);
                 }
             }
             Block::Moment(moment) => {
@@ -189,6 +207,7 @@ fn block_request(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Zeros;
     use crate::formats::tests::read_with;
     use crate::recording::{Ending, FileName, Sample, System, Writer, Zram};
     use types::PageClass;
@@ -249,6 +268,83 @@ mod tests {
         );
         assert!(records.iter().all(|record| record.process == records[0].process));
         assert_eq!(ledger.processes().get(0).unwrap().name, "swap slots");
+    }
+
+    /// Page 5 goes out as zeros and returns twice, then with contents; page 6 never is of zeros; a
+    /// folio of two pages is, and its process ends.
+    fn with_zeros(knows_zeros: bool) -> Vec<u8> {
+        let about = About { backend: "bpf".into(), knows_zeros, ..About::default() };
+        let mut writer = Writer::new(Vec::new(), &about).unwrap();
+        let sample = |count: u64| Sample {
+            vmstat: [("swpout_zero", count), ("swpin_zero", 2)]
+                .map(|(name, count)| (name.to_owned(), count))
+                .into(),
+            ..Sample::default()
+        };
+        writer.sample(&sample(10)).unwrap();
+        let page = recording::Record { process: 9, pages: 1, ..Default::default() };
+        let out = recording::Record { kind: kind::PAGE_OUT, ..page };
+        let back = recording::Record { kind: kind::SWAP_IN, ..page };
+        for event in [
+            recording::Record { address: 5, object: 1, flags: flag::ZEROS, ..out },
+            recording::Record { address: 6, object: 2, device: 7, ..out },
+            recording::Record { address: 5, ..back },
+            recording::Record { address: 6, ..back },
+            recording::Record { address: 5, ..back },
+            recording::Record { address: 5, object: 1, device: 7, ..out },
+            recording::Record { address: 5, ..back },
+            recording::Record { address: 8, object: 4, pages: 2, flags: flag::ZEROS, ..out },
+            recording::Record { kind: kind::EXIT, ..page },
+            recording::Record { address: 8, ..back },
+        ] {
+            writer.push(event).unwrap();
+        }
+        writer.sample(&sample(13)).unwrap();
+        writer.finish(Ending::default()).unwrap()
+    }
+
+    fn of_zeros(knows_zeros: bool) -> (Vec<Record>, Ledger) {
+        read_with(&FORMAT, &with_zeros(knows_zeros), &ReadOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn recordings_read_together_mark_zeros_if_all_of_them_do() {
+        let zeros = |recordings: &[bool]| {
+            let mut ledger = Ledger::new(false);
+            for &knows_zeros in recordings {
+                let input = Input::from_bytes("sample", with_zeros(knows_zeros)).unwrap();
+                let mut reader = open(input, &ReadOptions::default()).unwrap();
+                while reader.read(&mut Vec::new(), &mut ledger).unwrap() {}
+            }
+            ledger.zeros()
+        };
+        assert_eq!(zeros(&[true, true]), Some(Zeros::default()));
+        for some in [[true, false], [false, true], [false, false]] {
+            assert_eq!(zeros(&some), None, "{some:?}");
+        }
+        assert!(zeros(&[true]).unwrap().kernel_outs.is_some());
+    }
+
+    #[test]
+    fn pages_of_zeros_are_marked_as_they_leave_and_return() {
+        let (records, ledger) = of_zeros(true);
+        let is_marked = |record: &&Record| record.flags.contains(EventFlags::ZERO);
+        let marked: Vec<_> = records
+            .iter()
+            .filter(is_marked)
+            .map(|record| (record.operation, record.address))
+            .collect();
+        let (out, back) = (Operation::SwapOut, Operation::SwapIn);
+        assert_eq!(marked, [(out, 5), (back, 5), (back, 5), (out, 8), (out, 9)]);
+        let zeros = Zeros { kernel_outs: Some(3), kernel_ins: Some(0) };
+        assert_eq!((ledger.zeros(), ledger.losses().len()), (Some(zeros), 0));
+    }
+
+    #[test]
+    fn a_recording_that_does_not_mark_zeros_has_none() {
+        let (records, ledger) = of_zeros(false);
+        assert!(!records.iter().any(|record| record.flags.contains(EventFlags::ZERO)));
+        assert_eq!(ledger.zeros(), None);
     }
 
     fn read(mapping: Mapping) -> (Vec<Record>, Ledger) {

@@ -5,6 +5,9 @@
 //! mm/vmscan.c, Linux 6.18), so a write waits for the page-out of its slot; only what zswap writes
 //! back comes long after it. A device read inside a page fault of that owner is the fault's own read,
 //! which the fault event stands for; every other read is readahead.
+//!
+//! A page that went out as zeros comes back as zeros, and again if it leaves unmodified, until it goes
+//! out as anything else. The pages of a child that a fork made are not followed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,6 +24,11 @@ pub(super) struct SwapEvents {
     owners: HashMap<u64, Owner>,
     /// Slots whose write was queued and whose page-out was not reported yet.
     queued: HashSet<u64>,
+    /// Pages of each process that went out as zeros last.
+    zeros: HashMap<ProcessId, HashSet<u64>>,
+    /// Whether the recorder marked page-outs of zeros, and how many pages it did.
+    knows_zeros: bool,
+    zero_outs: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -34,6 +42,16 @@ struct Owner {
 impl SwapEvents {
     /// What holds for every record.
     pub(super) const TRAITS: Traits = Traits { has_durations: true, ..Traits::PAGE_EVENTS };
+
+    /// Says that page-outs of zeros are marked.
+    pub(super) fn know_zeros(&mut self) {
+        self.knows_zeros = true;
+    }
+
+    /// How many times a page went out as zeros.
+    pub(super) fn zero_outs(&self) -> u64 {
+        self.zero_outs
+    }
 
     /// Appends what an event records, if it is one that a swap trace keeps.
     pub(super) fn take(
@@ -50,15 +68,22 @@ impl SwapEvents {
             kind::SWAP_WRITE => self.swap_write(raw, records),
             kind::SWAP_READ => self.swap_read(raw, records, ledger),
             kind::SWAP_IN => {
+                let process = ledger.process(raw.process);
                 let is_major = raw.flags & flag::MAJOR != 0;
-                let flags = if is_major { EventFlags::MAJOR } else { EventFlags::default() };
-                let record = record(Operation::SwapIn, ledger.process(raw.process), raw.address);
+                let is_zero =
+                    self.zeros.get(&process).is_some_and(|all| all.contains(&raw.address));
+                let flags = set(is_major, EventFlags::MAJOR).with(set(is_zero, EventFlags::ZERO));
                 let duration_ns = u64::from(raw.auxiliary);
+                let record = record(Operation::SwapIn, process, raw.address);
                 records.push(Record { duration_ns, flags, ..record });
             }
             kind::FILE_ADDED => file_pages(time_ns, Operation::Request, raw, records, ledger),
             kind::FILE_DROPPED => file_pages(time_ns, Operation::Evict, raw, records, ledger),
-            kind::EXIT => records.push(record(Operation::Exit, ledger.process(raw.process), 0)),
+            kind::EXIT => {
+                let process = ledger.process(raw.process);
+                self.zeros.remove(&process);
+                records.push(record(Operation::Exit, process, 0));
+            }
             _ => know_process(raw, ledger),
         }
         records[taken..].iter_mut().for_each(|record| record.time_ns = time_ns);
@@ -74,17 +99,29 @@ impl SwapEvents {
             ledger.lose("page-outs whose owner the recorder did not find", pages(raw));
         }
         let process = ledger.process(raw.process);
-        let is_shared = raw.flags & flag::SHARED != 0;
-        let shared = if is_shared { EventFlags::SHARED } else { EventFlags::default() };
+        let is_zero = self.knows_zeros && raw.flags & flag::ZEROS != 0;
+        let flags = EventFlags::DIRTY
+            .with(set(raw.flags & flag::SHARED != 0, EventFlags::SHARED))
+            .with(set(is_zero, EventFlags::ZERO));
         for place in 0..pages(raw) {
             let (slot, page) = (raw.object.wrapping_add(place), raw.address.wrapping_add(place));
             let is_written = self.queued.remove(&slot);
             self.owners.insert(slot, Owner { process, page, is_written });
-            let flags = EventFlags::DIRTY.with(shared);
+            self.note_zero(process, page, is_zero);
             records.push(Record { flags, ..record(Operation::SwapOut, process, page) });
             if is_written {
                 records.push(record(Operation::DeviceWrite, process, page));
             }
+        }
+    }
+
+    /// Remembers whether a page went out as zeros.
+    fn note_zero(&mut self, process: ProcessId, page: u64, is_zero: bool) {
+        if is_zero {
+            self.zero_outs += 1;
+            self.zeros.entry(process).or_default().insert(page);
+        } else if let Some(zeros) = self.zeros.get_mut(&process) {
+            zeros.remove(&page);
         }
     }
 
@@ -196,6 +233,11 @@ fn pages(raw: &recording::Record) -> u64 {
 pub(super) fn slots(raw: &recording::Record) -> impl Iterator<Item = u64> {
     let first = raw.object;
     (0..pages(raw)).map(move |place| first.wrapping_add(place))
+}
+
+/// `flags` where it is so, none otherwise.
+fn set(is_so: bool, flags: EventFlags) -> EventFlags {
+    if is_so { flags } else { EventFlags::default() }
 }
 
 fn record(operation: Operation, process: ProcessId, page: u64) -> Record {

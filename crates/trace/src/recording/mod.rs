@@ -139,6 +139,8 @@ pub mod flag {
     pub const NO_OWNER: u8 = 1;
     /// `PAGE_OUT`: mapped more than once; the first owner stands for all.
     pub const SHARED: u8 = 2;
+    /// `PAGE_OUT`: the pages hold nothing but zeros, so nothing is written.
+    pub const ZEROS: u8 = 4;
     /// `SWAP_READ`: issued inside a page fault.
     pub const IN_FAULT: u8 = 4;
     /// `SWAP_IN`: the fault happened in kernel mode.

@@ -33,6 +33,9 @@ pub struct About {
     pub sources: Vec<String>,
     /// What was asked for, or belongs to a source, and cannot be had here.
     pub absent: Vec<Missing>,
+    /// Whether page-outs of pages of zeros are marked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub knows_zeros: bool,
     /// The memory cgroup that events are limited to.
     pub cgroup: Option<String>,
     /// The process that events are limited to.

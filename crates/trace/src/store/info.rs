@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use types::{EventKind, Events, Progress};
+use types::{EventFlags, EventKind, Events, Progress};
 
 use crate::recording::moments;
 use crate::timeline::{Gap, Timeline};
-use crate::{Error, Header, Source, TraceKind};
+use crate::{Error, Header, Source, TraceKind, ZEROS_UNMARKED};
 
 /// A trace in numbers and words.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,6 +28,9 @@ pub struct Info {
     pub accesses: u64,
     /// Accesses that carry data towards storage; none where the recording does not tell.
     pub writes: Option<u64>,
+    /// Pages of zeros; none if the recording does not mark them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zero_pages: Option<ZeroPages>,
     /// Seconds from the first event to the last; without events, those that the recorder ran; none without a clock.
     pub duration_s: Option<f64>,
     /// The same without idle gaps.
@@ -48,6 +51,20 @@ pub struct Info {
 
 /// Processes that are told, here and in the header.
 pub(super) const PROCESSES_TOLD: usize = 1 << 16;
+
+/// Swap-outs and swap-ins of pages of zeros, as recorded and as the kernel counted them; the kernel's are
+/// none if its counters cover more than the recording, or less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct ZeroPages {
+    /// Page-outs.
+    pub outs: u64,
+    /// Page-ins.
+    pub ins: u64,
+    /// Page-outs, by the kernel.
+    pub kernel_outs: Option<u64>,
+    /// Page-ins, by the kernel.
+    pub kernel_ins: Option<u64>,
+}
 
 /// One process of a trace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -84,6 +101,8 @@ struct Counts {
     events: u64,
     kinds: [u64; EventKind::ALL.len()],
     writes: u64,
+    zero_outs: u64,
+    zero_ins: u64,
     processes: Vec<u64>,
     timeline: Timeline,
 }
@@ -94,6 +113,9 @@ impl Counts {
         for (&kind, &flags) in events.kind.iter().zip(&events.flags) {
             self.kinds[kind as usize] += 1;
             self.writes += u64::from(kind.is_access() && kind.is_write(flags));
+            let is_zero = flags.contains(EventFlags::ZERO);
+            self.zero_outs += u64::from(is_zero && kind == EventKind::SwapOut);
+            self.zero_ins += u64::from(is_zero && kind == EventKind::SwapIn);
         }
         for process in &events.process {
             if process.index() >= self.processes.len() {
@@ -133,6 +155,12 @@ impl Counts {
             recordings: self.timeline.recordings(),
             processes: self.busiest(header),
             processes_all: header.processes.len(),
+            zero_pages: header.zeros.map(|zeros| ZeroPages {
+                outs: self.zero_outs,
+                ins: self.zero_ins,
+                kernel_outs: zeros.kernel_outs,
+                kernel_ins: zeros.kernel_ins,
+            }),
             absent,
             ruled_out,
             header: Header { processes: header.processes.first(PROCESSES_TOLD), ..header.clone() },
@@ -197,6 +225,9 @@ impl Counts {
         gap(!header.processes.iter().any(is_named), "processes", "counts by process");
         let unrecorded = header.recorder.iter().flat_map(|recorder| &recorder.absent);
         absent.extend(unrecorded.map(|missing| format!("{}: {}", missing.what, missing.why)));
+        if header.hides_zeros() && !absent.iter().any(|what| what.starts_with("pages of zeros")) {
+            absent.push(ZEROS_UNMARKED.to_owned());
+        }
         (absent, ruled_out)
     }
 }

@@ -10,7 +10,7 @@ use crate::input::Input;
 use crate::open::is_parquet;
 use crate::renumber::Renumber;
 use crate::rows::page_numbers;
-use crate::{Error, ErrorKind, Header, Part, Rows, Source};
+use crate::{Error, ErrorKind, Header, Part, Rows, Source, Zeros};
 
 /// Copies the events with a time in `times` (nanoseconds since the first event of the trace at
 /// `path`) to a new trace at `output`, and returns its header.
@@ -53,6 +53,7 @@ pub fn slice(
     // stay, because the part may be the one that suffered.
     header.seen.clear();
     header.recorded_ns = None;
+    header.zeros = header.zeros.map(|_| Zeros::default());
     let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy();
     let part = format!("{name} from {} ns to {} ns", cut.times.start, cut.times.end);
     header.sources.insert(0, (sha256, part));

@@ -30,6 +30,7 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         files: Vec::new(),
         recorder: None,
         recorded_ns: None,
+        zeros: None,
         losses: vec![Loss { what: "torn lines".to_owned(), count: 3 }],
         rejects: vec![Reject {
             file: "torn".into(),
