@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::{Error, Root, counters, unescape};
+use crate::{Error, Root, unescape};
 
 /// One area of swap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,23 +53,6 @@ fn parse(line: &str) -> Option<Area> {
         bytes_used: used_kibibytes * 1024,
         priority,
     })
-}
-
-/// Whether the kernel swaps pages of zeros out without writing them, as Linux does since 6.12.
-///
-/// # Errors
-/// What the operating system refuses.
-pub fn skips_zeros(root: &Root) -> Result<bool, Error> {
-    Ok(counters::vmstat(root)?.contains_key("swpout_zero"))
-}
-
-/// Whether zswap is on: it holds pages in memory that would be written to a swap area.
-///
-/// # Errors
-/// What the operating system refuses.
-pub fn has_zswap(root: &Root) -> Result<bool, Error> {
-    let switch = root.read("/sys/module/zswap/parameters/enabled")?;
-    Ok(switch.is_some_and(|text| text.trim() == "Y"))
 }
 
 /// The highest priority that an area can be given.

@@ -21,6 +21,7 @@ pub use swap_traffic::{DeviceReads, NeverReturned, SingleOut, SwapTraffic};
 
 use crate::Error;
 use crate::stack::Stack;
+use crate::swap::ZeroPages;
 use classes::PageClasses;
 use processes::ProcessPages;
 use reuse::Intervals;
@@ -62,6 +63,10 @@ pub struct Analysis {
     pub reaccess_interval_ns: Option<Histogram>,
     /// Pages out and in; swap traces only.
     pub swap: Option<SwapTraffic>,
+    /// Of these, pages of zeros, which no device writes or reads; absent where the recording does not
+    /// tell them from others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zero_pages: Option<ZeroPages>,
     /// How long swap-in faults took; none without durations.
     pub fault_time: Option<FaultTime>,
     /// The same per process, if asked for.
@@ -114,6 +119,7 @@ struct Observer {
     /// Accesses of each page.
     accesses: Vec<u32>,
     writes: u64,
+    zero_pages: ZeroPages,
     stack: Stack,
     intervals: Option<Intervals>,
     swap: Option<(SwapPages, PageClasses)>,
@@ -130,6 +136,7 @@ impl Observer {
         Observer {
             accesses: Vec::new(),
             writes: 0,
+            zero_pages: ZeroPages::default(),
             stack: Stack::default(),
             intervals: header.has_clock.then(Intervals::default),
             swap: is_swap.then(Default::default),
@@ -154,6 +161,9 @@ impl Observer {
             }
             if !event.kind.is_access() {
                 continue;
+            }
+            if event.is_of_zeros() {
+                self.zero_pages.count(event.kind);
             }
             self.batch.push(event.page);
             self.writes += u64::from(event.kind.is_write(event.flags));
@@ -197,6 +207,7 @@ impl Observer {
             reuse_distance: reuse::reuse_distance(&self.stack),
             reaccess_interval_ns: self.intervals.map(|intervals| intervals.histogram),
             swap: self.swap.as_ref().map(|(pages, _)| pages.traffic()),
+            zero_pages: header.zeros.map(|_| self.zero_pages),
             fault_time: self.fault_time,
             processes: self.processes.map(|processes| processes.analyses(&header.processes)),
             not_recorded: not_recorded(header),
@@ -225,6 +236,7 @@ fn not_recorded(header: &Header) -> Vec<&'static str> {
             is_swap && header.files.is_empty(),
             "libraries and services: pages are only told as anonymous or file, shared or not",
         ),
+        (header.hides_zeros(), trace::ZEROS_UNMARKED),
         (is_swap, "the rest of the block I/O: volume is over swap accesses alone"),
     ];
     absences.into_iter().filter(|&(is_absent, _)| is_absent).map(|(_, what)| what).collect()

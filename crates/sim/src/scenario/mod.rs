@@ -12,7 +12,7 @@ mod schedule;
 use crate::regions::MIB_PAGES;
 use crate::{Error, EventList};
 use serde::{Deserialize, Serialize};
-use trace::{Header, TraceKind};
+use trace::{Header, TraceKind, Zeros};
 
 /// How the visits of one round follow each other: the three scenarios.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,7 +156,14 @@ impl Scenario {
     pub(crate) fn header(&self) -> Header {
         let apps = (1..=self.apps).map(|app| (app + 1, format!("app{app:02}")));
         let processes = std::iter::once((1, "services".to_owned())).chain(apps).collect();
-        Header { has_operations: true, processes, ..Header::new(TraceKind::Swap, "scenario") }
+        // Its pages have contents, all of them.
+        let zeros = Some(Zeros::default());
+        Header {
+            has_operations: true,
+            processes,
+            zeros,
+            ..Header::new(TraceKind::Swap, "scenario")
+        }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Replays events against a placement: keeps where every page is, moves pages, counts.
 //!
 //! A copy stays valid until the page's next page-out; a page-out after a page-out overwrites. A page
-//! without a valid copy must be written when it leaves memory, modified or not. Costs follow from
-//! the counts; the placement never sees them.
+//! without a valid copy must be written when it leaves memory, modified or not; but a page of zeros
+//! never is, and the placement does not hear of it. Costs follow from the counts; the placement never
+//! sees them.
 
 use super::residency::{PageState, Residency};
 use super::tally::Tally;
@@ -224,6 +225,21 @@ impl<P: Placement> Driver<P> {
         self.rules.drops_victims_in_memory && state.has(PageState::IN_MEMORY) && !state.has_copy()
     }
 
+    /// The page holds zeros: no tier has it, and what they have of it is void. It does not count as in
+    /// memory, since it need not be written when it leaves.
+    #[cold]
+    #[inline(never)]
+    fn void(&mut self, page: PageId, process: ProcessId, kind: EventKind) {
+        let state = self.residency.state(page);
+        if state.has(PageState::KNOWN) {
+            self.used -= u64::from(state.has(PageState::FAST));
+            self.placement.forget(page);
+        } else {
+            self.adopt(page, process, kind);
+        }
+        self.residency.set_state(page, PageState::KNOWN);
+    }
+
     fn adopt(&mut self, page: PageId, process: ProcessId, kind: EventKind) -> PageState {
         self.residency.adopt(page, process, is_anonymous(kind));
         let known = PageState::KNOWN;
@@ -234,6 +250,10 @@ impl<P: Placement> Driver<P> {
     fn replay_one(&mut self, event: Event) {
         let Event { kind, flags, page, process } = event;
         match kind {
+            _ if event.is_of_zeros() => {
+                self.tally.zero_pages.count(kind);
+                self.void(page, process, kind);
+            }
             EventKind::SwapOut | EventKind::Evict | EventKind::Write => {
                 let is_dirty = flags.contains(EventFlags::DIRTY) || kind == EventKind::Write;
                 self.page_out(page, process, is_dirty, kind);

@@ -25,7 +25,7 @@ pub use options::{OptionSpec, Profile, Settings, Values};
 pub use outcome::{Outcome, ProcessCounts, Ranges, TierCounts, TimeRange, Wear};
 pub use request::{CleanEvictions, Readahead, SimulateRequest};
 pub use slices::Marks;
-pub use tally::Counts;
+pub use tally::{Counts, ZeroPages};
 
 use slices::{Cutter, Sliced};
 use tally::Tally;

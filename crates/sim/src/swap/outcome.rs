@@ -1,7 +1,7 @@
 //! The result of one run, as it leaves in JSON.
 
 use super::request::SimulateRequest;
-use super::tally::{Counts, Tally};
+use super::tally::{Counts, Tally, ZeroPages};
 use crate::devices::{Device, Latency};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -96,6 +96,10 @@ pub struct Outcome {
     /// Pages whose only copy the fast tier holds when the trace ends. Taking the tier out would write
     /// each to the slow one; no count or time here has those writes.
     pub fast_only_pages: u64,
+    /// Page-outs and page-ins of pages of zeros, which cost nothing; absent where the trace does not tell
+    /// them from others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zero_pages: Option<ZeroPages>,
     /// Counts times latencies over both devices.
     pub io_time_s: f64,
     /// The part between a swap-in and its completion: its read and the writes it forced.
@@ -217,6 +221,7 @@ impl Outcome {
             promotions: total.promotions,
             demotions: total.demotions,
             fast_only_pages: tally.fast_only_pages,
+            zero_pages: facts.header.zeros.map(|_| tally.zero_pages),
             io_time_s: seconds(all.time_ns(request, |latency| latency.typical_ns)),
             stall_time_s: seconds(stalling.time_ns(request, |latency| latency.typical_ns)),
             wear: Wear {
@@ -299,6 +304,16 @@ fn notes(
              leaves no event; clean_evictions=inferred assumes them)"
                 .to_owned(),
         );
+    }
+    let ZeroPages { outs, ins } = tally.zero_pages;
+    if outs + ins > 0 {
+        notes.push(format!(
+            "{outs} page-outs and {ins} page-ins are of pages of zeros, which no device writes or \
+             reads: they cost nothing"
+        ));
+    }
+    if header.hides_zeros() {
+        notes.push(trace::ZEROS_UNMARKED.to_owned());
     }
     notes.extend(tally.notes.iter().cloned());
     notes

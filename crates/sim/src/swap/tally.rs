@@ -1,7 +1,7 @@
 //! What a replay counts. The driver alone counts; a placement cannot misreport.
 
 use serde::Serialize;
-use types::ProcessId;
+use types::{EventKind, ProcessId};
 
 /// Page operations of one process, or of a whole run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -44,6 +44,25 @@ impl Counts {
     }
 }
 
+/// Pages that went out and came back as zeros.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ZeroPages {
+    /// Page-outs that wrote nothing.
+    pub outs: u64,
+    /// Page-ins that read nothing.
+    pub ins: u64,
+}
+
+impl ZeroPages {
+    /// Counts an event of a page of zeros.
+    pub fn count(&mut self, kind: EventKind) {
+        match kind {
+            EventKind::SwapOut => self.outs += 1,
+            _ => self.ins += 1,
+        }
+    }
+}
+
 /// Everything one run counted.
 #[derive(Clone, Debug, Default)]
 pub struct Tally {
@@ -59,6 +78,8 @@ pub struct Tally {
     pub fast_only_pages: u64,
     /// Page-outs of unmodified pages.
     pub clean_page_outs: u64,
+    /// Page-outs and page-ins of pages of zeros, which no tier has.
+    pub zero_pages: ZeroPages,
     /// What the reader of the result must know.
     pub notes: Vec<String>,
 }

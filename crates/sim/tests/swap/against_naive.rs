@@ -18,7 +18,8 @@ const PROCESSES: u32 = 3;
 
 pub fn an_event() -> impl Strategy<Value = Event> {
     let pages = ANONYMOUS_PAGES + FILE_PAGES + BLOCK_PAGES;
-    (0..pages, 0..40u32, any::<bool>(), 0..PROCESSES).prop_map(|(page, choice, flag, process)| {
+    let facts = (0..pages, 0..40u32, any::<bool>(), 0..5u32, 0..PROCESSES);
+    facts.prop_map(|(page, choice, flag, zero, process)| {
         let (kind, process) = if choice == 0 {
             (EventKind::Exit, process)
         } else if choice == 1 {
@@ -32,6 +33,8 @@ pub fn an_event() -> impl Strategy<Value = Event> {
             (if choice % 2 == 0 { EventKind::Write } else { EventKind::Read }, process)
         };
         let flags = if flag { EventFlags::DIRTY } else { EventFlags::default() };
+        // Also where it means nothing, as on an exit or a page of a file.
+        let flags = if zero == 0 { flags.with(EventFlags::ZERO) } else { flags };
         Event { kind, flags, page: PageId(page), process: ProcessId(process) }
     })
 }
@@ -118,6 +121,8 @@ proptest! {
 
         let expected = naive(&request, &outcome, &events);
         prop_assert_eq!(by_process(&outcome), expected_counts(&expected), "{}", name);
+        let zeros = outcome.zero_pages.map(|zeros| (zeros.outs, zeros.ins));
+        prop_assert_eq!(zeros, Some(expected.zero_pages), "{}", name);
 
         let demand = outcome.slow.reads - if counts_readahead {
             events.iter().filter(|event| event.kind == EventKind::DeviceRead).count() as u64
@@ -134,6 +139,7 @@ fn a_phone(seed: u64, length: usize) -> Vec<Event> {
     const APPLICATIONS: u64 = 6;
     const PAGES_EACH: u64 = 60;
     let mut random = SplitMix(seed);
+    let mut zeros = SplitMix(seed + 1_000);
     let mut events = Vec::new();
     let mut fresh = (APPLICATIONS * PAGES_EACH) as u32;
     while events.len() < length {
@@ -141,6 +147,7 @@ fn a_phone(seed: u64, length: usize) -> Vec<Event> {
         let owner = ProcessId(process as u32);
         let mut push = |kind, page: u32, is_dirty: bool| {
             let flags = if is_dirty { EventFlags::DIRTY } else { EventFlags::default() };
+            let flags = if zeros.below(8) == 0 { flags.with(EventFlags::ZERO) } else { flags };
             events.push(Event { kind, flags, page: PageId(page), process: owner });
         };
         for number in 0..PAGES_EACH {

@@ -4,7 +4,8 @@ use crate::support::{Recorded, operations, request, run, script};
 use sim::ErrorKind;
 use sim::devices::Device;
 use sim::swap::{CATALOG, Counts, Marks, Readahead, Role, find, simulate_many};
-use trace::TraceKind;
+use trace::recording::About;
+use trace::{Header, TraceKind};
 use types::{Event, EventFlags, EventKind, NoProgress, PageId, ProcessId};
 
 fn event(kind: EventKind, page: u32, process: u32) -> Event {
@@ -187,6 +188,45 @@ fn a_block_trace_is_replayed_by_the_mapping_and_the_result_says_so() {
     let outcome = sim::swap::simulate(&mut source, &request("flash", 0, ""), &NoProgress).unwrap();
     assert_eq!(operations(&outcome), [1, 1, 0, 0]);
     assert!(outcome.notes.iter().any(|note| note.contains("a read is a swap-in")));
+}
+
+#[test]
+fn a_page_of_zeros_costs_nothing_in_any_architecture() {
+    for architecture in CATALOG {
+        let events = script("outA Z, inA Z, inA Z, outB Z, outA Z, inB Z");
+        let outcome = run(&request(architecture.name, 1, ""), &events);
+        assert_eq!(operations(&outcome), [0; 4], "{}", architecture.name);
+        assert_eq!((outcome.io_time_s, outcome.processes.len()), (0.0, 0));
+        let zeros = outcome.zero_pages.expect("the trace tells zeros");
+        assert_eq!((zeros.outs, zeros.ins), (3, 3));
+        assert!(outcome.notes.iter().any(|note| note.starts_with("3 page-outs and 3 page-ins")));
+    }
+}
+
+#[test]
+fn zeros_void_older_copies_and_give_up_their_frame() {
+    // Only a page that left memory unseen, with other contents, is read after them.
+    let after = run(&request("flash", 0, ""), &script("outA D, inA, outA Z, inA Z, inA"));
+    assert_eq!(operations(&after), [2, 2, 0, 0]);
+    let freed = run(&request("priority", 1, ""), &script("outA D, outA Z, outB D, inB, inA Z"));
+    assert_eq!(operations(&freed), [0, 0, 1, 2]);
+    assert_eq!(freed.demotions, 0);
+}
+
+#[test]
+fn a_trace_that_may_hide_zeros_is_told_in_the_result() {
+    let said = |header: Header| {
+        let mut source = Recorded::swap(script("outA D"));
+        source.header = header;
+        let request = request("flash", 0, "");
+        let outcome = sim::swap::simulate(&mut source, &request, &NoProgress).unwrap();
+        assert!(outcome.zero_pages.is_none());
+        outcome.notes.contains(&trace::ZEROS_UNMARKED.to_owned())
+    };
+    let unknown = Header::new(TraceKind::Swap, "test");
+    let older = About { kernel: "6.1.0".to_owned(), ..About::default() };
+    assert!(said(unknown.clone()));
+    assert!(!said(Header { recorder: Some(older), ..unknown }));
 }
 
 #[test]

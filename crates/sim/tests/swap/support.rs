@@ -2,12 +2,12 @@
 
 use sim::devices::Device;
 use sim::swap::{Outcome, SimulateRequest, simulate};
-use trace::{Header, Source, TraceKind};
+use trace::{Header, Source, TraceKind, Zeros};
 use types::{Event, EventFlags, EventKind, Events, NoProgress, PAGE_BYTES, PageId, ProcessId};
 
 /// A trace in memory, handed out in batches of a given size.
 pub struct Recorded {
-    header: Header,
+    pub header: Header,
     events: Vec<Event>,
     position: usize,
     batch: usize,
@@ -19,6 +19,7 @@ impl Recorded {
             has_operations: true,
             events: events.len() as u64,
             pages: None,
+            zeros: Some(Zeros::default()),
             ..Header::new(kind, "test")
         };
         Recorded { header, events, position: 0, batch: 7 }
@@ -43,7 +44,7 @@ impl Source for Recorded {
     }
 }
 
-/// Events written like the worked cases: `outA D, inA, outB c`.
+/// Events written like the worked cases: `outA D, inA, outB c`; with `Z`, of a page of zeros.
 pub fn script(text: &str) -> Vec<Event> {
     text.split(',')
         .map(|word| {
@@ -54,13 +55,12 @@ pub fn script(text: &str) -> Vec<Event> {
                 (EventKind::SwapIn, word.strip_prefix("in").expect("out or in"))
             };
             let page = rest.as_bytes()[0] - b'A';
-            let is_dirty = rest.ends_with('D');
-            Event {
-                kind,
-                flags: if is_dirty { EventFlags::DIRTY } else { EventFlags::default() },
-                page: PageId(u32::from(page)),
-                process: ProcessId(0),
-            }
+            let flags = match rest.as_bytes()[rest.len() - 1] {
+                b'D' => EventFlags::DIRTY,
+                b'Z' => EventFlags::DIRTY.with(EventFlags::ZERO),
+                _ => EventFlags::default(),
+            };
+            Event { kind, flags, page: PageId(u32::from(page)), process: ProcessId(0) }
         })
         .collect()
 }

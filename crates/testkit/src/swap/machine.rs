@@ -205,6 +205,20 @@ impl Machine {
         }
     }
 
+    /// A page holds zeros: it exists, and nothing else is known of it.
+    pub fn holds_zeros(&mut self, page: u32, process: u32) {
+        let owner = self.pages.get(&page).map_or(process, |state| state.owner);
+        self.forget(page);
+        self.create(page, owner, false, false);
+    }
+
+    fn forget(&mut self, page: u32) {
+        self.adaptive.dropped(page);
+        self.pages.remove(&page);
+        self.fast.retain(|&other| other != page);
+        self.seen.retain(|&other| other != page);
+    }
+
     /// A process ends: its anonymous pages and their copies are void.
     pub fn exit(&mut self, process: u32) {
         let gone: Vec<u32> = self
@@ -215,10 +229,7 @@ impl Machine {
             .collect();
         for page in gone {
             self.charge_late_write(page);
-            self.adaptive.dropped(page);
-            self.pages.remove(&page);
-            self.fast.retain(|&other| other != page);
-            self.seen.retain(|&other| other != page);
+            self.forget(page);
         }
     }
 

@@ -38,6 +38,8 @@ pub struct Outcome {
     pub fast_writes_stalling: u64,
     /// Writes to the slow tier while a swap-in waited.
     pub slow_writes_stalling: u64,
+    /// Page-outs and page-ins of pages of zeros.
+    pub zero_pages: (u64, u64),
 }
 
 /// Replays `events` by the rules of one architecture.
@@ -46,7 +48,16 @@ pub fn replay(replay: &Replay, events: &[Event]) -> Outcome {
     for event in events {
         let (page, process) = (event.page.0, event.process.0);
         let is_dirty = event.flags.contains(EventFlags::DIRTY);
+        let is_zero = event.flags.contains(EventFlags::ZERO);
         match event.kind {
+            EventKind::SwapOut if is_zero => {
+                machine.outcome.zero_pages.0 += 1;
+                machine.holds_zeros(page, process);
+            }
+            EventKind::SwapIn if is_zero => {
+                machine.outcome.zero_pages.1 += 1;
+                machine.holds_zeros(page, process);
+            }
             EventKind::SwapOut => machine.page_out(page, process, is_dirty, false),
             EventKind::SwapIn => machine.page_in(page, process, false, replay.infers_clean),
             EventKind::Evict => machine.page_out(page, process, is_dirty, true),

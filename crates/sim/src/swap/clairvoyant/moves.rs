@@ -11,7 +11,7 @@ pub(super) enum Place {
     FastOnly = 1,
     /// Valid copies in both tiers.
     Both = 2,
-    /// In memory only: its slots were freed when it was swapped in.
+    /// No tier has it: its slots were freed when it was swapped in, or it holds zeros.
     Memory = 3,
 }
 
@@ -41,10 +41,12 @@ pub(super) enum Step {
     In = 2,
     /// Its process ends.
     End = 3,
+    /// It leaves or comes back as a page of zeros, so that no copy is valid.
+    Void = 4,
 }
 
 impl Step {
-    pub const ALL: [Step; 4] = [Step::Out, Step::CleanOut, Step::In, Step::End];
+    pub const ALL: [Step; 5] = [Step::Out, Step::CleanOut, Step::In, Step::End, Step::Void];
 }
 
 /// One thing that can happen to a page at a step, and what it costs.
@@ -145,6 +147,7 @@ pub(super) fn moves(step: Step, place: Place) -> &'static [Move] {
             }
         }
         (Step::End, _) => const { &[free(Place::Slow)] },
+        (Step::Void, _) => const { &[free(Place::Memory)] },
     }
 }
 

@@ -58,7 +58,7 @@ pub(super) struct Relaxation<'a> {
     lives: &'a Lives,
     /// Moments of the trace.
     moments: u32,
-    candidates: [[Candidates; 4]; 4],
+    candidates: [[Candidates; 4]; Step::ALL.len()],
     /// The best move at each moment of the life decided last: two bits for each place before it.
     choices: Vec<u8>,
     progress: &'a dyn Progress,

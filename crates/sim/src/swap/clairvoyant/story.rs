@@ -48,6 +48,11 @@ impl Story {
             let (page, process) = (event.page, event.process);
             let is_dirty = event.flags.contains(EventFlags::DIRTY);
             match event.kind {
+                kind if event.is_of_zeros() => {
+                    self.tally.zero_pages.count(kind);
+                    self.push(page, process, Step::Void, true);
+                    self.now[page.index()].is_in_memory = false;
+                }
                 EventKind::SwapOut => self.out(page, process, is_dirty, true),
                 EventKind::SwapIn => self.read(page, process, true, infers_clean),
                 EventKind::Request => self.read(page, process, false, false),
@@ -115,6 +120,7 @@ impl Story {
         account.slow_writes += u64::from(chosen.slow_writes);
         let (was_fast, is_fast) = (from.is_fast(), chosen.to.is_fast());
         account.promotions += u64::from(!was_fast && is_fast && !is_new);
-        account.demotions += u64::from(was_fast && !is_fast && moment.step != Step::End);
+        account.demotions +=
+            u64::from(was_fast && !is_fast && !matches!(moment.step, Step::Void | Step::End));
     }
 }
