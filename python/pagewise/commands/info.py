@@ -83,6 +83,8 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
         ("devices", shortened(header["devices"], len(header["devices"])) or "not recorded"),
     ]
     rows += [(f"  {kind}", format_count(count)) for kind, count in pairs(result.get("kinds"))]
+    if zeros := result.get("zero_pages"):
+        rows.append(("pages of zeros", zeros_beside_the_kernel(zeros)))
     rows += machine_rows(recorded(header))
     rows += [("absent", what) for what in result.get("absent", [])]
     rows += [*lost(header), *disorder(header)]
@@ -129,6 +131,15 @@ def shortened(names: list[str], count: int) -> str:
     """The first of ``count`` names in a line, and how many more there are."""
     more = f", and {format_count(count - SHOWN)} more" if count > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
+
+
+def zeros_beside_the_kernel(zeros: dict[str, Any]) -> str:
+    """Swap-outs and swap-ins of pages of zeros, beside the kernel's counts if they are known."""
+    text = f"{format_count(zeros['outs'])} out, {format_count(zeros['ins'])} in"
+    outs, ins = zeros["kernel_outs"], zeros["kernel_ins"]
+    if outs is None or ins is None:
+        return text
+    return f"{text}; the kernel counted {format_count(outs)} and {format_count(ins)}"
 
 
 SUMMARIES = {

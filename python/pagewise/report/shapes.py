@@ -91,6 +91,8 @@ ANALYZE = {
     "gaps": Maybe([{"from_s": NUMBER, "to_s": NUMBER}]),
     "recordings": Maybe(COUNT),
     "losses": Maybe(LOSSES),
+    "zero_pages": Maybe({"outs": COUNT, "ins": COUNT}),
+    "not_recorded": Maybe([TEXT]),
 }
 MISSES = {
     "name": Maybe(TEXT),

@@ -12,10 +12,13 @@ COLUMNS = (
     Column("events", "events", "count"),
     Column("pages", "pages", "count"),
     Column("processes", "processes", "count"),
+    Column("zeros", "swap-outs of pages of zeros", "count"),
     Column("lost", "lost records", "count"),
     Column("idle", "idle gaps"),
     Column("absent", "not recorded"),
 )
+ZEROS = "pages of zeros"
+"""How the line begins with which an analysis says that pages of zeros are not marked."""
 LOSSES = (
     Column("recording", "recording"),
     Column("what", "what"),
@@ -47,14 +50,18 @@ def row(name: str, header: Result, inputs: Inputs) -> list[Cell]:
         ("sizes", "has_sizes"),
         ("fault times", "has_durations"),
     )
+    analysis = inputs.analyses[name]
     absent = [what for what, flag in columns if not header[flag]]
-    pages = header["pages"]
+    if any(what.startswith(ZEROS) for what in analysis.get("not_recorded") or ()):
+        absent.append(f"{ZEROS} (no device writes or reads them since Linux 6.12)")
+    pages, zeros = header["pages"], analysis.get("zero_pages")
     return [
         name,
         f"{header['kind']} ({header['format']})",
         header["events"],
-        pages if pages is not None else inputs.analyses[name]["pages"],
+        pages if pages is not None else analysis["pages"],
         len(header["processes"]),
+        zeros and zeros["outs"],
         lost(header),
         idle(inputs.analyses[name]),
         ", ".join(absent) or "nothing",
