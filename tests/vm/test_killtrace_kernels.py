@@ -32,7 +32,6 @@ MIB = 1 << 20
 
 SCRIPT = """
 mount -t cgroup2 none /sys/fs/cgroup
-mount -t tracefs none /sys/kernel/tracing
 
 # Starts the recorder and waits until it listens: $1 is its name, the rest are options.
 listen() {

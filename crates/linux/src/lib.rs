@@ -31,6 +31,7 @@ pub mod swap;
 pub mod system;
 pub mod text_file;
 pub mod times;
+pub mod tracefs;
 pub mod weigher;
 pub mod weight;
 pub mod zones;

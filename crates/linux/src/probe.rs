@@ -4,6 +4,7 @@
 use std::io;
 
 use crate::cgroup::{Hierarchy, Version};
+use crate::tracefs::Tracefs;
 use crate::{Error, Root, process, zram};
 
 /// Whether something can be used here.
@@ -27,11 +28,18 @@ pub struct Check {
 
 /// Every check of this crate, in the order in which lists show them.
 pub const CATALOG: &[Check] = &[
-    Check { name: "tracefs", without_it: "no recording without BPF; no killtrace", ask: tracefs },
+    Check {
+        name: "tracefs",
+        without_it: "no recording and no killtrace without BPF",
+        ask: tracefs,
+    },
     Check {
         name: "btf",
         without_it: "BPF programs cannot follow this kernel's types: recordings fall back to tracefs",
-        ask: |root| present(root, "/sys/kernel/btf/vmlinux", "the kernel was built without BTF"),
+        ask: |root| match btf(root) {
+            Ok(()) => Grant::Given(String::new()),
+            Err(why) => Grant::Refused(why),
+        },
     },
     Check {
         name: "psi",
@@ -83,9 +91,6 @@ pub const CATALOG: &[Check] = &[
     },
 ];
 
-/// Where tracefs is mounted, or may be.
-pub const TRACEFS: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-
 fn refused(error: &Error) -> Grant {
     Grant::Refused(error.to_string())
 }
@@ -98,15 +103,25 @@ fn present(root: &Root, path: &str, otherwise: &str) -> Grant {
 }
 
 fn tracefs(root: &Root) -> Grant {
-    for mount in TRACEFS {
-        match root.list(format!("{mount}/events")) {
-            Ok(groups) if !groups.is_empty() => return Grant::Given(format!("at {mount}")),
-            Ok(_) => {}
-            Err(error) => return refused(&error),
+    match Tracefs::of(root) {
+        Ok(own) if own.is_own() => {
+            Grant::Given("not mounted; recorders mount it for themselves".to_owned())
         }
+        Ok(mounted) => Grant::Given(format!("at {}", mounted.folder().display())),
+        Err(why) => Grant::Refused(why),
     }
-    let hint = format!("not mounted; as root: mount -t tracefs nodev {}", TRACEFS[0]);
-    Grant::Refused(hint)
+}
+
+/// Whether the kernel describes its types, without which it loads no BPF program of ours.
+///
+/// # Errors
+/// Why not.
+pub fn btf(root: &Root) -> Result<(), String> {
+    let path = "/sys/kernel/btf/vmlinux";
+    match root.exists(path) {
+        true => Ok(()),
+        false => Err(format!("the kernel was built without BTF ({path} is missing)")),
+    }
 }
 
 fn pressure(root: &Root) -> Grant {

@@ -79,6 +79,11 @@ impl Root {
         Some(Path::new("/").join(below))
     }
 
+    /// Whether this is the running system.
+    pub fn is_system(&self) -> bool {
+        self.0 == Path::new("/")
+    }
+
     /// Whether the absolute `path` is there.
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
         self.path(path).exists()

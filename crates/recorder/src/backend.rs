@@ -18,7 +18,7 @@ const TEXT_EVERY: Duration = Duration::from_millis(20);
 /// Which way is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BackendChoice {
-    /// BPF, and text events where the kernel refuses it.
+    /// BPF, or text events if the kernel refuses BPF.
     #[default]
     Any,
     /// BPF programs: every page by owner and address.
@@ -49,23 +49,19 @@ impl<'object> Backend<'object> {
         noted: Option<&MemoryGroup>,
         buffer_bytes: u32,
     ) -> Result<Backend<'object>, Error> {
-        let text = || {
-            let text = Text::attach(sources, filter, buffer_bytes)?;
-            Ok(Backend::Text(Box::new(text)))
-        };
+        let text = || Text::attach(sources, filter, buffer_bytes).map(Box::new);
         if choice == BackendChoice::Tracefs {
-            return text();
+            return text().map(Backend::Text);
         }
         match Programs::attach(object, sources, filter, noted, buffer_bytes) {
             Ok(programs) => Ok(Backend::Bpf(Box::new(programs))),
-            Err(Error::Bpf(refusal)) if choice == BackendChoice::Any => {
-                let mut backend =
-                    text().map_err(|error| Error::Bpf(format!("{refusal}; and {error}")))?;
-                if let Backend::Text(text) = &mut backend {
+            Err(Error::Bpf(refusal)) if choice == BackendChoice::Any => match text() {
+                Ok(mut text) => {
                     text.absent.push(Missing { what: "BPF".to_owned(), why: refusal });
+                    Ok(Backend::Text(text))
                 }
-                Ok(backend)
-            }
+                Err(error) => Err(Error::Neither(Box::new([Error::Bpf(refusal), error]))),
+            },
             Err(error) => Err(error),
         }
     }

@@ -11,7 +11,7 @@ use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
 use linux::cgroup::{Hierarchy, MemoryGroup, Version};
 use linux::system::Machine;
-use linux::{Root, SharedWords};
+use linux::{Root, SharedWords, probe};
 use trace::recording::{FileName, Missing};
 
 use crate::batch::Batch;
@@ -77,9 +77,10 @@ impl<'object> Programs<'object> {
         noted: Option<&MemoryGroup>,
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
+        let root = Root::system();
+        probe::btf(&root).map_err(Error::Bpf)?;
         keep_prints();
         let mut open = RecorderSkelBuilder::default().open(object).map_err(refused)?;
-        let root = Root::system();
         load_only(&mut open, &programs_of(sources, &root)?);
         let processors = Machine::this(&root)?.processors as usize;
         let shape = Shape::of(buffer_bytes as usize, processors);
@@ -174,6 +175,7 @@ impl<'object> Programs<'object> {
 /// # Errors
 /// Why not.
 pub fn probe_function_entry() -> Result<(), Error> {
+    probe::btf(&Root::system()).map_err(Error::Bpf)?;
     keep_prints();
     let mut object = object();
     let mut open = RecorderSkelBuilder::default().open(&mut object).map_err(refused)?;

@@ -11,6 +11,8 @@ pub enum Error {
     Bpf(String),
     /// The kernel refused text events.
     Tracefs(String),
+    /// The kernel refused BPF programs and tracefs; in the order in which they were tried.
+    Neither(Box<[Error; 2]>),
     /// The recording could not be written.
     Write(std::io::Error),
     /// The recording could not be written; the logs that it is made of are in this folder.
@@ -35,6 +37,7 @@ impl fmt::Display for Error {
             Error::System(error) => error.fmt(f),
             Error::Tracefs(what) => write!(f, "text events: {what}"),
             Error::Bpf(what) => write!(f, "BPF: {what}"),
+            Error::Neither(both) => write!(f, "{}; and {}", both[0], both[1]),
             Error::Create(path, error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 write!(f, "{}: exists; give another name, or remove it", path.display())
             }

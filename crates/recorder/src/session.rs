@@ -46,6 +46,9 @@ pub struct Options {
 
 /// Who begins what is recorded, and knows when it is over.
 pub trait Stop {
+    /// Called once, before `start`, with what the recording will lack because of how the kernel is heard.
+    fn ready(&mut self, _absent: &[Missing]) {}
+
     /// Called once, when every program is attached: from now on nothing is missed.
     ///
     /// # Errors
@@ -113,6 +116,7 @@ pub fn record(root: &Root, options: &Options, stop: &mut dyn Stop) -> Result<Out
         // Nothing is recorded, and a file without a beginning cannot be read.
         let _ = std::fs::remove_file(&options.output);
     })?;
+    stop.ready(backend.absent());
     let meter = Meter::start();
     let ended = run(root, options, &mut backend, &mut writer, stop);
     if let Err(error @ Error::Command(..)) = ended {

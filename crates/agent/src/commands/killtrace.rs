@@ -25,6 +25,9 @@ use crate::output::{print, say};
 #[command(after_help = "\
 Times are in microseconds. n/a: this kernel does not report the figure.
 
+If tracefs is not mounted, root's killtrace mounts it in a mount namespace of
+its own: no other process sees this mount, and it ends with killtrace.
+
 Examples:
   pagewise-agent killtrace --pid 4711
   pagewise-agent killtrace --all --json -o kills.pgk
@@ -33,7 +36,7 @@ pub struct Arguments {
     #[command(flatten)]
     whose: Whose,
     /// The source of events.
-    #[arg(long, value_enum, default_value = "tracepoints", conflicts_with = "read")]
+    #[arg(long, value_enum, default_value = "any", conflicts_with = "read")]
     backend: BackendName,
     /// End after this time at the latest, such as 500ms, 60s, 5m.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time, conflicts_with = "read")]
@@ -73,6 +76,8 @@ struct Whose {
 /// A way to hear the kernel, on the command line.
 #[derive(Clone, Copy, ValueEnum)]
 enum BackendName {
+    /// tracepoints, or btf if the kernel refuses tracefs.
+    Any,
     /// Tracepoints, which every kernel permits to root.
     Tracepoints,
     /// BPF programs on the same tracepoints; needs no tracefs.
@@ -137,6 +142,7 @@ fn options(root: &Root, arguments: &Arguments) -> Result<Options, Exit> {
         (None, None) => Scope::All,
     };
     let backend = match arguments.backend {
+        BackendName::Any => BackendChoice::Any,
         BackendName::Tracepoints => BackendChoice::Tracepoints,
         BackendName::Btf => BackendChoice::Btf,
         BackendName::Function => BackendChoice::Function,

@@ -12,6 +12,7 @@ use linux::cgroup::MemoryGroup;
 use recorder::sources::{self, Source};
 use recorder::{BackendChoice, Filter, Options, Outcome, Stop};
 use serde_json::json;
+use trace::recording::Missing;
 use types::Bytes;
 
 use super::record_allocations;
@@ -23,6 +24,10 @@ use crate::output::{print, say};
 #[derive(Args)]
 #[command(after_help = "\
 If you name no source, record records --swap, --faults and --launches.
+
+If tracefs is needed but not mounted, root's recorder mounts it in a mount
+namespace of its own: no other process sees this mount, and it ends with the
+recorder.
 
 Examples:
   pagewise-agent record -o work.pgr --for 60s
@@ -65,7 +70,7 @@ pub struct Arguments {
     /// How long to record, such as 500ms, 60s, 5m.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_time)]
     duration: Option<Duration>,
-    /// The source of events: bpf names pages by owner and address, tracefs by swap slot.
+    /// The source of events.
     #[arg(long, value_enum, default_value = "any")]
     backend: BackendName,
     /// Size of the buffer between kernel and recorder, a power of two, such as 64MiB.
@@ -87,9 +92,9 @@ pub struct Arguments {
 enum BackendName {
     /// bpf, or tracefs if the kernel refuses bpf.
     Any,
-    /// BPF programs.
+    /// BPF programs: pages by owner and address.
     Bpf,
-    /// Text events of a trace instance.
+    /// Text events of a trace instance: pages by swap slot, and no pages of zeros.
     Tracefs,
 }
 
@@ -135,9 +140,6 @@ fn tell(arguments: &Arguments, outcome: &Outcome) {
         outcome.duration.as_secs_f64(),
         outcome.lost
     ));
-    for missing in &outcome.absent {
-        say(format_args!("not recorded: {}: {}", missing.what, missing.why));
-    }
 }
 
 fn report(arguments: &Arguments, outcome: &Outcome) -> serde_json::Value {
@@ -237,6 +239,14 @@ impl Ending {
 }
 
 impl Stop for Ending {
+    fn ready(&mut self, absent: &[Missing]) {
+        if !self.is_json {
+            for missing in absent {
+                say(format_args!("not recorded: {}: {}", missing.what, missing.why));
+            }
+        }
+    }
+
     fn start(&mut self) -> std::io::Result<()> {
         self.deadline = self.duration.and_then(|duration| Instant::now().checked_add(duration));
         if let Some((program, rest)) = self.command.split_first() {

@@ -2,6 +2,7 @@
 
 use linux::Root;
 use trace::kills::{About, Block};
+use trace::recording::Missing;
 
 use super::BackendChoice;
 use super::btf::Programs;
@@ -28,22 +29,37 @@ impl<'object> Backend<'object> {
         object: &'object mut Object,
         buffer_bytes: u32,
     ) -> Result<Backend<'object>, Error> {
-        Ok(match choice {
-            BackendChoice::Btf => {
-                Backend::Btf(Box::new(Programs::attach(root, object, buffer_bytes)?))
-            }
-            BackendChoice::Tracepoints | BackendChoice::Function => {
-                let tracepoints = Tracepoints::attach(root, choice, buffer_bytes)?;
-                Backend::Tracepoints(Box::new(tracepoints))
-            }
-        })
+        let tracepoints =
+            |has_functions| Tracepoints::attach(root, has_functions, buffer_bytes).map(Box::new);
+        let btf = |object: &'object mut Object| {
+            Programs::attach(root, object, buffer_bytes).map(Box::new)
+        };
+        match choice {
+            BackendChoice::Btf => btf(object).map(Backend::Btf),
+            BackendChoice::Tracepoints => tracepoints(false).map(Backend::Tracepoints),
+            BackendChoice::Function => tracepoints(true).map(Backend::Tracepoints),
+            BackendChoice::Any => match tracepoints(false) {
+                Err(Error::Tracefs(refusal)) => match btf(object) {
+                    Ok(mut programs) => {
+                        programs.absent.push(Missing { what: "tracefs".to_owned(), why: refusal });
+                        Ok(Backend::Btf(programs))
+                    }
+                    Err(error) => Err(Error::Neither(Box::new([Error::Tracefs(refusal), error]))),
+                },
+                attached => attached.map(Backend::Tracepoints),
+            },
+        }
     }
 
-    /// The forms of events and pages, where there are any, and what is absent.
+    /// The name of the way, the forms of events and pages, if there are any, and what is absent.
     pub fn forms(&self) -> About {
         match self {
             Backend::Tracepoints(tracepoints) => tracepoints.forms(),
-            Backend::Btf(programs) => About { absent: programs.absent.clone(), ..About::default() },
+            Backend::Btf(programs) => About {
+                backend: "btf".to_owned(),
+                absent: programs.absent.clone(),
+                ..About::default()
+            },
         }
     }
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use libbpf_rs::skel::{OpenSkel, Skel, SkelBuilder};
 use libbpf_rs::{RingBuffer, RingBufferBuilder};
-use linux::Root;
 use linux::system::Symbols;
+use linux::{Root, probe};
 use trace::kills::{CATALOG, EVENT_BYTES, Event, typed_event};
 use trace::recording::Missing;
 
@@ -46,6 +46,7 @@ impl<'object> Programs<'object> {
         object: &'object mut Object,
         buffer_bytes: u32,
     ) -> Result<Programs<'object>, Error> {
+        probe::btf(root).map_err(Error::Bpf)?;
         keep_prints();
         let mut open = KillsSkelBuilder::default().open(object).map_err(refused)?;
         let symbols = Symbols::read(root)?;

@@ -30,25 +30,17 @@ const DISARM_EVERY: Duration = Duration::from_secs(1);
 /// How long the end of a process's memory may come behind the end of the process.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How the kernel is heard.
+/// Which way is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackendChoice {
+    /// Tracepoints, or BPF programs if the kernel refuses tracefs.
+    Any,
     /// Tracepoints in a trace instance of our own.
     Tracepoints,
     /// BPF programs on the same tracepoints, which need no tracefs.
     Btf,
     /// Tracepoints, with the functions of the kill path by the kernel's names.
     Function,
-}
-
-impl BackendChoice {
-    fn name(self) -> &'static str {
-        match self {
-            BackendChoice::Tracepoints => "tracepoints",
-            BackendChoice::Btf => "btf",
-            BackendChoice::Function => "function",
-        }
-    }
 }
 
 /// Whose kills count.
@@ -65,7 +57,7 @@ pub enum Scope {
 /// What to record.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How the kernel is heard.
+    /// Which way to hear the kernel.
     pub backend: BackendChoice,
     /// Whose kills count.
     pub scope: Scope,
@@ -118,7 +110,6 @@ fn about(root: &Root, options: &Options, backend: &Backend) -> Result<About, Err
         pagewise: env!("CARGO_PKG_VERSION").to_owned(),
         kernel: machine.kernel,
         machine: machine.architecture,
-        backend: options.backend.name().to_owned(),
         process: match options.scope {
             Scope::Process(process) => Some(process),
             _ => None,
@@ -206,13 +197,12 @@ impl Named {
     }
 }
 
-/// Whether kills can be taken apart here: makes an instance for a moment. What would be absent, and why.
+/// Whether kills can be taken apart here: switches the events on for a moment. What would be absent, and why.
 ///
 /// # Errors
 /// Why not at all.
 pub fn probe() -> Result<Vec<trace::recording::Missing>, Error> {
     let mut object = bpf::object();
-    let backend =
-        Backend::attach(&Root::system(), BackendChoice::Tracepoints, &mut object, 1 << 16)?;
+    let backend = Backend::attach(&Root::system(), BackendChoice::Any, &mut object, 1 << 16)?;
     Ok(backend.forms().absent)
 }

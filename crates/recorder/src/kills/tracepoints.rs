@@ -9,7 +9,6 @@ use linux::system::Symbols;
 use trace::kills::{About, CATALOG, Row, without_print};
 use trace::recording::Missing;
 
-use super::BackendChoice;
 use crate::Error;
 use crate::tracefs::instance::Instance;
 
@@ -49,13 +48,13 @@ pub struct Tracepoints {
 }
 
 impl Tracepoints {
-    /// Switches on what this kernel has.
+    /// Switches on what this kernel has, `has_functions` with the functions of the kill path.
     ///
     /// # Errors
     /// What the kernel refuses.
     pub fn attach(
         root: &Root,
-        choice: BackendChoice,
+        has_functions: bool,
         buffer_bytes: u32,
     ) -> Result<Tracepoints, Error> {
         let instance = Instance::make(root, u64::from(buffer_bytes)).map_err(Error::Tracefs)?;
@@ -63,12 +62,14 @@ impl Tracepoints {
             let what = format!("this kernel has no event {SIGNAL}, without which no kill is seen");
             return Err(Error::Tracefs(what));
         }
-        let mut this = Tracepoints { instance, armed: Vec::new(), forms: About::default() };
+        let backend = if has_functions { "function" } else { "tracepoints" }.to_owned();
+        let forms = About { backend, ..About::default() };
+        let mut this = Tracepoints { instance, armed: Vec::new(), forms };
         let header = this.instance.shared("events/header_page");
         this.forms.page_format =
             header.as_deref().map(without_print).unwrap_or_default().to_owned();
         // No tracer can be chosen any more once somebody listens.
-        if choice == BackendChoice::Function {
+        if has_functions {
             this.trace_functions(root)?;
         }
         this.instance.listen(true).map_err(Error::Tracefs)?;
@@ -172,7 +173,7 @@ impl Tracepoints {
             Error::Tracefs(format!(
                 "the kernel refuses its function tracer ({error}): it needs CONFIG_FUNCTION_TRACER, and a \
                  kernel that is not locked down (/sys/kernel/security/lockdown, boot option \
-                 lockdown=); the default --backend tracepoints needs neither"
+                 lockdown=); --backend tracepoints needs neither"
             ))
         };
         let named =

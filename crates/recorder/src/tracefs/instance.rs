@@ -1,6 +1,7 @@
 //! A trace buffer of our own in tracefs, which leaves the machine's own tracing alone. It is read as text
 //! or as the pages that the kernel keeps. It goes with the recorder on every way out: a shell that waits
-//! for our end removes it where we cannot.
+//! for our end removes it. The shell stays in the folder of instances, since our own mount of tracefs has
+//! no path.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use linux::Root;
-use linux::probe::TRACEFS;
+use linux::tracefs::Tracefs;
 use rustix::fs::OFlags;
 
 /// Room for a page of the buffer; kernels make them of 4 to 64 KiB.
@@ -19,6 +20,7 @@ const PAGE_BYTES_MAX: usize = 64 << 10;
 /// A trace instance.
 #[derive(Debug)]
 pub struct Instance {
+    tracefs: Tracefs,
     folder: PathBuf,
     pipes: Vec<File>,
     guard: Child,
@@ -30,17 +32,15 @@ impl Instance {
     /// # Errors
     /// What the operating system refuses, in words.
     pub fn make(root: &Root, bytes: u64) -> Result<Instance, String> {
-        let place = TRACEFS.iter().find(|place| root.exists(format!("{place}/instances")));
-        let place = place
-            .ok_or("tracefs is not mounted: as root, mount -t tracefs nodev /sys/kernel/tracing")?;
-        let folder = root.path(format!("{place}/instances/pagewise-{}", std::process::id()));
+        let tracefs = Tracefs::of(root)?;
+        let folder = tracefs.folder().join(format!("instances/pagewise-{}", std::process::id()));
         let refused = |error: io::Error| format!("{}: {error}", folder.display());
         fs::create_dir(&folder).map_err(refused)?;
         let guard = guard(&folder).map_err(|error| {
             let _ = fs::remove_dir(&folder);
             format!("cannot start the shell that removes the trace instance: {error}")
         })?;
-        let instance = Instance { folder: folder.clone(), pipes: Vec::new(), guard };
+        let instance = Instance { tracefs, folder: folder.clone(), pipes: Vec::new(), guard };
         let processors = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let kibibytes = (bytes / 1024 / processors).max(4);
         instance.set("trace_clock", "mono").map_err(refused)?;
@@ -148,7 +148,7 @@ impl Instance {
 
     /// What a file says that all instances share; none where it cannot be read.
     pub fn shared(&self, file: &str) -> Option<String> {
-        let mut file = File::open(self.folder.parent()?.parent()?.join(file)).ok()?;
+        let mut file = File::open(self.tracefs.folder().join(file)).ok()?;
         let mut text = Vec::new();
         // Some of these files give their text to the first read alone, however small that is.
         let mut piece = vec![0; PAGE_BYTES_MAX];
@@ -189,11 +189,13 @@ impl Drop for Instance {
 const GUARD: &str = "trap '' INT TERM HUP; read _; for _ in 1 2 3 4 5 6 7 8 9; do \
                      rmdir \"$0\" && break; test -d \"$0\" || break; sleep 0.5; done";
 
-/// A shell that removes the instance at our end.
+/// A shell that removes the instance `folder` at our end.
 fn guard(folder: &Path) -> io::Result<Child> {
+    let (instances, name) = (folder.parent(), folder.file_name());
     Command::new("sh")
         .args(["-c", GUARD])
-        .arg(folder)
+        .args(name)
+        .current_dir(instances.unwrap_or(folder))
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -222,9 +224,9 @@ mod tests {
     }
 
     #[test]
-    fn without_tracefs_the_remedy_is_named() {
+    fn without_tracefs_the_reason_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let refusal = Instance::make(&Root::at(folder.path()), 1 << 20).unwrap_err();
-        assert!(refusal.contains("mount -t tracefs"), "{refusal}");
+        assert!(refusal.contains("without tracefs"), "{refusal}");
     }
 }
