@@ -157,15 +157,12 @@ fn freezer(root: &Root) -> Grant {
     }
 }
 
-/// Bit of CAP_SYS_ADMIN in `CapEff`.
-const SYS_ADMIN: u32 = 21;
-
 fn swapon(root: &Root) -> Grant {
     if !root.exists("/proc/swaps") {
         return Grant::Refused("the kernel was built without swap".to_owned());
     }
     match process::own_mask(root, "CapEff:") {
-        Ok(Some(bits)) if bits >> SYS_ADMIN & 1 == 1 => Grant::Given(String::new()),
+        Ok(Some(bits)) if bits & process::SYS_ADMIN != 0 => Grant::Given(String::new()),
         Ok(_) => Grant::Refused("needs root (CAP_SYS_ADMIN)".to_owned()),
         Err(error) => refused(&error),
     }

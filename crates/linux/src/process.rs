@@ -297,6 +297,17 @@ pub(crate) fn own_mask(root: &Root, name: &str) -> Result<Option<u64>, Error> {
     Ok(mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()))
 }
 
+/// Bits of CAP_SYS_ADMIN, CAP_PERFMON and CAP_BPF in `CapEff`.
+pub(crate) const SYS_ADMIN: u64 = 1 << 21;
+const PERFMON: u64 = 1 << 38;
+const BPF: u64 = 1 << 39;
+
+/// Whether this process has the rights to load programs that trace the kernel. The kernel can still refuse them.
+pub fn may_load_bpf(root: &Root) -> bool {
+    let mask = own_mask(root, "CapEff:").ok().flatten().unwrap_or(0);
+    mask & SYS_ADMIN != 0 || mask & (PERFMON | BPF) == PERFMON | BPF
+}
+
 /// Tells a process to end at once; one that has ended already is no matter.
 pub fn kill(process: u32) {
     send(process, Signal::KILL);

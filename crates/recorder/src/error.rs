@@ -25,6 +25,17 @@ pub enum Error {
     Usage(String),
 }
 
+impl Error {
+    /// Every reason of a refusal without the word for what was refused, to be said once beside several names.
+    pub fn reasons(&self) -> Vec<String> {
+        match self {
+            Error::Neither(both) => both.iter().flat_map(Error::reasons).collect(),
+            Error::Bpf(what) | Error::Tracefs(what) => vec![what.clone()],
+            other => vec![other.to_string()],
+        }
+    }
+}
+
 impl From<linux::Error> for Error {
     fn from(error: linux::Error) -> Error {
         Error::System(error)

@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::PrintLevel;
+use linux::{Root, process};
 
 use crate::Error;
 
@@ -19,10 +20,15 @@ pub fn keep_prints() {
 
 /// What libbpf or the kernel refused, with what helps.
 pub fn refused(error: libbpf_rs::Error) -> Error {
-    let what = if error.kind() == libbpf_rs::ErrorKind::PermissionDenied {
-        "the kernel refuses it; run as root, or with CAP_BPF and CAP_PERFMON: "
-    } else {
-        ""
+    let what = match error.kind() {
+        libbpf_rs::ErrorKind::PermissionDenied if process::may_load_bpf(&Root::system()) => {
+            "the kernel refuses it although this process has the rights; a security module, a lockdown \
+             or a filter of system calls can be why: "
+        }
+        libbpf_rs::ErrorKind::PermissionDenied => {
+            "the kernel refuses it; run as root, or with CAP_BPF and CAP_PERFMON: "
+        }
+        _ => "",
     };
     let printed = PRINTED.lock().unwrap_or_else(PoisonError::into_inner);
     let why = verifier_says(&printed).map(|why| format!(" ({why})")).unwrap_or_default();

@@ -7,6 +7,7 @@ use clap::Args;
 use linux::Root;
 use linux::probe::{self, Grant};
 use serde::Serialize;
+use trace::recording::Missing;
 
 use crate::Outcome;
 use crate::exit::Exit;
@@ -30,6 +31,9 @@ struct Finding {
     is_granted: bool,
     /// What is worth knowing about it, or why it is refused.
     detail: String,
+    /// Every reason in `detail` of a refusal.
+    #[serde(skip)]
+    reasons: Vec<String>,
     /// What the user goes without; only where it is refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_it: Option<String>,
@@ -55,70 +59,123 @@ pub fn run(arguments: &Arguments) -> Outcome {
         output::print(serde_json::to_string(&report).expect("a report is plain data"))?;
     } else {
         output::print(format_args!("Linux {} on {}", machine.kernel, machine.architecture))?;
-        findings.iter().try_for_each(print)?;
+        let mut seen = Seen::default();
+        findings.iter().try_for_each(|finding| print(finding, &mut seen))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 fn finding(name: String, grant: Grant, without_it: &str) -> Finding {
     match grant {
-        Grant::Given(detail) => Finding { name, is_granted: true, detail, without_it: None },
-        Grant::Refused(detail) => {
-            Finding { name, is_granted: false, detail, without_it: Some(without_it.to_owned()) }
-        }
+        Grant::Given(detail) => given(name, detail),
+        Grant::Refused(reason) => refused(name, vec![reason], without_it),
+    }
+}
+
+fn given(name: String, detail: String) -> Finding {
+    Finding { name, is_granted: true, detail, reasons: Vec::new(), without_it: None }
+}
+
+fn refused(name: String, reasons: Vec<String>, without_it: &str) -> Finding {
+    let detail = reasons.join("; and ");
+    let without_it = Some(without_it.to_owned());
+    Finding { name, is_granted: false, detail, reasons, without_it }
+}
+
+/// What a part of the recorder answered: what is worth knowing about it, or why it is refused.
+fn answered(name: &str, answer: Result<String, recorder::Error>, without_it: &str) -> Finding {
+    match answer {
+        Ok(detail) => given(name.to_owned(), detail),
+        Err(error) => refused(name.to_owned(), error.reasons(), without_it),
     }
 }
 
 fn recorder_sources() -> Vec<Finding> {
     let one = |(source, attached): (&recorder::sources::Source, Result<(), recorder::Error>)| {
-        let grant = match attached {
-            Ok(()) => Grant::Given(source.summary.to_owned()),
-            Err(error) => Grant::Refused(error.to_string()),
-        };
         let without_it = format!("no recording of {}", source.summary);
-        finding(format!("record --{}", source.name), grant, &without_it)
+        let attached = attached.map(|()| source.summary.to_owned());
+        answered(&format!("record --{}", source.name), attached, &without_it)
     };
-    let mut findings = vec![function_entry()];
+    let mut findings = vec![answered(
+        "fentry",
+        recorder::probe_function_entry().map(|()| "BPF programs may trace functions".to_owned()),
+        "before Linux 6.2, no faults by BPF; later kernels do without it",
+    )];
     findings.extend(recorder::probe().into_iter().map(one));
-    let text = match recorder::probe_text() {
-        Ok(()) => Grant::Given("text events, where BPF is refused".to_owned()),
-        Err(error) => Grant::Refused(error.to_string()),
-    };
-    let without_it = "no recording where BPF is refused";
-    findings.push(finding("record --backend tracefs".to_owned(), text, without_it));
-    findings.push(kills());
+    findings.push(answered(
+        "record --backend tracefs",
+        recorder::probe_text().map(|()| "text events, if BPF is refused".to_owned()),
+        "no recording if BPF is refused",
+    ));
+    findings.push(answered(
+        "killtrace",
+        recorder::kills::probe().map(|absent| phases(&absent)),
+        "kills are not taken apart",
+    ));
     findings
 }
 
-fn function_entry() -> Finding {
-    let grant = match recorder::probe_function_entry() {
-        Ok(()) => Grant::Given("BPF programs may trace functions".to_owned()),
-        Err(error) => Grant::Refused(error.to_string()),
-    };
-    let without_it = "before Linux 6.2, no faults by BPF; later kernels do without it";
-    finding("fentry".to_owned(), grant, without_it)
+fn phases(absent: &[Missing]) -> String {
+    let absent: BTreeSet<&str> = absent.iter().map(|one| one.what.as_str()).collect();
+    if absent.is_empty() {
+        return "every phase of a kill".to_owned();
+    }
+    let absent: Vec<&str> = absent.into_iter().collect();
+    format!("kills, without {}", absent.join(", "))
 }
 
-fn kills() -> Finding {
-    let grant = match recorder::kills::probe() {
-        Ok(absent) if absent.is_empty() => Grant::Given("every phase of a kill".to_owned()),
-        Ok(absent) => {
-            let absent: BTreeSet<&str> = absent.iter().map(|one| one.what.as_str()).collect();
-            let absent: Vec<&str> = absent.into_iter().collect();
-            Grant::Given(format!("kills, without {}", absent.join(", ")))
+/// The reasons printed so far, each with the finding that it was printed for.
+#[derive(Default)]
+struct Seen(Vec<(String, String)>);
+
+impl Seen {
+    /// The reasons of a finding, each in words the first time, later by the finding that it was printed for.
+    fn once(&mut self, finding: &Finding) -> String {
+        let (mut words, mut earlier) = (Vec::new(), Vec::new());
+        for reason in &finding.reasons {
+            match self.0.iter().find(|(seen, _)| seen == reason) {
+                Some((_, name)) => earlier.push(name.clone()),
+                None => {
+                    words.push(reason.clone());
+                    self.0.push((reason.clone(), finding.name.clone()));
+                }
+            }
         }
-        Err(error) => Grant::Refused(error.to_string()),
-    };
-    finding("killtrace".to_owned(), grant, "kills are not taken apart")
+        if !earlier.is_empty() {
+            words.push(format!("see {}", earlier.join(" and ")));
+        }
+        words.join("; and ")
+    }
 }
 
-fn print(finding: &Finding) -> Result<(), Exit> {
+fn print(finding: &Finding, seen: &mut Seen) -> Result<(), Exit> {
     let mark = if finding.is_granted { "yes" } else { "no " };
-    output::print(format_args!("{mark}  {:<NAME_WIDTH$} {}", finding.name, finding.detail))?;
+    let detail = if finding.is_granted { finding.detail.clone() } else { seen.once(finding) };
+    output::print(format_args!("{mark}  {:<NAME_WIDTH$} {detail}", finding.name))?;
     match &finding.without_it {
         Some(without_it) => {
             output::print(format_args!("     {:<NAME_WIDTH$} without it: {without_it}", ""))
         }
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_printed_once() {
+        let finding = |name: &str, reasons: &[&str]| {
+            let reasons = reasons.iter().map(|&reason| reason.to_owned()).collect();
+            refused(name.to_owned(), reasons, "nothing")
+        };
+        let mut seen = Seen::default();
+        let mut printed = |name, reasons: &[&str]| seen.once(&finding(name, reasons));
+        assert_eq!(printed("tracefs", &["not mounted"]), "not mounted");
+        assert_eq!(printed("btf", &["no types"]), "no types");
+        assert_eq!(printed("record", &["no types"]), "see btf");
+        assert_eq!(printed("killtrace", &["not mounted", "no types"]), "see tracefs and btf");
+        assert_eq!(printed("other", &["off", "no types"]), "off; and see btf");
     }
 }
