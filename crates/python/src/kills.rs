@@ -70,7 +70,7 @@ pub fn replay_kills(
 /// The kill policies and their options, as JSON text.
 #[pyfunction]
 pub fn kill_policies() -> String {
-    let option = |option: &kill::OptionRow| json!({ "name": option.name, "default": option.default, "summary": option.summary });
+    let option = |option: &policy::OptionRow| json!({ "name": option.name, "default": option.default, "summary": option.summary });
     let rows = kill::CATALOG.iter().map(|row| {
         let options: Vec<Value> = row.options.iter().map(option).collect();
         json!({ "name": row.name, "summary": row.summary, "options": options })

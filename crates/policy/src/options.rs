@@ -1,4 +1,4 @@
-//! Named options of kill policies, as text that users write.
+//! Named options of policies, as text that users write.
 
 use std::str::FromStr;
 
@@ -22,7 +22,7 @@ pub struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         policy: &'static str,
         options: &'static [OptionRow],
         given: &'a [(&'a str, &'a str)],
@@ -37,14 +37,14 @@ impl<'a> Values<'a> {
     }
 
     /// The text of an option that the policy has.
-    pub(super) fn text(&self, name: &str) -> &str {
+    pub(crate) fn text(&self, name: &str) -> &str {
         let given = self.given.iter().rev().find(|(given, _)| *given == name);
         let default = || self.options.iter().find(|option| option.name == name);
         given.map(|(_, value)| *value).or_else(|| default().map(|row| row.default)).unwrap_or("")
     }
 
     /// A whole number within `range`.
-    pub(super) fn number(
+    pub(crate) fn number(
         &self,
         name: &str,
         range: std::ops::RangeInclusive<u64>,
@@ -57,7 +57,7 @@ impl<'a> Values<'a> {
     }
 
     /// True or false.
-    pub(super) fn is_set(&self, name: &str) -> Result<bool, String> {
+    pub(crate) fn is_set(&self, name: &str) -> Result<bool, String> {
         self.parsed(name, "true or false")
     }
 
@@ -65,7 +65,7 @@ impl<'a> Values<'a> {
         self.text(name).trim().parse().map_err(|_| self.wrong(name, expected))
     }
 
-    pub(super) fn wrong(&self, name: &str, expected: &str) -> String {
+    pub(crate) fn wrong(&self, name: &str, expected: &str) -> String {
         format!("{}: {name} is {:?}, expected {expected}", self.policy, self.text(name))
     }
 }
