@@ -21,6 +21,12 @@ pub struct Values<'a> {
     given: &'a [(&'a str, &'a str)],
 }
 
+/// The names of the options, for an error.
+fn listed(options: &[OptionRow]) -> String {
+    let names: Vec<&str> = options.iter().map(|option| option.name).collect();
+    if names.is_empty() { "no options".to_owned() } else { names.join(", ") }
+}
+
 impl<'a> Values<'a> {
     pub(crate) fn new(
         policy: &'static str,
@@ -29,8 +35,7 @@ impl<'a> Values<'a> {
     ) -> Result<Values<'a>, String> {
         for (name, _) in given {
             if !options.iter().any(|option| option.name == *name) {
-                let names: Vec<&str> = options.iter().map(|option| option.name).collect();
-                return Err(format!("{policy} has no option {name}; it has {}", names.join(", ")));
+                return Err(format!("{policy} has no option {name}; it has {}", listed(options)));
             }
         }
         Ok(Values { policy, options, given })

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::errors::{detached, usage};
 use crate::opening::{Recording, with_losses};
-use crate::texts::{answered, catalog};
+use crate::texts::{answered, with_options};
 
 /// Skew, single accesses and reuse of a recording, as JSON text.
 #[pyfunction]
@@ -61,8 +61,9 @@ pub fn misses(
     Ok(answered(answer))
 }
 
-/// The eviction policies of the catalog, as JSON text.
+/// The eviction policies of the catalog and their options, as JSON text.
 #[pyfunction]
 pub fn policies() -> String {
-    catalog(policy::eviction::CATALOG.iter().map(|row| (row.name, row.summary)))
+    let rows = policy::eviction::CATALOG.iter();
+    with_options(rows.map(|row| (row.name, row.summary, row.options)))
 }

@@ -26,9 +26,10 @@ pub trait Model {
     fn request(&mut self, page: PageId) -> bool;
 }
 
-/// The model of the policy with this catalog name, for a memory of `frames` (at least one) that
-/// will be asked for `trace`; none where the policy has no model.
-pub fn model(name: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Model>> {
+/// The model of a policy, `NAME` or `NAME:OPTION=VALUE,...`, for a memory of `frames` (at least one)
+/// that will be asked for `trace`; none where the policy has no model.
+pub fn model(policy: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Model>> {
+    let (name, _options) = policy.split_once(':').unwrap_or((policy, ""));
     Some(match name {
         "fifo" => Box::new(fifo::Fifo::new(frames)),
         "lru" => Box::new(lru::Lru::new(frames)),

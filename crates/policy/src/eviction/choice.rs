@@ -1,0 +1,71 @@
+//! A policy and its options as users write them: `lru-k:k=3`.
+
+use super::{Build, Row, find};
+
+/// A policy of the catalog, ready to be made.
+pub struct Choice {
+    /// Its row.
+    pub row: &'static Row,
+    /// Its name, then the options that were set in the order of the row: what results call it.
+    pub label: String,
+    /// How it is made.
+    pub build: Build,
+}
+
+impl Choice {
+    /// The policy that `NAME` or `NAME:OPTION=VALUE,...` means.
+    ///
+    /// # Errors
+    /// A policy or an option that there is not, an option set twice, or a value that is none.
+    pub fn parse(text: &str) -> Result<Choice, String> {
+        let (name, options) = match text.split_once(':') {
+            Some((name, options)) => (name, pairs(name, options)?),
+            None => (text, Vec::new()),
+        };
+        let row = find(name.trim())?;
+        let build = row.build(&options)?;
+        Ok(Choice { row, label: label(row, &options), build })
+    }
+}
+
+fn pairs<'a>(name: &str, options: &'a str) -> Result<Vec<(&'a str, &'a str)>, String> {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
+    for option in options.split(',') {
+        let (key, value) = option.split_once('=').ok_or_else(|| {
+            format!("{name}: {option:?} sets no option; write {name}:OPTION=VALUE")
+        })?;
+        let key = key.trim();
+        if pairs.iter().any(|&(set, _)| set == key) {
+            return Err(format!("{name}: {key} is set twice"));
+        }
+        pairs.push((key, value.trim()));
+    }
+    Ok(pairs)
+}
+
+fn label(row: &Row, given: &[(&str, &str)]) -> String {
+    let value = |name| given.iter().find(|&&(set, _)| set == name).map(|&(_, value)| value);
+    let set: Vec<String> = row
+        .options
+        .iter()
+        .filter_map(|option| value(option.name).map(|value| format!("{}={value}", option.name)))
+        .collect();
+    if set.is_empty() { row.name.to_owned() } else { format!("{}:{}", row.name, set.join(",")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_set_is_refused_with_the_reason() {
+        for (text, expected) in [
+            ("lifo", "there are fifo, lru"),
+            ("lru:", "write lru:OPTION=VALUE"),
+            ("lru:k=2", "lru has no option k; it has no options"),
+        ] {
+            let error = Choice::parse(text).err().unwrap();
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+}
