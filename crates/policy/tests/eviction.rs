@@ -7,7 +7,8 @@ use testkit::{eviction, generate};
 use types::PageId;
 
 /// Policies with other options than by default.
-const WITH_OPTIONS: [&str; 0] = [];
+const WITH_OPTIONS: [&str; 5] =
+    ["lru-k:k=1", "lru-k:k=3", "lru-k:k=4", "random:seed=1", "random:seed=18446744073709551615"];
 
 /// Every policy of the catalog, by default and with options.
 fn policies() -> impl Iterator<Item = &'static str> {
@@ -107,4 +108,22 @@ fn policies_equal_their_models_in_tiny_memories() {
             assert_eq!(departure, None, "{policy} with {frames} frames departs");
         }
     }
+}
+
+/// Misses on a generated trace.
+fn misses(policy: &str, frames: u32) -> u64 {
+    let (requests, pages) = generate::renumber(&generate::synth1()[..20_000]);
+    counter(policy, frames, &requests, pages as usize)(&requests)
+}
+
+#[test]
+fn the_last_request_alone_is_lru() {
+    assert_eq!(misses("lru-k:k=1", 500), misses("lru", 500));
+    assert_ne!(misses("lru-k", 500), misses("lru", 500));
+}
+
+#[test]
+fn another_seed_draws_other_pages() {
+    assert_eq!(misses("random", 500), misses("random:seed=0", 500));
+    assert_ne!(misses("random", 500), misses("random:seed=1", 500));
 }

@@ -8,8 +8,10 @@ mod ghosts;
 mod larc;
 mod lirs;
 mod lru;
+mod lru_k;
 mod opt;
 pub(crate) mod queues;
+mod random;
 mod replay;
 mod residency;
 mod s3_fifo;
@@ -202,6 +204,18 @@ pub const CATALOG: &[Row] = &[
         summary: "LRU that a page enters at its second miss within a self-tuned time",
         options: &[],
         make: |_| online(larc::Larc::new),
+    },
+    Row {
+        name: "lru-k",
+        summary: "the page whose k-th last request is oldest leaves",
+        options: lru_k::OPTIONS,
+        make: lru_k::make,
+    },
+    Row {
+        name: "random",
+        summary: "a page drawn at random leaves",
+        options: random::OPTIONS,
+        make: random::make,
     },
     Row {
         name: "opt",

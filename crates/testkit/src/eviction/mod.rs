@@ -9,7 +9,9 @@ mod fifo;
 mod larc;
 mod lirs;
 mod lru;
+mod lru_k;
 mod opt;
+mod random;
 mod s3_fifo;
 mod sieve;
 mod two_list;
@@ -29,7 +31,8 @@ pub trait Model {
 /// The model of a policy, `NAME` or `NAME:OPTION=VALUE,...`, for a memory of `frames` (at least one)
 /// that will be asked for `trace`; none where the policy has no model.
 pub fn model(policy: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Model>> {
-    let (name, _options) = policy.split_once(':').unwrap_or((policy, ""));
+    let (name, options) = policy.split_once(':').unwrap_or((policy, ""));
+    let options = Options(options);
     Some(match name {
         "fifo" => Box::new(fifo::Fifo::new(frames)),
         "lru" => Box::new(lru::Lru::new(frames)),
@@ -41,9 +44,23 @@ pub fn model(policy: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Mo
         "arc" => Box::new(arc::Arc::new(frames)),
         "lirs" => Box::new(lirs::Lirs::new(frames)),
         "larc" => Box::new(larc::Larc::new(frames)),
+        "random" => Box::new(random::Random::new(frames, &options)),
+        "lru-k" => Box::new(lru_k::LruK::new(frames, &options)),
         "opt" => Box::new(opt::Opt::new(frames, trace)),
         _ => return None,
     })
+}
+
+/// What is set of a policy's options: `OPTION=VALUE,...`.
+struct Options<'a>(&'a str);
+
+impl Options<'_> {
+    /// The number that `name` is set to, or `default`.
+    fn number(&self, name: &str, default: u64) -> u64 {
+        let mut set = self.0.split(',').filter_map(|option| option.split_once('='));
+        let found = set.find(|(key, _)| *key == name);
+        found.map_or(default, |(_, value)| value.parse().expect("tests set numbers"))
+    }
 }
 
 /// Pages from oldest (front) to newest (back).
