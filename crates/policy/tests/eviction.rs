@@ -7,8 +7,17 @@ use testkit::{eviction, generate};
 use types::PageId;
 
 /// Policies with other options than by default.
-const WITH_OPTIONS: [&str; 5] =
-    ["lru-k:k=1", "lru-k:k=3", "lru-k:k=4", "random:seed=1", "random:seed=18446744073709551615"];
+const WITH_OPTIONS: [&str; 9] = [
+    "lru-k:k=1",
+    "lru-k:k=3",
+    "lru-k:k=4",
+    "random:seed=1",
+    "random:seed=18446744073709551615",
+    "tinylfu:window=0,sample=1",
+    "tinylfu:window=20",
+    "tinylfu:window=50,sample=3",
+    "tinylfu:window=100",
+];
 
 /// Every policy of the catalog, by default and with options.
 fn policies() -> impl Iterator<Item = &'static str> {

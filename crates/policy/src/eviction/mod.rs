@@ -16,7 +16,9 @@ mod replay;
 mod residency;
 mod s3_fifo;
 mod sieve;
+mod sketch;
 mod time_set;
+mod tinylfu;
 mod two_list;
 mod two_queue;
 
@@ -210,6 +212,12 @@ pub const CATALOG: &[Row] = &[
         summary: "the page whose k-th last request is oldest leaves",
         options: lru_k::OPTIONS,
         make: lru_k::make,
+    },
+    Row {
+        name: "tinylfu",
+        summary: "W-TinyLFU: past a window, a page enters that was used more often than the one to go",
+        options: tinylfu::OPTIONS,
+        make: tinylfu::make,
     },
     Row {
         name: "random",

@@ -14,6 +14,7 @@ mod opt;
 mod random;
 mod s3_fifo;
 mod sieve;
+mod tinylfu;
 mod two_list;
 mod two_queue;
 
@@ -46,6 +47,7 @@ pub fn model(policy: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Mo
         "larc" => Box::new(larc::Larc::new(frames)),
         "random" => Box::new(random::Random::new(frames, &options)),
         "lru-k" => Box::new(lru_k::LruK::new(frames, &options)),
+        "tinylfu" => Box::new(tinylfu::TinyLfu::new(frames, &options)),
         "opt" => Box::new(opt::Opt::new(frames, trace)),
         _ => return None,
     })
