@@ -119,6 +119,20 @@ fn policies_equal_their_models_in_tiny_memories() {
     }
 }
 
+/// Where a few more pages than frames compete, all of them are used between two evictions.
+#[test]
+fn policies_equal_their_models_where_few_pages_compete() {
+    let mut random = generate::SplitMix(7);
+    for (frames, pages) in (2..14).flat_map(|frames| (3..30).map(move |pages| (frames, pages))) {
+        let mut skewed = || PageId((random.below(pages) * random.below(pages) / pages) as u32);
+        let requests: Vec<PageId> = (0..1500).map(|_| skewed()).collect();
+        for policy in policies() {
+            let departure = departure(policy, frames, &requests, 30);
+            assert_eq!(departure, None, "{policy}, {frames} frames, {pages} pages");
+        }
+    }
+}
+
 /// Misses on a generated trace.
 fn misses(policy: &str, frames: u32) -> u64 {
     let (requests, pages) = generate::renumber(&generate::synth1()[..20_000]);

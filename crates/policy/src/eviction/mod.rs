@@ -3,6 +3,7 @@
 mod arc;
 mod choice;
 mod clock;
+mod clock_pro;
 mod fifo;
 mod ghosts;
 mod larc;
@@ -212,6 +213,12 @@ pub const CATALOG: &[Row] = &[
         summary: "the page whose k-th last request is oldest leaves",
         options: lru_k::OPTIONS,
         make: lru_k::make,
+    },
+    Row {
+        name: "clock-pro",
+        summary: "CLOCK by reuse distance: a page that comes back within its test period stays",
+        options: &[],
+        make: |_| online(clock_pro::ClockPro::new),
     },
     Row {
         name: "tinylfu",

@@ -1,10 +1,12 @@
 //! One obvious model per eviction policy: lists are searched from end to end, nothing is clever.
 //!
-//! Each follows the published algorithm with libCacheSim's reading of it (version 0.3.5), which
-//! the golden counts come from; where a model departs from that reading, its file says so.
+//! Those with golden counts follow libCacheSim's reading of the published algorithm (version 0.3.5),
+//! which the counts come from; where one departs from that reading, its file says so. The others
+//! follow the paper that the policy's own file names.
 
 mod arc;
 mod clock;
+mod clock_pro;
 mod fifo;
 mod larc;
 mod lirs;
@@ -48,6 +50,7 @@ pub fn model(policy: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Mo
         "random" => Box::new(random::Random::new(frames, &options)),
         "lru-k" => Box::new(lru_k::LruK::new(frames, &options)),
         "tinylfu" => Box::new(tinylfu::TinyLfu::new(frames, &options)),
+        "clock-pro" => Box::new(clock_pro::ClockPro::new(frames)),
         "opt" => Box::new(opt::Opt::new(frames, trace)),
         _ => return None,
     })
