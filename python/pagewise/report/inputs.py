@@ -147,6 +147,11 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
                 inputs.headers[name] = result["header"]
         case "misses":
             inputs.misses.append({"name": name, **result})
+        case "misses-of-traces":
+            inputs.misses += [
+                {"name": recording_name(str(one.get("trace") or name)), **one}
+                for one in result["traces"]
+            ]
         case "simulate":
             inputs.cells.append(flat(result, name))
         case "sweep":

@@ -314,6 +314,7 @@ KILLS = {
 SHAPES: Mapping[str, Shape] = {
     "analyze": ANALYZE,
     "misses": MISSES,
+    "misses-of-traces": {"traces": [MISSES]},
     "simulate": SIMULATE,
     "sweep": SWEEP,
     "study": STUDY,

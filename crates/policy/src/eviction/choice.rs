@@ -22,7 +22,10 @@ impl Choice {
             Some((name, options)) => (name, pairs(name, options)?),
             None => (text, Vec::new()),
         };
-        let row = find(name.trim())?;
+        let row = find(name.trim()).map_err(|error| match name.contains('=') {
+            true => format!("{error}; options are written NAME:OPTION=VALUE,..."),
+            false => error,
+        })?;
         let build = row.build(&options)?;
         Ok(Choice { row, label: label(row, &options), build })
     }
@@ -61,11 +64,21 @@ mod tests {
     fn what_cannot_be_set_is_refused_with_the_reason() {
         for (text, expected) in [
             ("lifo", "there are fifo, lru"),
+            ("lru-k,k=2", "NAME:OPTION=VALUE"),
+            ("lru-k:k=2,k=3", "k is set twice"),
+            ("lru-k:k=two", "k is \"two\", expected a whole number"),
             ("lru:", "write lru:OPTION=VALUE"),
             ("lru:k=2", "lru has no option k; it has no options"),
         ] {
             let error = Choice::parse(text).err().unwrap();
             assert!(error.contains(expected), "{text}: {error}");
         }
+    }
+
+    #[test]
+    fn a_label_has_the_options_that_were_set_in_the_order_of_the_row() {
+        let label = |text| Choice::parse(text).unwrap().label;
+        assert_eq!(label("tinylfu"), "tinylfu");
+        assert_eq!(label(" tinylfu: sample = 5, window=20"), "tinylfu:window=20,sample=5");
     }
 }
