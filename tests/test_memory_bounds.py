@@ -18,7 +18,7 @@ from pagewise.engines.local import LocalEngine
 from pagewise.grids import cells, memory
 from pagewise.grids.memory import Size, bytes_of, free_bytes, passes
 from pagewise.grids.run import sweep
-from pagewise.grids.spec import TraceSource
+from pagewise.grids.traces import TraceSource
 from pagewise.lives import Life, live_all
 
 MB = 10**6

@@ -13,7 +13,8 @@ from typing import Any
 
 from pagewise import _core, allocations, references
 from pagewise.errors import UsageError
-from pagewise.grids.spec import Request, option_text
+from pagewise.grids.simulations import Simulation
+from pagewise.grids.spec import option_text
 from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
@@ -137,7 +138,7 @@ def simulate(
             hint="give a unit, as in 256MiB, or 0 for none",
         )
     options = tuple((name, option_text(value)) for name, value in (option or {}).items())
-    asked = Request(architecture, fast_tier_bytes, fast, slow, options, profile)
+    asked = Simulation(architecture, fast_tier_bytes, fast, slow, options, profile)
     request = json.dumps({"ranges": "yes", **asked.to_json()})
     source = read(trace)
     text = _core.simulate(*source.arguments(), request, progress=progress)

@@ -32,6 +32,9 @@ from typing import Any, TypeVar
 
 from pagewise import _core
 from pagewise.errors import UsageError
+from pagewise.grids.requests import Request
+from pagewise.grids.simulations import Simulation
+from pagewise.grids.traces import TraceSource
 from pagewise.spec_files import Problems, read_toml, require_known, require_table, require_text
 from pagewise.storage import is_remote
 from pagewise.units import LIMIT, parse_size
@@ -44,54 +47,7 @@ TABLES = {"scenario", "device", "architecture"}
 STAND_INS = ("4/5us", "90/40us")
 RATIOS = "ratios"
 """Stands for fast devices at every ratio of latencies over which a conclusion must hold."""
-OF_THE_REPLAY = ("readahead", "clean_evictions", "ranges")
-"""Options that every architecture takes, because they belong to the replay of the trace."""
 Read = TypeVar("Read")
-
-
-@dataclass(frozen=True)
-class TraceSource:
-    """A trace file by its address, or a scenario by its parameters; ``name`` is what results show.
-
-    ``scenario`` holds ``(parameter, value)`` pairs, the seed among them. ``place`` is where it is
-    in the spec.
-    """
-
-    name: str
-    address: str | None = None
-    scenario: tuple[tuple[str, Any], ...] = ()
-    seed: int | None = None
-    place: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True)
-class Request:
-    """One configuration of the simulator.
-
-    ``options`` holds only what the spec sets. ``place`` is where it is in the spec.
-    """
-
-    architecture: str
-    fast_tier_bytes: int
-    fast: str
-    slow: str
-    options: tuple[tuple[str, str], ...] = ()
-    profile: str | None = None
-    place: str = field(default="", compare=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """The form in which the Rust side takes it."""
-        options = dict(self.options)
-        of_the_replay = {name: options.pop(name) for name in OF_THE_REPLAY if name in options}
-        return {
-            "architecture": self.architecture,
-            "fast_tier_bytes": self.fast_tier_bytes,
-            "fast": self.fast,
-            "slow": self.slow,
-            "options": options,
-            "profile": self.profile,
-            **of_the_replay,
-        }
 
 
 @dataclass(frozen=True)
@@ -210,14 +166,14 @@ def _devices(device: object, place: str) -> list[tuple[str, str]]:
 
 def _requests(
     architecture: object, place: str, sizes: Sequence[int], devices: Sequence[tuple[str, str]]
-) -> list[Request]:
+) -> list[Simulation]:
     """Everything that one ``[[architecture]]`` spans."""
     require_known(architecture, ARCHITECTURE_KEYS, place)
     table = require_table(architecture, place)
     profile = str(table["profile"]) if "profile" in table else None
     name = require_text(table, "name", place)
     return [
-        Request(name, size, fast, slow, options, profile, place)
+        Simulation(name, size, fast, slow, options, profile, place)
         for options in _options(table, place)
         for size in sizes
         for fast, slow in devices
