@@ -1,7 +1,9 @@
 //! Analyses and miss counts.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use policy::eviction::{Build, Choice};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -59,6 +61,18 @@ pub fn misses(
         Ok::<_, sim::Error>(with_losses(json!(counts), &*source))
     })?;
     Ok(answered(answer))
+}
+
+/// A policy, `NAME` or `NAME:OPTION=VALUE,...`, with every option, as JSON text.
+#[pyfunction]
+pub fn describe_policy(py: Python<'_>, text: &str) -> PyResult<String> {
+    let choice = Choice::parse(text).map_err(|message| usage(py, &message))?;
+    Ok(answered(json!({
+        "policy": choice.row.name,
+        "label": choice.label,
+        "options": choice.options.into_iter().collect::<BTreeMap<_, _>>(),
+        "knows_the_future": matches!(choice.build, Build::Offline(_)),
+    })))
 }
 
 /// The eviction policies of the catalog and their options, as JSON text.

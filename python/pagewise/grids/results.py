@@ -62,9 +62,16 @@ COLUMNS = {
     "wear_slow": "number",
     "error": "text",
     "outcome": "text",
+    "policy": "text",
+    "size": "text",
+    "frames": "integer",
+    "requests": "integer",
+    "pages": "integer",
+    "misses": "integer",
+    "miss_ratio": "number",
 }
 """Name and type of every column. ``options`` are those the spec sets and ``outcome`` is everything
-that `pagewise simulate --json` prints, both as JSON text."""
+that `pagewise simulate --json` or `misses --json` prints, both as JSON text."""
 
 
 def _row(cell: Cell, result: CellResult) -> dict[str, Any]:
@@ -87,11 +94,14 @@ def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (
         row["trace"],
         -1 if row["seed"] is None else row["seed"],
-        row["architecture"],
+        row["architecture"] or "",
+        row["policy"] or "",
         row["profile"] or "",
         row["options"],
-        row["fast"],
-        row["slow"],
-        row["fast_tier_bytes"],
+        row["fast"] or "",
+        row["slow"] or "",
+        row["fast_tier_bytes"] or 0,
+        row["frames"] or 0,
+        row["size"] or "",
         row["key"],
     )

@@ -1,6 +1,7 @@
 //! A policy and its options as users write them: `lru-k:k=3`.
 
 use super::{Build, Row, find};
+use crate::options::OptionRow;
 
 /// A policy of the catalog, ready to be made.
 pub struct Choice {
@@ -8,6 +9,8 @@ pub struct Choice {
     pub row: &'static Row,
     /// Its name, then the options that were set in the order of the row: what results call it.
     pub label: String,
+    /// Every option with its value, set or not.
+    pub options: Vec<(&'static str, String)>,
     /// How it is made.
     pub build: Build,
 }
@@ -27,7 +30,7 @@ impl Choice {
             false => error,
         })?;
         let build = row.build(&options)?;
-        Ok(Choice { row, label: label(row, &options), build })
+        Ok(Choice { row, label: label(row, &options), options: effective(row, &options), build })
     }
 }
 
@@ -46,13 +49,21 @@ fn pairs<'a>(name: &str, options: &'a str) -> Result<Vec<(&'a str, &'a str)>, St
     Ok(pairs)
 }
 
+/// What is set for the option, if it is.
+fn set_to<'a>(given: &[(&str, &'a str)], name: &str) -> Option<&'a str> {
+    given.iter().find(|&&(set, _)| set == name).map(|&(_, value)| value)
+}
+
+fn effective(row: &Row, given: &[(&str, &str)]) -> Vec<(&'static str, String)> {
+    let value = |option: &OptionRow| set_to(given, option.name).unwrap_or(option.default);
+    row.options.iter().map(|option| (option.name, value(option).to_owned())).collect()
+}
+
 fn label(row: &Row, given: &[(&str, &str)]) -> String {
-    let value = |name| given.iter().find(|&&(set, _)| set == name).map(|&(_, value)| value);
-    let set: Vec<String> = row
-        .options
-        .iter()
-        .filter_map(|option| value(option.name).map(|value| format!("{}={value}", option.name)))
-        .collect();
+    let pair = |option: &OptionRow| {
+        set_to(given, option.name).map(|value| format!("{}={value}", option.name))
+    };
+    let set: Vec<String> = row.options.iter().filter_map(pair).collect();
     if set.is_empty() { row.name.to_owned() } else { format!("{}:{}", row.name, set.join(",")) }
 }
 
