@@ -18,7 +18,7 @@ from pagewise.engines.local import LocalEngine
 from pagewise.grids import cells, memory
 from pagewise.grids.memory import Size, bytes_of, free_bytes, passes
 from pagewise.grids.run import sweep
-from pagewise.grids.spec import TraceSource
+from pagewise.grids.traces import TraceSource
 from pagewise.lives import Life, live_all
 
 MB = 10**6
@@ -38,6 +38,11 @@ import re
 print(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1])
 """
 """What a child says last: the most memory that it had, in KiB."""
+SWEEP = """
+import json, sys
+from pagewise.grids.run import sweep
+assert not sweep(json.loads(sys.argv[1]), sys.argv[2])["failed"]
+"""
 
 
 def peak_of(script: str, *arguments: object, **options: Any) -> int:
@@ -76,12 +81,16 @@ def test_a_sweep_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
         "device": [DEVICES, {"fast": "10/20us", "slow": "90/40us"}],
         "architecture": [{"name": name} for name in names],
     }
-    script = """
-import json, sys
-from pagewise.grids.run import sweep
-assert not sweep(json.loads(sys.argv[1]), sys.argv[2])["failed"]
-"""
-    assert peak_of(script, json.dumps(spec), tmp_path / "results.parquet") <= bound(game)
+    assert peak_of(SWEEP, json.dumps(spec), tmp_path / "results.parquet") <= bound(game)
+
+
+def test_a_sweep_of_policies_stays_within_its_bound(game: Path, tmp_path: Path) -> None:
+    names = [row["name"] for row in json.loads(_core.policies()) if row["name"] != "opt"]
+    sizes = ["64MiB", "50%", "75%", "100%"]
+    policies: list[dict[str, Any]] = [{"name": name, "sizes": sizes} for name in names]
+    policies.append({"name": "lru-k", "options": {"k": 4}, "sizes": sizes})
+    spec = {"traces": [str(game)], "policy": policies}
+    assert peak_of(SWEEP, json.dumps(spec), tmp_path / "results.parquet") <= bound(game)
 
 
 def named_lines(count: int, length: int) -> Iterator[bytes]:

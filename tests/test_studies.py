@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pagewise.grids.spec import TraceSource
+from pagewise.grids.traces import TraceSource
 from pagewise.studies import STUDIES, multiswap, nvm_cache, sensitivity
 from pagewise.studies.launch_runs import read_run
 from pagewise.studies.text import markdown, ruling

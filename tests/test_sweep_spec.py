@@ -7,7 +7,8 @@ import pytest
 
 from pagewise.errors import UnreadableInput, UsageError
 from pagewise.grids.key import cell_key, digest
-from pagewise.grids.spec import Request, load, parse
+from pagewise.grids.simulations import Simulation
+from pagewise.grids.spec import load, parse
 
 SPEC = {
     "traces": ["a.parquet"],
@@ -24,7 +25,7 @@ def test_every_trace_meets_every_combination():
     grid = parse(SPEC)
     assert len(grid) == 2 * (1 + 2)
     assert (
-        Request(
+        Simulation(
             "hybrid",
             64 * 2**20,
             "4/5us",

@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
     let frames = if first < 200 { u32::from(first) % 32 + 1 } else { u32::from(first) };
     let requests: Vec<PageId> = requests.iter().map(|&page| PageId(u32::from(page))).collect();
     for row in CATALOG {
-        let mut misses: Box<dyn FnMut(PageId) -> u64> = match row.build {
+        let mut misses: Box<dyn FnMut(PageId) -> u64> = match row.build(&[]).expect("defaults are sound") {
             Build::Online(build) => {
                 let (mut policy, mut memory) = (build(frames), Residency::new(frames));
                 Box::new(move |page| policy.replay(&[page], PAGES, &mut memory))

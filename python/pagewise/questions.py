@@ -7,12 +7,15 @@ fractions, times in seconds, counts as integers. Fields are added, never renamed
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pagewise import _core, allocations, references
 from pagewise.errors import UsageError
-from pagewise.grids.spec import Request, option_text
+from pagewise.grids.simulations import Simulation
+from pagewise.grids.spec import option_text
+from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
 
@@ -72,7 +75,7 @@ def analyze(
 
 
 def misses(
-    trace: PathLike | Trace,
+    trace: PathLike | Trace | Sequence[PathLike | Trace],
     *,
     policy: str | Sequence[str],
     frames: int | str | Sequence[int | str],
@@ -80,20 +83,26 @@ def misses(
 ) -> dict[str, Any]:
     """Exact miss counts of eviction policies.
 
-    ``policy``: names of ``pagewise list policies``. ``frames``: pages of memory (``1000``), or a
-    size (``"64MiB"``). Fields: ``requests``, ``pages``, ``misses`` {policy: {frames: count}}.
+    ``policy``: names of ``pagewise list policies``, with options as in ``"lru-k:k=3"``. ``frames``:
+    pages of memory (``1000``), or a size (``"64MiB"``). Fields: ``requests``, ``pages``, ``misses``
+    {policy: {frames: count}}. For a list of traces ``traces`` has such a result for each.
     """
-    names = policy.split(",") if isinstance(policy, str) else list(policy)
+    names = policies_in(policy)
     if isinstance(frames, str):
         frames = frames.split(",")
     sizes = list(frames) if isinstance(frames, Iterable) else [frames]
-    source = read(trace)
-    text = _core.misses(
-        *source.arguments(),
-        policies=names,
-        frames=[parse_frames(size) for size in sizes],
-        progress=progress,
-    )
+    counts = [parse_frames(size) for size in sizes]
+    if isinstance(trace, (str, os.PathLike, Trace)):
+        return _misses(read(trace), names, counts, progress)
+    each = [_misses(read(one), names, counts, progress) for one in trace]
+    return {"schema": "pagewise.misses-of-traces/1", "traces": each}
+
+
+def _misses(
+    source: Trace, policies: list[str], frames: list[int], progress: Progress | None
+) -> dict[str, Any]:
+    arguments = source.arguments()
+    text = _core.misses(*arguments, policies=policies, frames=frames, progress=progress)
     return {**result_of("misses", text), "trace": source.path}
 
 
@@ -129,7 +138,7 @@ def simulate(
             hint="give a unit, as in 256MiB, or 0 for none",
         )
     options = tuple((name, option_text(value)) for name, value in (option or {}).items())
-    asked = Request(architecture, fast_tier_bytes, fast, slow, options, profile)
+    asked = Simulation(architecture, fast_tier_bytes, fast, slow, options, profile)
     request = json.dumps({"ranges": "yes", **asked.to_json()})
     source = read(trace)
     text = _core.simulate(*source.arguments(), request, progress=progress)

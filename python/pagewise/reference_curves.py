@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pagewise import _core
 from pagewise.errors import UnreadableInput, UsageError
+from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress
 from pagewise.references import cut, ending_of
 from pagewise.units import parse_size
@@ -242,7 +243,7 @@ def curves(
     UsageError for what does not exist.
     """
     sizes = sizes_of(page_sizes)
-    shapes, policies, windows = texts(second_tlb), texts(policy), whole_numbers(read_ahead)
+    shapes, policies, windows = texts(second_tlb), policies_in(policy), whole_numbers(read_ahead)
     memories = {size: judged(frames_of(frames, size)) for size in sizes}
     if not (policies or windows):
         memories = {}  # LRU is counted for every memory at once

@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -127,12 +127,17 @@ def facts(rows: list[tuple[str, str]]) -> Table:
     return table
 
 
-def figures(columns: list[str], rows: list[list[str]], *, words: int = 1) -> Table:
-    """A table whose first ``words`` columns are words; the others are figures, aligned right."""
+def figures(
+    columns: Sequence[str | Text], rows: Sequence[Sequence[str]], *, words: int = 1
+) -> Table:
+    """A table whose first ``words`` columns are words; the others are figures, aligned right.
+
+    A heading given as `Text` may have several lines.
+    """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for number, column in enumerate(columns):
         table.add_column(
-            cell(column),
+            column if isinstance(column, Text) else cell(column),
             justify="left" if number < words else "right",
             no_wrap=number == 0,
             header_style="bold",

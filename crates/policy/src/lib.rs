@@ -6,8 +6,10 @@
 pub mod admission;
 pub mod eviction;
 pub mod kill;
+mod options;
 mod page_set;
 pub mod placement;
 pub mod retention;
 
+pub use options::{OptionRow, Values};
 pub use page_set::PageSet;

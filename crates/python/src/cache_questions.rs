@@ -1,13 +1,15 @@
 //! Analyses and miss counts.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use policy::eviction::{Build, Choice};
 use pyo3::prelude::*;
 use serde_json::json;
 
 use crate::errors::{detached, usage};
 use crate::opening::{Recording, with_losses};
-use crate::texts::{answered, catalog};
+use crate::texts::{answered, with_options};
 
 /// Skew, single accesses and reuse of a recording, as JSON text.
 #[pyfunction]
@@ -61,8 +63,21 @@ pub fn misses(
     Ok(answered(answer))
 }
 
-/// The eviction policies of the catalog, as JSON text.
+/// A policy, `NAME` or `NAME:OPTION=VALUE,...`, with every option, as JSON text.
+#[pyfunction]
+pub fn describe_policy(py: Python<'_>, text: &str) -> PyResult<String> {
+    let choice = Choice::parse(text).map_err(|message| usage(py, &message))?;
+    Ok(answered(json!({
+        "policy": choice.row.name,
+        "label": choice.label,
+        "options": choice.options.into_iter().collect::<BTreeMap<_, _>>(),
+        "knows_the_future": matches!(choice.build, Build::Offline(_)),
+    })))
+}
+
+/// The eviction policies of the catalog and their options, as JSON text.
 #[pyfunction]
 pub fn policies() -> String {
-    catalog(policy::eviction::CATALOG.iter().map(|row| (row.name, row.summary)))
+    let rows = policy::eviction::CATALOG.iter();
+    with_options(rows.map(|row| (row.name, row.summary, row.options)))
 }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use policy::kill;
 use pyo3::prelude::*;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use sim::kills::{Replayer, Settings};
 use trace::recording::moments;
 use types::Nanos;
 
 use crate::errors::{detached, usage};
-use crate::texts::{answered, parsed};
+use crate::texts::{answered, parsed, with_options};
 
 /// A replay as Python writes it.
 #[derive(Deserialize)]
@@ -70,10 +70,5 @@ pub fn replay_kills(
 /// The kill policies and their options, as JSON text.
 #[pyfunction]
 pub fn kill_policies() -> String {
-    let option = |option: &kill::OptionRow| json!({ "name": option.name, "default": option.default, "summary": option.summary });
-    let rows = kill::CATALOG.iter().map(|row| {
-        let options: Vec<Value> = row.options.iter().map(option).collect();
-        json!({ "name": row.name, "summary": row.summary, "options": options })
-    });
-    answered(rows.collect::<Vec<_>>())
+    with_options(kill::CATALOG.iter().map(|row| (row.name, row.summary, row.options)))
 }

@@ -28,7 +28,7 @@ mod _core {
     #[pymodule_export]
     use super::arrow_stream::ArrowStream;
     #[pymodule_export]
-    use super::cache_questions::{analyze, misses, policies};
+    use super::cache_questions::{analyze, describe_policy, misses, policies};
     #[pymodule_export]
     use super::kills::{kill_policies, replay_kills};
     #[pymodule_export]

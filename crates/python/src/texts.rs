@@ -2,9 +2,10 @@
 
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::errors::usage;
+use policy::OptionRow;
 
 /// What JSON text says; a refusal names the place, and the text as `what`.
 ///
@@ -26,5 +27,15 @@ pub fn answered(answer: impl Serialize) -> String {
 /// The rows of a catalog, given by name and summary, as JSON text.
 pub fn catalog<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let rows = rows.map(|(name, summary)| json!({ "name": name, "summary": summary }));
+    answered(rows.collect::<Vec<_>>())
+}
+
+/// The rows of a catalog of policies, given by name, summary and options, as JSON text.
+pub fn with_options<'a>(rows: impl Iterator<Item = (&'a str, &'a str, &'a [OptionRow])>) -> String {
+    let option = |option: &OptionRow| json!({ "name": option.name, "default": option.default, "summary": option.summary });
+    let rows = rows.map(|(name, summary, options)| {
+        let options: Vec<Value> = options.iter().map(option).collect();
+        json!({ "name": name, "summary": summary, "options": options })
+    });
     answered(rows.collect::<Vec<_>>())
 }

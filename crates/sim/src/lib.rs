@@ -11,7 +11,6 @@ pub mod lifecycle;
 mod marks;
 pub mod misses;
 mod page_lists;
-mod random;
 pub mod refs;
 mod regions;
 pub mod scenario;

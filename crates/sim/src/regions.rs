@@ -1,6 +1,6 @@
 //! A stretch of pages that one owner uses, and which of them one visit touches.
 
-use crate::random::Stream;
+use types::random::Stream;
 
 /// Pages that are used together lie in runs of this many: 85 % of the pages a visit swaps in have
 /// a neighbour that is swapped in too (an earlier measurement; docs/studies/predict.md has ours).

@@ -1,11 +1,12 @@
-//! Units and nouns shared by every crate. No logic, no dependencies: only what loops over
-//! scattered memory need in several crates, `prefetch` and `HugeVec`.
+//! Units and nouns shared by every crate. No logic, no dependencies: only what several crates need
+//! alike, `prefetch` and `HugeVec` for loops over scattered memory, and seeded random numbers.
 
 mod event;
 mod huge_pages;
 mod lazy_statistics;
 mod prefetch;
 mod progress;
+pub mod random;
 mod reference;
 mod size;
 mod units;

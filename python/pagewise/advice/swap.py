@@ -32,8 +32,7 @@ from pagewise.advice.costs import (
 from pagewise.advice.trial import Trial
 from pagewise.advice.warnings import warnings
 from pagewise.errors import NothingRecorded, UsageError
-from pagewise.grids.cells import MILLICELLS, simulate_many
-from pagewise.grids.spec import Request
+from pagewise.grids.simulations import MILLICELLS, Simulation, simulate_many
 from pagewise.grids.traces import Numbered, numbered_meanwhile
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
@@ -61,7 +60,7 @@ class Question:
     def request(self, name: str, size: int, latencies: Latencies | None = None) -> dict[str, Any]:
         """One cell: an architecture with its default options at one size."""
         fast, slow = latencies or (self.fast, self.slow)
-        return Request(name, size, fast, slow).to_json()
+        return Simulation(name, size, fast, slow).to_json()
 
     def outcomes(
         self,

@@ -9,6 +9,7 @@ import typer
 
 from pagewise.commands.options import Json
 from pagewise.models.page_size_curves import cut_note
+from pagewise.policies import policies_in
 from pagewise.reference_curves import (
     EXACT_FROM,
     PAGE_SIZES,
@@ -71,7 +72,7 @@ def run(
     policy: Annotated[
         str,
         typer.Option(
-            metavar="NAME[,NAME...]",
+            metavar="NAME[:OPTION=VALUE][,...]",
             help="Count faults under policies too; see `pagewise list policies`.",
         ),
     ] = "",
@@ -99,7 +100,7 @@ def run(
             trace,
             page_sizes=sizes,
             second_tlb=named(second_tlb),
-            policy=named(policy),
+            policy=policies_in(policy) if policy else (),
             read_ahead=named(read_ahead),
             frames=frames,
             progress=progress,

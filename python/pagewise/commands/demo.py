@@ -136,14 +136,13 @@ def simulated(
     """Every architecture at every size."""
     import json
 
-    from pagewise.grids.cells import simulate_many
-    from pagewise.grids.spec import Request
+    from pagewise.grids.simulations import Simulation, simulate_many
     from pagewise.grids.traces import numbered_meanwhile
     from pagewise.questions import result_of
     from pagewise.report.inputs import flat
 
     requests = [
-        Request(architecture, size * MIB, fast, slow).to_json()
+        Simulation(architecture, size * MIB, fast, slow).to_json()
         for architecture in catalog.names()
         for size in sizes_mib(architecture)
     ]

@@ -21,6 +21,15 @@ TracePath: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+TracePaths: TypeAlias = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TRACE...",
+        help="Trace files made by `pagewise import`, or any recordings it can import; "
+        "- is standard input.",
+        show_default=False,
+    ),
+]
 Json: TypeAlias = Annotated[
     bool, typer.Option("--json", help="Print one JSON object to standard output and nothing else.")
 ]

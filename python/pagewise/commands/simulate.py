@@ -20,7 +20,7 @@ from pagewise.commands.options import (
     opened,
     tell_losses,
 )
-from pagewise.grids.spec import OF_THE_REPLAY
+from pagewise.grids.simulations import OF_THE_REPLAY
 from pagewise.terminal import facts, figures, show, show_json, watched
 from pagewise.units import (
     format_count,

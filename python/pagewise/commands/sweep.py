@@ -53,7 +53,7 @@ def run(
     ] = None,
     json: Json = False,
 ) -> int:
-    """Run every combination of traces, architectures, options, sizes, devices and seeds.
+    """Run all combinations of traces, architectures or policies, options, sizes, devices and seeds.
 
     The spec is checked before the first cell runs: status 2 if anything in it cannot be run.
     Finished cells are kept whatever interrupts the run: start it again and it goes on. A cell that

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from pagewise.engines import Report
 from pagewise.grids import cells, memory
-from pagewise.grids.cells import MILLICELLS, CellResult, Task
+from pagewise.grids.cells import CellResult, Task
+from pagewise.grids.simulations import MILLICELLS
 from pagewise.grids.traces import prepared
 from pagewise.recording import Progress
 
@@ -68,7 +69,7 @@ def _run(
 
     advance(0, 1)
     found = prepared(task.trace, task.trace_sha256, folder)
-    results = cells.run(task, found.trace, advance)
+    results = cells.run(task, found, advance)
     meter.advance(number, 1, 1)
     return results
 

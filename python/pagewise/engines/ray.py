@@ -16,8 +16,9 @@ from typing import Any
 from pagewise.engines import Report
 from pagewise.errors import OF_CLUSTERS, Missing, PagewiseError
 from pagewise.grids import cells, memory
-from pagewise.grids.cells import MILLICELLS, CellResult, Task
+from pagewise.grids.cells import CellResult, Task
 from pagewise.grids.key import file_digest, this_build
+from pagewise.grids.simulations import MILLICELLS
 from pagewise.grids.traces import materialize, prepared
 from pagewise.recording import Progress
 from pagewise.scratch import clear, scratch, shared, temporary
@@ -136,4 +137,4 @@ def run_remotely(task: Task, build: str, run: str) -> list[CellResult]:
         found = prepared(task.trace, task.trace_sha256, folder)
     except (PagewiseError, OSError) as error:
         return [CellResult(error=str(error))] * len(task.cells)
-    return cells.run(task, found.trace)
+    return cells.run(task, found)

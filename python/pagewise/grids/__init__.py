@@ -1,4 +1,5 @@
-"""Grids of simulator runs: traces x architectures x options x sizes x devices x seeds.
+"""Grids of simulator runs: traces x architectures x options x sizes x devices x seeds, and traces x
+eviction policies x options x sizes.
 
 ``run.sweep`` runs a grid on all cores (or on a Ray cluster), keeps every finished cell in a journal
 beside the output, and writes one Parquet table. Whatever interrupts it, the next run goes on where

@@ -1,23 +1,17 @@
-"""The unit of work that engines hand out: some requests on one trace, in one pass over it."""
+"""The unit of work that engines hand out: requests of a kind on one trace, in one pass over it."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pagewise import _core
 from pagewise.errors import PagewiseError
 from pagewise.grids import memory
 from pagewise.grids.key import canonical
 from pagewise.grids.memory import Size
-from pagewise.grids.spec import Request, TraceSource
-from pagewise.grids.traces import Numbered
-from pagewise.recording import Progress, Trace
-
-MILLICELLS = 1000
-"""Progress is counted in thousandths of a cell."""
+from pagewise.grids.requests import Request
+from pagewise.grids.traces import Numbered, TraceSource
+from pagewise.recording import Progress
 
 
 @dataclass(frozen=True)
@@ -32,7 +26,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Task:
-    """Cells of one trace that are run in one pass; ``held_bytes`` is what they hold meanwhile."""
+    """Cells of one trace and kind, run in one pass; ``held_bytes`` is what they hold meanwhile."""
 
     trace: TraceSource
     trace_sha256: str
@@ -55,15 +49,16 @@ def split(
 
     As many as there are workers fit ``room_bytes``, as far as single cells do.
     """
-    by_trace: dict[tuple[TraceSource, str], list[Cell]] = {}
+    groups: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
-        by_trace.setdefault((cell.trace, cell.trace_sha256), []).append(cell)
+        groups.setdefault((cell.trace, cell.trace_sha256, cell.request.kind), []).append(cell)
     cells_max = max(1, min(memory.cells_of_pass(workers), -(-len(cells) // (4 * workers))))
     tasks = []
-    for (trace, sha256), group in by_trace.items():
+    for group in groups.values():
+        trace, sha256 = group[0].trace, group[0].trace_sha256
 
         def cost(cell: Cell, size: Size = sizes[trace]) -> int:
-            return memory.bytes_of(cell.request.to_json(), size)
+            return cell.request.held_bytes(size)
 
         tasks += [
             Task(trace, sha256, tuple(part), sum(map(cost, part)))
@@ -72,61 +67,14 @@ def split(
     return tasks
 
 
-def simulate_many(
-    found: Numbered,
-    requests: Sequence[Mapping[str, Any]],
-    *,
-    marks: Sequence[int] = (),
-    progress: Progress | None = None,
-) -> list[dict[str, Any]]:
-    """Runs many requests (see `Request.to_json`), on all cores, in as few passes as memory allows.
-
-    Each answer holds either ``outcome``, as `pagewise simulate --json` prints it, or ``error``.
-    With ``marks`` an outcome has ``slices`` too: the counts up to each mark from the one before it,
-    and behind the last. Marks are ns since the first event or, without a clock, numbers of events.
-    ``progress`` counts thousandths of cells.
-    """
-    cores = memory.cores()
-    answers: list[dict[str, Any]] = []
-    for part in memory.passes(
-        requests,
-        cores * memory.cells_of_pass(cores),
-        memory.room_bytes(),
-        lambda request: memory.bytes_of(request, found.size),
-    ):
-        before = len(answers)
-
-        def advance(done: int, total: int, before: int = before, now: int = len(part)) -> None:
-            if progress is not None:
-                cells = before * MILLICELLS + (now * MILLICELLS * done // total if total else 0)
-                progress(cells, len(requests) * MILLICELLS)
-
-        answers += _in_one_pass(found.trace, part, marks, advance)
-    return answers
-
-
-def _in_one_pass(
-    trace: Trace,
-    requests: Sequence[Mapping[str, Any]],
-    marks: Sequence[int],
-    progress: Progress | None,
-) -> list[dict[str, Any]]:
-    memory.give_back_what_is_freed()
-    text = json.dumps(list(requests))
-    answers: list[dict[str, Any]] = json.loads(
-        _core.simulate_many(*trace.arguments(), text, marks=list(marks), progress=progress)
-    )
-    return answers
-
-
-def run(task: Task, trace: Trace, progress: Progress | None = None) -> list[CellResult]:
-    """Runs the cells of ``task`` on ``trace``, results in the order of its cells.
+def run(task: Task, found: Numbered, progress: Progress | None = None) -> list[CellResult]:
+    """Runs the cells of ``task`` on its trace, results in the order of its cells.
 
     A pass that fails as a whole is run again cell by cell, so that one cell cannot take the others
     down. A ``KeyboardInterrupt`` raised by ``progress`` passes through.
     """
     try:
-        return _pass(task.cells, trace, progress)
+        return _pass(task.cells, found, progress)
     except (PagewiseError, RuntimeError) as error:
         if len(task.cells) == 1:
             return [CellResult(error=str(error))]
@@ -139,12 +87,13 @@ def run(task: Task, trace: Trace, progress: Progress | None = None) -> list[Cell
     return [
         result
         for cell in task.cells
-        for result in run(replace(task, cells=(cell,)), trace, progress)
+        for result in run(replace(task, cells=(cell,)), found, progress)
     ]
 
 
-def _pass(cells: Sequence[Cell], trace: Trace, progress: Progress | None) -> list[CellResult]:
-    answers = _in_one_pass(trace, [cell.request.to_json() for cell in cells], (), progress)
+def _pass(cells: Sequence[Cell], found: Numbered, progress: Progress | None) -> list[CellResult]:
+    requests = [cell.request for cell in cells]
+    answers = requests[0].answers(found, requests, progress)
     return [
         CellResult(outcome=canonical(answer["outcome"]))
         if "outcome" in answer

@@ -45,7 +45,7 @@ class Size:
 
 
 def bytes_of(request: Mapping[str, Any], size: Size) -> int:
-    """What a request, in the form of `Request.to_json`, holds while it runs on such a trace."""
+    """What a request, in the form of `Simulation.to_json`, holds while it runs on such a trace."""
     architecture = request["architecture"]
     each = BYTES_BESIDE + BYTES_PER_PAGE * size.pages
     if architecture in catalog.bounds():

@@ -9,12 +9,8 @@ from typing import Any
 from pagewise import _core
 from pagewise.errors import UnreadableInput
 from pagewise.grids.cells import Cell, CellResult
-from pagewise.grids.key import canonical
 from pagewise.grids.spec import SCHEMA
 from pagewise.storage import readable, replacing
-
-COUNTS = ("promotions", "demotions")
-TIMES = ("io_time_s", "stall_time_s")
 
 
 def write(output: str, cells: Sequence[Cell], results: Mapping[str, CellResult]) -> None:
@@ -66,56 +62,46 @@ COLUMNS = {
     "wear_slow": "number",
     "error": "text",
     "outcome": "text",
+    "policy": "text",
+    "size": "text",
+    "frames": "integer",
+    "requests": "integer",
+    "pages": "integer",
+    "misses": "integer",
+    "miss_ratio": "number",
 }
 """Name and type of every column. ``options`` are those the spec sets and ``outcome`` is everything
-that `pagewise simulate --json` prints, both as JSON text."""
+that `pagewise simulate --json` or `misses --json` prints, both as JSON text."""
 
 
 def _row(cell: Cell, result: CellResult) -> dict[str, Any]:
-    request = cell.request
     row: dict[str, Any] = dict.fromkeys(COLUMNS)
     row |= {
         "key": cell.key,
         "trace": cell.trace.name,
         "trace_sha256": cell.trace_sha256,
         "seed": cell.trace.seed,
-        "architecture": request.architecture,
-        "profile": request.profile,
-        "options": canonical(dict(request.options)),
-        "fast_tier_bytes": request.fast_tier_bytes,
-        "fast": request.fast,
-        "slow": request.slow,
         "error": result.error,
         "outcome": result.outcome,
+        **cell.request.inputs(),
     }
     if result.outcome is not None:
-        row |= _figures(json.loads(result.outcome))
+        row |= cell.request.figures(json.loads(result.outcome))
     return row
-
-
-def _figures(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    fast, slow, wear = outcome["fast"], outcome["slow"], outcome.get("wear") or {}
-    return {
-        "fast_reads": fast["reads"],
-        "fast_writes": fast["writes"],
-        "fast_bytes_written": fast["bytes_written"],
-        "slow_reads": slow["reads"],
-        "slow_writes": slow["writes"],
-        "wear_fast": wear.get("fast"),
-        "wear_slow": wear.get("slow"),
-        **{name: outcome[name] for name in (*COUNTS, *TIMES)},
-    }
 
 
 def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
     return (
         row["trace"],
         -1 if row["seed"] is None else row["seed"],
-        row["architecture"],
+        row["architecture"] or "",
+        row["policy"] or "",
         row["profile"] or "",
         row["options"],
-        row["fast"],
-        row["slow"],
-        row["fast_tier_bytes"],
+        row["fast"] or "",
+        row["slow"] or "",
+        row["fast_tier_bytes"] or 0,
+        row["frames"] or 0,
+        row["size"] or "",
         row["key"],
     )

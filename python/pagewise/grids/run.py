@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pagewise import _core
 from pagewise.engines import engine_named
 from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 from pagewise.grids import results as table
@@ -15,8 +13,9 @@ from pagewise.grids.cells import Cell, CellResult, split
 from pagewise.grids.journal import SUFFIX, Journal, open_journal
 from pagewise.grids.key import cell_key, this_build
 from pagewise.grids.memory import Size
-from pagewise.grids.spec import SCHEMA, Grid, Request, TraceSource, draft
-from pagewise.grids.traces import content_digest, materialize, prepared
+from pagewise.grids.requests import Request
+from pagewise.grids.spec import SCHEMA, Grid, draft
+from pagewise.grids.traces import TraceSource, content_digest, materialize, prepared
 from pagewise.recording import Progress, Trace
 from pagewise.scratch import scratch
 from pagewise.spec_files import Problems, read_toml
@@ -123,10 +122,10 @@ def _cells(grid: Grid, folder: Path, problems: Problems) -> list[Cell]:
 
 
 def _understood(request: Request, problems: Problems) -> dict[str, Any]:
-    """The request with every default filled in and the devices' figures."""
+    """All that the answer depends on beside the trace."""
     effective: dict[str, Any] = {}
-    with problems.at(request.place or request.architecture):
-        effective = json.loads(_core.describe_request(json.dumps(request.to_json())))
+    with problems.at(request.place or "the spec"):
+        effective = request.effective()
     return effective
 
 

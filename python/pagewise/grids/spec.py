@@ -18,7 +18,13 @@
     name = "hybrid"
     options = { entry_bit = [0, 1], flash_copy_on_promotion = "keep" }
 
-A list of option values means one architecture for each. Paths count from the spec's folder.
+    [[policy]]                        # of `pagewise list policies`, without devices
+    name = "lru-k"
+    options = { k = [2, 3] }
+    sizes = [1000, "64MiB", "10%"]    # pages, bytes, or a share of the trace's distinct pages
+
+A list of option values means one architecture or policy for each. Paths count from the spec's
+folder. ``sizes`` and ``device`` are for architectures.
 """
 
 from __future__ import annotations
@@ -32,66 +38,25 @@ from typing import Any, TypeVar
 
 from pagewise import _core
 from pagewise.errors import UsageError
+from pagewise.grids.policies import Replacement, parse_memory
+from pagewise.grids.requests import Request
+from pagewise.grids.simulations import Simulation
+from pagewise.grids.traces import TraceSource
 from pagewise.spec_files import Problems, read_toml, require_known, require_table, require_text
 from pagewise.storage import is_remote
 from pagewise.units import LIMIT, parse_size
 
 SCHEMA = "pagewise.sweep/1"
-TOP_KEYS = {"schema", "traces", "sizes", "seeds", "scenario", "device", "architecture"}
+TOP_KEYS = {"schema", "traces", "sizes", "seeds", "scenario", "device", "architecture", "policy"}
+POLICY_KEYS = {"name", "options", "sizes"}
 ARCHITECTURE_KEYS = {"name", "profile", "options"}
 DEVICE_KEYS = {"fast", "slow"}
-TABLES = {"scenario", "device", "architecture"}
+TABLES = {"scenario", "device", "architecture", "policy"}
+OF_ARCHITECTURES = ("sizes", "device", "architecture")
 STAND_INS = ("4/5us", "90/40us")
 RATIOS = "ratios"
 """Stands for fast devices at every ratio of latencies over which a conclusion must hold."""
-OF_THE_REPLAY = ("readahead", "clean_evictions", "ranges")
-"""Options that every architecture takes, because they belong to the replay of the trace."""
 Read = TypeVar("Read")
-
-
-@dataclass(frozen=True)
-class TraceSource:
-    """A trace file by its address, or a scenario by its parameters; ``name`` is what results show.
-
-    ``scenario`` holds ``(parameter, value)`` pairs, the seed among them. ``place`` is where it is
-    in the spec.
-    """
-
-    name: str
-    address: str | None = None
-    scenario: tuple[tuple[str, Any], ...] = ()
-    seed: int | None = None
-    place: str = field(default="", compare=False)
-
-
-@dataclass(frozen=True)
-class Request:
-    """One configuration of the simulator.
-
-    ``options`` holds only what the spec sets. ``place`` is where it is in the spec.
-    """
-
-    architecture: str
-    fast_tier_bytes: int
-    fast: str
-    slow: str
-    options: tuple[tuple[str, str], ...] = ()
-    profile: str | None = None
-    place: str = field(default="", compare=False)
-
-    def to_json(self) -> dict[str, Any]:
-        """The form in which the Rust side takes it."""
-        options = dict(self.options)
-        of_the_replay = {name: options.pop(name) for name in OF_THE_REPLAY if name in options}
-        return {
-            "architecture": self.architecture,
-            "fast_tier_bytes": self.fast_tier_bytes,
-            "fast": self.fast,
-            "slow": self.slow,
-            "options": options,
-            "profile": self.profile,
-            **of_the_replay,
-        }
 
 
 @dataclass(frozen=True)
@@ -142,16 +107,28 @@ def draft(spec: Mapping[str, Any], problems: Problems, *, folder: Path = Path())
     with problems.at("the spec"):
         if not spec.get("traces") and not spec.get("scenario"):
             raise UsageError("the spec names neither traces nor scenarios")
+    requests: list[Request] = [
+        *(_simulations(spec, problems) if _has_architectures(spec) else ()),
+        *_sound(spec, "policy", _replacements, problems, default=[]),
+    ]
+    return Grid(tuple(dict.fromkeys(traces)), tuple(dict.fromkeys(requests)))
+
+
+def _has_architectures(spec: Mapping[str, Any]) -> bool:
+    """Whether a spec has any part of architectures; one without policies must."""
+    return any(name in spec for name in OF_ARCHITECTURES) or not spec.get("policy")
+
+
+def _simulations(spec: Mapping[str, Any], problems: Problems) -> list[Simulation]:
     # Where every size or device is wrong, others stand in: architectures are checked all the same.
     sizes = _sound(spec, "sizes", lambda size, _: [parse_size(size)], problems) or [0]
     devices = _sound(spec, "device", _devices, problems) or [STAND_INS]
-    requests = _sound(
+    return _sound(
         spec,
         "architecture",
         lambda table, place: _requests(table, place, sizes, devices),
         problems,
     )
-    return Grid(tuple(dict.fromkeys(traces)), tuple(dict.fromkeys(requests)))
 
 
 def _sound(
@@ -210,23 +187,42 @@ def _devices(device: object, place: str) -> list[tuple[str, str]]:
 
 def _requests(
     architecture: object, place: str, sizes: Sequence[int], devices: Sequence[tuple[str, str]]
-) -> list[Request]:
+) -> list[Simulation]:
     """Everything that one ``[[architecture]]`` spans."""
     require_known(architecture, ARCHITECTURE_KEYS, place)
     table = require_table(architecture, place)
     profile = str(table["profile"]) if "profile" in table else None
     name = require_text(table, "name", place)
     return [
-        Request(name, size, fast, slow, options, profile, place)
+        Simulation(name, size, fast, slow, options, profile, place)
         for options in _options(table, place)
         for size in sizes
         for fast, slow in devices
     ]
 
 
-def _options(architecture: Mapping[str, Any], place: str) -> Iterator[tuple[tuple[str, str], ...]]:
-    """Every combination of the option values of one ``[[architecture]]``."""
-    options = require_table(architecture.get("options", {}), f"{place}, options")
+def _replacements(policy: object, place: str) -> list[Replacement]:
+    """Everything that one ``[[policy]]`` spans."""
+    require_known(policy, POLICY_KEYS, place)
+    table = require_table(policy, place)
+    name = require_text(table, "name", place)
+    given = table.get("sizes")
+    if not isinstance(given, list) or not given:
+        raise UsageError(
+            f"{place} needs 'sizes', a list with at least one entry",
+            hint="pages (1000), bytes ('64MiB') or a share of the trace's pages ('10%')",
+        )
+    sizes = [parse_memory(size) for size in given]
+    return [
+        Replacement(name, size, options, place)
+        for options in _options(table, place)
+        for size in sizes
+    ]
+
+
+def _options(table: Mapping[str, Any], place: str) -> Iterator[tuple[tuple[str, str], ...]]:
+    """Every combination of the option values of one table."""
+    options = require_table(table.get("options", {}), f"{place}, options")
     names = sorted(options)
     choices = [
         value if isinstance(value, list) else [value] for value in (options[name] for name in names)

@@ -5,17 +5,32 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from pagewise import _core
 from pagewise.errors import UnreadableInput
 from pagewise.grids.key import digest, file_digest
 from pagewise.grids.memory import Size
-from pagewise.grids.spec import TraceSource
 from pagewise.recording import Progress, Trace
 from pagewise.scratch import scratch
 from pagewise.storage import fetch, is_remote, local_path, refuse_endless
+
+
+@dataclass(frozen=True)
+class TraceSource:
+    """A trace file by its address, or a scenario by its parameters; ``name`` is what results show.
+
+    ``scenario`` holds ``(parameter, value)`` pairs, the seed among them. ``place`` is where it is
+    in the spec.
+    """
+
+    name: str
+    address: str | None = None
+    scenario: tuple[tuple[str, Any], ...] = ()
+    seed: int | None = None
+    place: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True)

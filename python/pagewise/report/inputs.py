@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from pagewise import _core
 from pagewise.errors import UnreadableInput
+from pagewise.policies import written
 from pagewise.questions import analyze
 from pagewise.recording import PathLike, Progress, read
 from pagewise.report.shapes import SHAPES, flaw
@@ -147,10 +148,17 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
                 inputs.headers[name] = result["header"]
         case "misses":
             inputs.misses.append({"name": name, **result})
+        case "misses-of-traces":
+            inputs.misses += [
+                {"name": recording_name(str(one.get("trace") or name)), **one}
+                for one in result["traces"]
+            ]
         case "simulate":
             inputs.cells.append(flat(result, name))
         case "sweep":
-            inputs.cells += [cell for cell in result["cells"] if not cell.get("error")]
+            cells = [cell for cell in result["cells"] if not cell.get("error")]
+            inputs.cells += [cell for cell in cells if cell.get("policy") is None]
+            inputs.misses += counted([cell for cell in cells if cell.get("policy") is not None])
         case "study":
             inputs.studies.append({"name": name, **result})
         case "page-size":
@@ -164,6 +172,21 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
         case _:
             inputs.advice.append({"name": name, **result})
     inputs.sources.append(Source(name, kind, digest))
+
+
+def counted(cells: Sequence[Result]) -> list[Result]:
+    """The policies of a sweep as one result of `pagewise misses` for each trace."""
+    traces: dict[str, Result] = {}
+    for cell in cells:
+        seed = cell.get("seed")
+        name = recording_name(cell["trace"]) + ("" if seed is None else f" (seed {seed})")
+        fields = {"name": name, "requests": cell["requests"], "pages": cell["pages"]}
+        misses = traces.setdefault(name, {**fields, "misses": {}})["misses"]
+        options = cell.get("options") or {}
+        options = json.loads(options) if isinstance(options, str) else options
+        sizes = misses.setdefault(written(cell["policy"], options), {})
+        sizes[str(cell["frames"])] = cell["misses"]
+    return list(traces.values())
 
 
 def flat(result: Result, name: str) -> Result:

@@ -128,6 +128,12 @@ CELL = {
     "wear_slow": Maybe(POSITIVE),
     "seed": Maybe(COUNT),
 }
+POLICY_CELL = {
+    **dict.fromkeys(("trace", "policy"), TEXT),
+    **dict.fromkeys(("frames", "requests", "pages", "misses"), COUNT),
+    "options": Maybe(OPTIONS),
+    "seed": Maybe(COUNT),
+}
 SWEEP = {"cells": [{"error": Maybe(TEXT)}]}
 STUDY = {
     "study": TEXT,
@@ -316,6 +322,7 @@ KILLS = {
 SHAPES: Mapping[str, Shape] = {
     "analyze": ANALYZE,
     "misses": MISSES,
+    "misses-of-traces": {"traces": [MISSES]},
     "simulate": SIMULATE,
     "sweep": SWEEP,
     "study": STUDY,
@@ -353,7 +360,8 @@ def _memories(answer: Mapping[str, Any]) -> Mismatch | None:
 def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:
     """Cells that failed have a reason and no figures."""
     for index, cell in enumerate(cells):
-        if not cell.get("error") and (found := departure(cell, CELL, f"cells[{index}]")):
+        shape = POLICY_CELL if cell.get("policy") is not None else CELL
+        if not cell.get("error") and (found := departure(cell, shape, f"cells[{index}]")):
             return found
     return None
 

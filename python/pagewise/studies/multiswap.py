@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pagewise.grids.spec import TraceSource
+from pagewise.grids.traces import TraceSource
 from pagewise.recording import Progress
 from pagewise.studies import multiswap_checks as checks
 from pagewise.studies import outcome, sensitivity

@@ -16,7 +16,9 @@ from pagewise.errors import PagewiseError
 from pagewise.grids import results
 from pagewise.grids.key import canonical
 from pagewise.grids.run import sweep
-from pagewise.grids.spec import Grid, Request, TraceSource
+from pagewise.grids.simulations import Simulation
+from pagewise.grids.spec import Grid
+from pagewise.grids.traces import TraceSource
 from pagewise.recording import Progress
 from pagewise.units import MIB
 
@@ -127,7 +129,7 @@ def run(
 ) -> Runs:
     """Runs what ``output`` does not hold yet, and returns everything."""
     requests = tuple(
-        Request(variant.architecture, size * MIB, FAST, SLOW, variant.options)
+        Simulation(variant.architecture, size * MIB, FAST, SLOW, variant.options)
         for variant in dict.fromkeys(variants)
         for size in sizes_mib
     )

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from pagewise import _core
 from pagewise.grids.key import digest
-from pagewise.grids.spec import TraceSource
-from pagewise.grids.traces import materialize
+from pagewise.grids.traces import TraceSource, materialize
 from pagewise.studies.workloads import Workload
 
 

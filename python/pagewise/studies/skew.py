@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pagewise import questions
-from pagewise.grids.spec import TraceSource
-from pagewise.grids.traces import materialize
+from pagewise.grids.traces import TraceSource, materialize
 from pagewise.studies.workloads import Workload
 from pagewise.units import MIB, PAGE_BYTES
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pagewise
 from pagewise.errors import UsageError
-from pagewise.grids.spec import TraceSource
+from pagewise.grids.traces import TraceSource
 from pagewise.recording import import_trace
 from pagewise.studies.verdict import Choices
 

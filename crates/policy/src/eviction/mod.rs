@@ -1,26 +1,34 @@
 //! Which resident page leaves when a frame is needed.
 
 mod arc;
+mod choice;
 mod clock;
+mod clock_pro;
 mod fifo;
 mod ghosts;
 mod larc;
 mod lirs;
 mod lru;
+mod lru_k;
 mod opt;
 pub(crate) mod queues;
+mod random;
 mod replay;
 mod residency;
 mod s3_fifo;
 mod sieve;
+mod sketch;
 mod time_set;
+mod tinylfu;
 mod two_list;
 mod two_queue;
 
+pub use choice::Choice;
 pub use opt::{Future, ReplayFuture};
 pub use replay::Replay;
 pub use residency::{Notes, Residency};
 
+use crate::options::{OptionRow, Values};
 use std::sync::Arc;
 use types::PageId;
 
@@ -102,11 +110,10 @@ impl<Policy: Eviction> NotedEviction for Policy {
     }
 }
 
-/// How a policy of the catalog is made, for at least one frame.
-#[derive(Clone, Copy)]
+/// How a policy is made whose options are set, for at least one frame.
 pub enum Build {
     /// From the number of frames.
-    Online(fn(frames: u32) -> Box<dyn Replay>),
+    Online(Box<dyn Fn(u32) -> Box<dyn Replay> + Send + Sync>),
     /// From the number of frames and every request that will come.
     Offline(fn(frames: u32, future: Arc<Future>) -> Box<dyn ReplayFuture>),
 }
@@ -117,8 +124,26 @@ pub struct Row {
     pub name: &'static str,
     /// What it does, in one line.
     pub summary: &'static str,
-    /// How it is made.
-    pub build: Build,
+    /// What may be set.
+    pub options: &'static [OptionRow],
+    make: fn(&Values<'_>) -> Result<Build, String>,
+}
+
+impl Row {
+    /// How the policy is made with these options; the rest as [`OptionRow::default`] says.
+    ///
+    /// # Errors
+    /// An option that it does not have, or a value that is none.
+    pub fn build(&self, given: &[(&str, &str)]) -> Result<Build, String> {
+        (self.make)(&Values::new(self.name, self.options, given)?)
+    }
+}
+
+/// A policy that needs no future, from what makes it.
+fn online<Policy: Replay + 'static>(
+    new: impl Fn(u32) -> Policy + Send + Sync + 'static,
+) -> Result<Build, String> {
+    Ok(Build::Online(Box::new(move |frames| Box::new(new(frames)))))
 }
 
 /// Every eviction policy, in the order in which lists show them.
@@ -126,61 +151,102 @@ pub const CATALOG: &[Row] = &[
     Row {
         name: "fifo",
         summary: "first in, first out",
-        build: Build::Online(|frames| Box::new(fifo::Fifo::new(frames))),
+        options: &[],
+        make: |_| online(fifo::Fifo::new),
     },
     Row {
         name: "lru",
         summary: "least recently used",
-        build: Build::Online(|frames| Box::new(lru::Lru::new(frames))),
+        options: &[],
+        make: |_| online(lru::Lru::new),
     },
     Row {
         name: "clock",
         summary: "FIFO with a second chance for pages used since the hand last passed",
-        build: Build::Online(|frames| Box::new(clock::Clock::new(frames))),
+        options: &[],
+        make: |_| online(clock::Clock::new),
     },
     Row {
         name: "sieve",
         summary: "a hand that keeps used pages in place and evicts the first unused one",
-        build: Build::Online(|frames| Box::new(sieve::Sieve::new(frames))),
+        options: &[],
+        make: |_| online(sieve::Sieve::new),
     },
     Row {
         name: "s3-fifo",
         summary: "a small queue on probation, a main queue, and ghosts that skip the probation",
-        build: Build::Online(|frames| Box::new(s3_fifo::S3Fifo::new(frames))),
+        options: &[],
+        make: |_| online(s3_fifo::S3Fifo::new),
     },
     Row {
         name: "two-list",
         summary: "the active and inactive lists of Linux: a page used while inactive stays",
-        build: Build::Online(|frames| Box::new(two_list::TwoList::new(frames))),
+        options: &[],
+        make: |_| online(two_list::TwoList::new),
     },
     Row {
         name: "two-queue",
         summary: "2Q: FIFO for pages seen once, LRU for pages that came back",
-        build: Build::Online(|frames| Box::new(two_queue::TwoQueue::new(frames))),
+        options: &[],
+        make: |_| online(two_queue::TwoQueue::new),
     },
     Row {
         name: "arc",
         summary: "LRU of pages seen once and of pages seen again, balanced by ghost hits",
-        build: Build::Online(|frames| Box::new(arc::Arc::new(frames))),
+        options: &[],
+        make: |_| online(arc::Arc::new),
     },
     Row {
         name: "lirs",
         summary: "keeps the pages whose last two uses lie closest together",
-        build: Build::Online(|frames| Box::new(lirs::Lirs::new(frames))),
+        options: &[],
+        make: |_| online(lirs::Lirs::new),
     },
     Row {
         name: "larc",
         summary: "LRU that a page enters at its second miss within a self-tuned time",
-        build: Build::Online(|frames| Box::new(larc::Larc::new(frames))),
+        options: &[],
+        make: |_| online(larc::Larc::new),
+    },
+    Row {
+        name: "lru-k",
+        summary: "the page whose k-th last request is oldest leaves",
+        options: lru_k::OPTIONS,
+        make: lru_k::make,
+    },
+    Row {
+        name: "clock-pro",
+        summary: "CLOCK by reuse distance: a page that comes back within its test period stays",
+        options: &[],
+        make: |_| online(clock_pro::ClockPro::new),
+    },
+    Row {
+        name: "tinylfu",
+        summary: "W-TinyLFU: past a window, a page enters that was used more often than the one to go",
+        options: tinylfu::OPTIONS,
+        make: tinylfu::make,
+    },
+    Row {
+        name: "random",
+        summary: "a page drawn at random leaves",
+        options: random::OPTIONS,
+        make: random::make,
     },
     Row {
         name: "opt",
         summary: "Belady's optimum: the page needed latest leaves (knows the future)",
-        build: Build::Offline(|frames, future| Box::new(opt::Opt::new(frames, future))),
+        options: &[],
+        make: |_| Ok(Build::Offline(|frames, future| Box::new(opt::Opt::new(frames, future)))),
     },
 ];
 
-/// The policy with this name, or none.
-pub fn find(name: &str) -> Option<&'static Row> {
-    CATALOG.iter().find(|row| row.name == name)
+/// The policy with this name.
+///
+/// # Errors
+/// That there is none, with the names that there are.
+pub fn find(name: &str) -> Result<&'static Row, String> {
+    CATALOG.iter().find(|row| row.name == name).ok_or_else(|| {
+        let known: Vec<&str> = CATALOG.iter().map(|row| row.name).collect();
+        format!("no policy {name:?}; there are {}", known.join(", "))
+    })
 }

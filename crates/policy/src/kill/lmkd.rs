@@ -5,9 +5,9 @@
 
 use types::{Bytes, Nanos, PAGE_BYTES};
 
-use super::options::{OptionRow, Values};
 use super::ranking::{Ranking, Score};
 use super::{ADJ_PERCEPTIBLE, Decision, Kill, Memory, Snapshot, Stall};
+use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {

@@ -4,9 +4,9 @@
 
 use types::{Bytes, PAGE_BYTES};
 
-use super::options::{OptionRow, Values};
 use super::ranking::{Ranking, Score};
 use super::{Decision, Kill, Memory, Snapshot};
+use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {

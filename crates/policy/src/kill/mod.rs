@@ -8,15 +8,14 @@ mod importance;
 mod largest;
 mod lmkd;
 mod minfree;
-mod options;
 mod pressure;
 mod ranking;
 mod restart_cost;
 
 pub use importance::{adj_by_use, start_cost, used_longest_ago};
-pub use options::{OptionRow, Values};
 pub use ranking::{Ranked, Ranking, Score};
 
+use crate::options::{OptionRow, Values};
 use types::{Bytes, Nanos};
 
 /// The lowest `oom_score_adj`: the kernel kills no such process either.

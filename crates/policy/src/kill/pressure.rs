@@ -5,9 +5,9 @@
 
 use types::{Bytes, Nanos};
 
-use super::options::{OptionRow, Values};
 use super::ranking::{Ranking, Score};
 use super::{Candidate, Decision, Kill, Memory, Snapshot, share};
+use crate::options::{OptionRow, Values};
 
 pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {

@@ -2,9 +2,9 @@
 
 use super::memory::{Content, Memory};
 use super::phone::Phone;
-use crate::random::Stream;
 use crate::regions::{MIB_PAGES, Region, Usage};
 use std::ops::Range;
+use types::random::Stream;
 
 /// One touch of a visit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

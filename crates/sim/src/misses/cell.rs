@@ -7,7 +7,7 @@ use super::lirs_counter::LirsCounter;
 use super::lru_counter::LruCounter;
 use super::timeline;
 use crate::stack::Stack;
-use policy::eviction::{Build, Future, Replay, ReplayFuture, Residency, Row};
+use policy::eviction::{Build, Choice, Future, Replay, ReplayFuture, Residency};
 use std::sync::Arc;
 use types::PageId;
 
@@ -16,7 +16,7 @@ const STACK_SIZES_MIN: usize = 12;
 
 /// One policy with the sizes that one counter serves.
 pub(super) struct Cell {
-    policy: &'static str,
+    policy: String,
     counter: Counter,
 }
 
@@ -29,12 +29,12 @@ enum Counter {
 
 impl Cell {
     /// The cells of a policy that needs no future; none for one that does.
-    pub(super) fn online(row: &'static Row, sizes: &[u32]) -> Vec<Cell> {
-        let Build::Online(build) = row.build else {
+    pub(super) fn online(choice: &Choice, sizes: &[u32]) -> Vec<Cell> {
+        let Build::Online(build) = &choice.build else {
             return Vec::new();
         };
-        let cell = |counter| Cell { policy: row.name, counter };
-        match row.name {
+        let cell = |counter| Cell { policy: choice.label.clone(), counter };
+        match choice.row.name {
             "lru" if sizes.len() >= STACK_SIZES_MIN => {
                 vec![cell(Counter::Stack(Stack::default()))]
             }
@@ -49,15 +49,15 @@ impl Cell {
     }
 
     /// The cells of a policy that knows the future; none for one that does not.
-    pub(super) fn offline(row: &'static Row, sizes: &[u32], future: &Arc<Future>) -> Vec<Cell> {
-        let Build::Offline(build) = row.build else {
+    pub(super) fn offline(choice: &Choice, sizes: &[u32], future: &Arc<Future>) -> Vec<Cell> {
+        let Build::Offline(build) = choice.build else {
             return Vec::new();
         };
         let counter = |&frames: &u32| {
             let policy = build(frames.max(1), future.clone());
             Counter::Future { frames, policy, pages: future.pages(), misses: 0 }
         };
-        let cell = |frames| Cell { policy: row.name, counter: counter(frames) };
+        let cell = |frames| Cell { policy: choice.label.clone(), counter: counter(frames) };
         sizes.iter().map(cell).collect()
     }
 

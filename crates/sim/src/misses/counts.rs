@@ -1,7 +1,7 @@
 //! What `misses` reports.
 
 use super::cell::Cell;
-use policy::eviction::Row;
+use policy::eviction::Choice;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// Misses by policy and number of frames.
@@ -21,8 +21,8 @@ pub struct MissCounts {
 /// Misses of one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyMisses {
-    /// Its name in the catalog.
-    pub policy: &'static str,
+    /// Its name in the catalog, with the options that were set.
+    pub policy: String,
     /// (frames, misses), in the order asked for.
     pub by_frames: Vec<(u32, u64)>,
 }
@@ -31,19 +31,19 @@ impl MissCounts {
     pub(super) fn new(
         requests: u64,
         pages: u64,
-        rows: &[&'static Row],
+        choices: &[Choice],
         frames: &[u32],
         cells: &[Cell],
     ) -> MissCounts {
-        let count = |policy, size| {
+        let count = |policy: &str, size| {
             let found = cells.iter().find_map(|cell| cell.misses(policy, size));
             (size, found.expect("every policy and size has a cell"))
         };
-        let misses = rows
+        let misses = choices
             .iter()
-            .map(|row| PolicyMisses {
-                policy: row.name,
-                by_frames: frames.iter().map(|&size| count(row.name, size)).collect(),
+            .map(|choice| PolicyMisses {
+                policy: choice.label.clone(),
+                by_frames: frames.iter().map(|&size| count(&choice.label, size)).collect(),
             })
             .collect();
         MissCounts { schema: "pagewise.misses/1", requests, pages, misses }
@@ -65,7 +65,7 @@ impl Serialize for PolicyMisses {
 fn as_object<S: Serializer>(misses: &[PolicyMisses], serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(Some(misses.len()))?;
     for policy in misses {
-        map.serialize_entry(policy.policy, policy)?;
+        map.serialize_entry(&policy.policy, policy)?;
     }
     map.end()
 }

@@ -28,7 +28,8 @@ const TICKS_MAX: u32 = 1 << 13;
 fn check(requests: &[PageId], frames: u32, batch: usize) {
     for (name, counter) in COUNTERS {
         let mut counter = counter(frames);
-        let eviction::Build::Online(build) = eviction::find(name).unwrap().build else {
+        let eviction::Build::Online(build) = eviction::find(name).unwrap().build(&[]).unwrap()
+        else {
             unreachable!("{name} needs no future");
         };
         let (mut policy, mut memory) = (build(frames), Residency::new(frames));

@@ -19,7 +19,7 @@ pub use counts::{MissCounts, PolicyMisses};
 use crate::Error;
 use crate::accesses::{Accesses, Batch};
 use cell::Cell;
-use policy::eviction::{self, Build, Future, Row};
+use policy::eviction::{Build, Choice, Future};
 use rayon::prelude::*;
 use std::sync::Arc;
 use trace::Source;
@@ -31,12 +31,12 @@ const OFFLINE_BATCH: usize = 1 << 20;
 /// Requests gathered for several cells: each then finds its memory in the cache for most of them.
 const GATHERED: usize = 1 << 19;
 
-/// Counts the misses of each policy with each number of frames.
+/// Counts the misses of each policy, `NAME` or `NAME:OPTION=VALUE,...`, with each number of frames.
 ///
 /// Memory: a few bytes per page and cell; with `opt`, also 4 bytes per access.
 ///
 /// # Errors
-/// A policy that is not in the catalog, no policy or no size, a trace too long for `opt`, one that
+/// A policy or an option that there is not, no policy or no size, a trace too long for `opt`, one that
 /// cannot be read, or a caller that stops.
 pub fn run(
     source: &mut dyn Source,
@@ -44,13 +44,14 @@ pub fn run(
     frames: &[u32],
     progress: &dyn Progress,
 ) -> Result<MissCounts, Error> {
-    let rows = find_all(policies)?;
+    let choices = choose_all(policies)?;
     let frames = without_repeats(frames);
-    if rows.is_empty() || frames.is_empty() {
+    if choices.is_empty() || frames.is_empty() {
         return Err(Error::usage("misses needs at least one policy and one number of frames"));
     }
-    let keeps_requests = rows.iter().any(|row| matches!(row.build, Build::Offline(_)));
-    let mut online = Online::new(rows.iter().flat_map(|row| Cell::online(row, &frames)).collect());
+    let keeps_requests = choices.iter().any(|choice| matches!(choice.build, Build::Offline(_)));
+    let cells = choices.iter().flat_map(|choice| Cell::online(choice, &frames));
+    let mut online = Online::new(cells.collect());
 
     let mut accesses = Accesses::new(source, progress);
     let mut requests = Vec::new();
@@ -68,21 +69,21 @@ pub fn run(
     let (mut cells, bound) = online.finish();
     if keeps_requests {
         let future = look_ahead(requests, bound)?;
-        cells.append(&mut count_offline(&rows, &frames, &future, progress)?);
+        cells.append(&mut count_offline(&choices, &frames, &future, progress)?);
     }
     let pages = cells.first().map_or(0, Cell::pages);
-    Ok(MissCounts::new(requests_count, pages, &rows, &frames, &cells))
+    Ok(MissCounts::new(requests_count, pages, &choices, &frames, &cells))
 }
 
 /// The cells of the policies that know the future, when they have counted all of it.
 fn count_offline(
-    rows: &[&'static Row],
+    choices: &[Choice],
     frames: &[u32],
     future: &Arc<Future>,
     progress: &dyn Progress,
 ) -> Result<Vec<Cell>, Error> {
     let mut cells: Vec<Cell> =
-        rows.iter().flat_map(|row| Cell::offline(row, frames, future)).collect();
+        choices.iter().flat_map(|choice| Cell::offline(choice, frames, future)).collect();
     for done in (0..future.requests()).step_by(OFFLINE_BATCH) {
         progress.advance(done as u64, future.requests() as u64)?;
         let batch = OFFLINE_BATCH.min(future.requests() - done);
@@ -103,16 +104,16 @@ trait CountMisses: Send {
     fn pages(&self) -> u64;
 }
 
-fn find_all(names: &[&str]) -> Result<Vec<&'static Row>, Error> {
-    without_repeats(names)
-        .into_iter()
-        .map(|name| {
-            eviction::find(name).ok_or_else(|| {
-                let known: Vec<&str> = eviction::CATALOG.iter().map(|row| row.name).collect();
-                Error::usage(format!("no policy {name:?}; there are {}", known.join(", ")))
-            })
-        })
-        .collect()
+/// The policies that the texts mean, each once.
+fn choose_all(texts: &[&str]) -> Result<Vec<Choice>, Error> {
+    let mut choices: Vec<Choice> = Vec::with_capacity(texts.len());
+    for text in texts {
+        let choice = Choice::parse(text).map_err(Error::usage)?;
+        if choices.iter().all(|known| known.label != choice.label) {
+            choices.push(choice);
+        }
+    }
+    Ok(choices)
 }
 
 fn without_repeats<T: Copy + PartialEq>(items: &[T]) -> Vec<T> {

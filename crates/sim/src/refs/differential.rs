@@ -121,7 +121,7 @@ fn policies_equal_their_models_on_what_the_filter_tells() {
         assert_eq!(counted.len(), names.len() * frames.len());
         for counted in counted {
             let frames = counted.frames as usize;
-            let mut model = testkit::eviction::model(counted.policy, frames, &[]).unwrap();
+            let mut model = testkit::eviction::model(&counted.policy, frames, &[]).unwrap();
             let mut faults = 0;
             for step in &steps {
                 if let Some(left) = step.left

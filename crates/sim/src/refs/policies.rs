@@ -7,16 +7,16 @@
 
 use super::level;
 use crate::Error;
-use policy::eviction::{self, Build, Replay, Residency};
+use policy::eviction::{Build, Choice, Replay, Residency};
 use rayon::prelude::*;
 use trace::renumber::Renumber;
 use types::{PageId, ReferenceStep};
 
 /// Faults of one memory under one policy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFaults {
-    /// The policy's name in the catalog.
-    pub policy: &'static str,
+    /// The policy's name in the catalog, with the options that were set.
+    pub policy: String,
     /// Frames of the memory.
     pub frames: u32,
     /// Its page faults, cold ones included.
@@ -48,10 +48,11 @@ impl Policies {
     /// # Errors
     /// A policy that there is not, one that knows the future, or LRU; a page size that there is not.
     pub fn new(policies: &[String], memories: &[(u64, Vec<u32>)]) -> Result<Policies, Error> {
-        let policies: Vec<_> = policies.iter().map(|name| find(name)).collect::<Result<_, _>>()?;
+        let policies: Vec<_> =
+            policies.iter().map(|text| chosen(text)).collect::<Result<_, _>>()?;
         let sizes = memories.iter().map(|(page_bytes, frames)| {
-            let of_policy = |&(policy, build): &(&'static str, Online)| {
-                frames.iter().map(move |&frames| Memory::new(policy, build, frames))
+            let of_policy = |(policy, build): &(String, Online)| {
+                frames.iter().map(|&frames| Memory::new(policy, build, frames)).collect::<Vec<_>>()
             };
             Ok(PageSize {
                 level: level(*page_bytes)?,
@@ -76,7 +77,7 @@ impl Policies {
     pub fn faults(&self, page_bytes: u64) -> Result<Vec<PolicyFaults>, Error> {
         let level = level(page_bytes)?;
         let sizes = self.0.iter().filter(|size| size.level == level);
-        Ok(sizes.flat_map(|size| &size.memories).map(|memory| memory.counted).collect())
+        Ok(sizes.flat_map(|size| &size.memories).map(|memory| memory.counted.clone()).collect())
     }
 }
 
@@ -99,8 +100,8 @@ impl PageSize {
 }
 
 impl Memory {
-    fn new(policy: &'static str, build: Online, frames: u32) -> Memory {
-        let counted = PolicyFaults { policy, frames, faults: 0 };
+    fn new(policy: &str, build: &Online, frames: u32) -> Memory {
+        let counted = PolicyFaults { policy: policy.to_owned(), frames, faults: 0 };
         Memory { counted, replay: build(frames.max(1)), residency: Residency::new(frames) }
     }
 
@@ -119,20 +120,19 @@ impl Memory {
 }
 
 /// How a policy that needs no future is made.
-type Online = fn(frames: u32) -> Box<dyn Replay>;
+type Online = Box<dyn Fn(u32) -> Box<dyn Replay> + Send + Sync>;
 
-fn find(name: &str) -> Result<(&'static str, Online), Error> {
-    if name == "lru" {
-        return Err(Error::usage("lru need not be asked for: page faults are those of LRU"));
+/// What results call the policy that the text means, and how it is made.
+fn chosen(text: &str) -> Result<(String, Online), Error> {
+    let choice = Choice::parse(text).map_err(Error::usage)?;
+    match (choice.row.name, choice.build) {
+        ("lru", _) => Err(Error::usage("lru need not be asked for: page faults are those of LRU")),
+        (_, Build::Online(build)) => Ok((choice.label, build)),
+        (name, Build::Offline(_)) => {
+            let why = format!(
+                "{name} needs to know every reference beforehand, so it counts no page faults"
+            );
+            Err(Error::usage(why))
+        }
     }
-    let online = |row: &'static eviction::Row| match row.build {
-        Build::Online(build) if row.name != "lru" => Some((row.name, build)),
-        _ => None,
-    };
-    eviction::find(name).and_then(online).ok_or_else(|| {
-        let known: Vec<&str> =
-            eviction::CATALOG.iter().filter_map(online).map(|(name, _)| name).collect();
-        let known = known.join(", ");
-        Error::usage(format!("no policy {name:?} for page faults; there are {known}"))
-    })
 }

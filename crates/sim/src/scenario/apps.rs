@@ -2,8 +2,8 @@
 
 use super::Scenario;
 use super::memory::Memory;
-use crate::random::Stream;
 use crate::regions::{MIB_PAGES, Region, Usage};
+use types::random::Stream;
 
 /// The apps, the services and the shared libraries of one phone.
 pub(super) struct Phone {

@@ -1,7 +1,7 @@
 //! In which order the user visits the apps.
 
 use super::{Arrangement, Order, Scenario, Schedule};
-use crate::random::Stream;
+use types::random::Stream;
 
 /// Apps visited per session, and how often each session goes around before the next begins.
 const SESSION_APPS: usize = 4;

@@ -1,17 +1,22 @@
 //! One obvious model per eviction policy: lists are searched from end to end, nothing is clever.
 //!
-//! Each follows the published algorithm with libCacheSim's reading of it (version 0.3.5), which
-//! the golden counts come from; where a model departs from that reading, its file says so.
+//! Those with golden counts follow libCacheSim's reading of the published algorithm (version 0.3.5),
+//! which the counts come from; where one departs from that reading, its file says so. The others
+//! follow the paper that the policy's own file names.
 
 mod arc;
 mod clock;
+mod clock_pro;
 mod fifo;
 mod larc;
 mod lirs;
 mod lru;
+mod lru_k;
 mod opt;
+mod random;
 mod s3_fifo;
 mod sieve;
+mod tinylfu;
 mod two_list;
 mod two_queue;
 
@@ -26,9 +31,11 @@ pub trait Model {
     fn request(&mut self, page: PageId) -> bool;
 }
 
-/// The model of the policy with this catalog name, for a memory of `frames` (at least one) that
-/// will be asked for `trace`; none where the policy has no model.
-pub fn model(name: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Model>> {
+/// The model of a policy, `NAME` or `NAME:OPTION=VALUE,...`, for a memory of `frames` (at least one)
+/// that will be asked for `trace`; none where the policy has no model.
+pub fn model(policy: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Model>> {
+    let (name, options) = policy.split_once(':').unwrap_or((policy, ""));
+    let options = Options(options);
     Some(match name {
         "fifo" => Box::new(fifo::Fifo::new(frames)),
         "lru" => Box::new(lru::Lru::new(frames)),
@@ -40,9 +47,25 @@ pub fn model(name: &str, frames: usize, trace: &[PageId]) -> Option<Box<dyn Mode
         "arc" => Box::new(arc::Arc::new(frames)),
         "lirs" => Box::new(lirs::Lirs::new(frames)),
         "larc" => Box::new(larc::Larc::new(frames)),
+        "random" => Box::new(random::Random::new(frames, &options)),
+        "lru-k" => Box::new(lru_k::LruK::new(frames, &options)),
+        "tinylfu" => Box::new(tinylfu::TinyLfu::new(frames, &options)),
+        "clock-pro" => Box::new(clock_pro::ClockPro::new(frames)),
         "opt" => Box::new(opt::Opt::new(frames, trace)),
         _ => return None,
     })
+}
+
+/// What is set of a policy's options: `OPTION=VALUE,...`.
+struct Options<'a>(&'a str);
+
+impl Options<'_> {
+    /// The number that `name` is set to, or `default`.
+    fn number(&self, name: &str, default: u64) -> u64 {
+        let mut set = self.0.split(',').filter_map(|option| option.split_once('='));
+        let found = set.find(|(key, _)| *key == name);
+        found.map_or(default, |(_, value)| value.parse().expect("tests set numbers"))
+    }
 }
 
 /// Pages from oldest (front) to newest (back).

@@ -2,13 +2,14 @@
 //! draw in one component shifts no other (splitmix64: Steele, Lea, Flood, OOPSLA 2014).
 
 /// One component's stream of random numbers.
-pub(crate) struct Stream {
+#[derive(Clone, Debug)]
+pub struct Stream {
     state: u64,
 }
 
 impl Stream {
     /// The stream that `seed` gives to the component called `name`.
-    pub(crate) fn named(seed: u64, name: &str) -> Stream {
+    pub fn named(seed: u64, name: &str) -> Stream {
         // FNV-1a over the name, then one mixing step with the seed: streams start far apart.
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in name.bytes() {
@@ -20,7 +21,7 @@ impl Stream {
     }
 
     /// The next 64 random bits.
-    pub(crate) fn next(&mut self) -> u64 {
+    pub fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -30,17 +31,17 @@ impl Stream {
 
     /// A number below `bound`, which must not be 0. The bias of the multiplication is below
     /// `bound` / 2^64.
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+    pub fn below(&mut self, bound: u32) -> u32 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u32
     }
 
     /// True in `percent` of 100 draws.
-    pub(crate) fn chance(&mut self, percent: u32) -> bool {
+    pub fn chance(&mut self, percent: u32) -> bool {
         self.below(100) < percent
     }
 
     /// Puts `items` into a random order (Fisher and Yates).
-    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u32 + 1) as usize);
         }

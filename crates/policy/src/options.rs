@@ -1,4 +1,4 @@
-//! Named options of kill policies, as text that users write.
+//! Named options of policies, as text that users write.
 
 use std::str::FromStr;
 
@@ -21,30 +21,35 @@ pub struct Values<'a> {
     given: &'a [(&'a str, &'a str)],
 }
 
+/// The names of the options, for an error.
+fn listed(options: &[OptionRow]) -> String {
+    let names: Vec<&str> = options.iter().map(|option| option.name).collect();
+    if names.is_empty() { "no options".to_owned() } else { names.join(", ") }
+}
+
 impl<'a> Values<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         policy: &'static str,
         options: &'static [OptionRow],
         given: &'a [(&'a str, &'a str)],
     ) -> Result<Values<'a>, String> {
         for (name, _) in given {
             if !options.iter().any(|option| option.name == *name) {
-                let names: Vec<&str> = options.iter().map(|option| option.name).collect();
-                return Err(format!("{policy} has no option {name}; it has {}", names.join(", ")));
+                return Err(format!("{policy} has no option {name}; it has {}", listed(options)));
             }
         }
         Ok(Values { policy, options, given })
     }
 
     /// The text of an option that the policy has.
-    pub(super) fn text(&self, name: &str) -> &str {
+    pub(crate) fn text(&self, name: &str) -> &str {
         let given = self.given.iter().rev().find(|(given, _)| *given == name);
         let default = || self.options.iter().find(|option| option.name == name);
         given.map(|(_, value)| *value).or_else(|| default().map(|row| row.default)).unwrap_or("")
     }
 
     /// A whole number within `range`.
-    pub(super) fn number(
+    pub(crate) fn number(
         &self,
         name: &str,
         range: std::ops::RangeInclusive<u64>,
@@ -57,7 +62,7 @@ impl<'a> Values<'a> {
     }
 
     /// True or false.
-    pub(super) fn is_set(&self, name: &str) -> Result<bool, String> {
+    pub(crate) fn is_set(&self, name: &str) -> Result<bool, String> {
         self.parsed(name, "true or false")
     }
 
@@ -65,7 +70,7 @@ impl<'a> Values<'a> {
         self.text(name).trim().parse().map_err(|_| self.wrong(name, expected))
     }
 
-    pub(super) fn wrong(&self, name: &str, expected: &str) -> String {
+    pub(crate) fn wrong(&self, name: &str, expected: &str) -> String {
         format!("{}: {name} is {:?}, expected {expected}", self.policy, self.text(name))
     }
 }

@@ -1,0 +1,147 @@
+"""Cells that count the misses of an eviction policy in a memory of one size."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Self
+
+from pagewise import _core
+from pagewise.errors import UsageError
+from pagewise.grids import memory
+from pagewise.grids.key import canonical
+from pagewise.grids.memory import Size
+from pagewise.grids.traces import Numbered
+from pagewise.policies import written
+from pagewise.recording import Progress
+from pagewise.units import DIGITS_MAX, parse_frames
+
+FRAMES_MAX = 2**32 - 1
+BYTES_PER_ACCESS = 8
+"""What a policy that knows the future keeps of each access, while it reads it and afterwards."""
+
+
+@dataclass(frozen=True)
+class MemorySize:
+    """A size as the spec writes it: so many frames, or a share of a trace's distinct pages."""
+
+    text: str
+    frames: int = 0
+    share: Fraction | None = None
+
+    def of(self, pages: int) -> int:
+        """Frames for a trace of so many pages; of a share, what `pagewise analyze` takes for it."""
+        return self.frames if self.share is None else math.ceil(self.share * pages)
+
+
+def parse_memory(value: object) -> MemorySize:
+    """``1000`` or ``"1000"`` pages, ``"64MiB"``, or ``"10%"`` of a trace's distinct pages."""
+    text = str(value).strip()
+    if text.endswith("%"):
+        return MemorySize(text, share=_share(text))
+    frames = parse_frames(text if isinstance(value, str) else value)  # type: ignore[arg-type]
+    if frames > FRAMES_MAX:
+        raise UsageError(f"{text}: {frames} frames are more than {FRAMES_MAX:,}")
+    return MemorySize(text, frames)
+
+
+def _share(text: str) -> Fraction:
+    try:
+        share = Fraction(text[:-1].strip()) / 100
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if not 0 <= share <= 1:
+        raise UsageError(f"not a share: {text[:DIGITS_MAX]!r}", hint="write for example 10%")
+    return share
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """A policy in a memory of one size.
+
+    ``options`` holds only what the spec sets. ``place`` is where it is in the spec.
+    """
+
+    policy: str
+    size: MemorySize
+    options: tuple[tuple[str, str], ...] = ()
+    place: str = field(default="", compare=False)
+
+    @property
+    def text(self) -> str:
+        """The policy with its options, as the command line writes it."""
+        return written(self.policy, dict(self.options))
+
+    @property
+    def kind(self) -> object:
+        """All sizes of a policy may share a pass over the trace."""
+        return self.text
+
+    def to_json(self) -> dict[str, Any]:
+        """What the spec sets."""
+        return {"policy": self.policy, "options": dict(self.options), "size": self.size.text}
+
+    def effective(self) -> dict[str, Any]:
+        """The policy with every option, and its size."""
+        described = self._described()
+        share = None if self.size.share is None else str(self.size.share)
+        frames = self.size.frames if share is None else None
+        return {
+            **{name: described[name] for name in ("policy", "options")},
+            "frames": frames,
+            "share_of_pages": share,
+        }
+
+    def held_bytes(self, size: Size) -> int:
+        """What it holds while it runs on such a trace."""
+        held = memory.BYTES_BESIDE + memory.BYTES_PER_PAGE * size.pages
+        if self._described()["knows_the_future"]:
+            held += BYTES_PER_ACCESS * size.events
+        return held
+
+    @classmethod
+    def answers(
+        cls, found: Numbered, requests: Sequence[Self], progress: Progress | None
+    ) -> list[dict[str, Any]]:
+        """Counts all sizes of one policy in one pass; ``outcome`` as `pagewise misses --json`."""
+        frames = [request.size.of(found.size.pages) for request in requests]
+        text = _core.misses(
+            *found.trace.arguments(),
+            policies=[requests[0].text],
+            frames=frames,
+            progress=progress,
+        )
+        counts = json.loads(text)
+        ((label, by_frames),) = counts["misses"].items()
+        return [
+            {"outcome": {**counts, "misses": {label: {str(size): by_frames[str(size)]}}}}
+            for size in frames
+        ]
+
+    def inputs(self) -> dict[str, Any]:
+        """What it asks, by column of the table."""
+        return {
+            "policy": self.policy,
+            "options": canonical(dict(self.options)),
+            "size": self.size.text,
+        }
+
+    def figures(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        """What an outcome says, by column of the table."""
+        ((_, by_frames),) = outcome["misses"].items()
+        ((frames, misses),) = by_frames.items()
+        requests = outcome["requests"]
+        return {
+            "frames": int(frames),
+            "requests": requests,
+            "pages": outcome["pages"],
+            "misses": misses,
+            "miss_ratio": misses / requests if requests else None,
+        }
+
+    def _described(self) -> dict[str, Any]:
+        described: dict[str, Any] = json.loads(_core.describe_policy(self.text))
+        return described

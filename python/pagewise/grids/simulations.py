@@ -1,0 +1,145 @@
+"""Cells that simulate swap architectures, and many simulations at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from pagewise import _core
+from pagewise.grids import memory
+from pagewise.grids.key import canonical
+from pagewise.grids.memory import Size
+from pagewise.grids.traces import Numbered
+from pagewise.recording import Progress, Trace
+
+OF_THE_REPLAY = ("readahead", "clean_evictions", "ranges")
+"""Options that every architecture takes, because they belong to the replay of the trace."""
+COUNTS = ("promotions", "demotions")
+TIMES = ("io_time_s", "stall_time_s")
+MILLICELLS = 1000
+"""Progress is counted in thousandths of a cell."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """One configuration of the simulator: an architecture on two devices.
+
+    ``options`` holds only what the spec sets. ``place`` is where it is in the spec.
+    """
+
+    architecture: str
+    fast_tier_bytes: int
+    fast: str
+    slow: str
+    options: tuple[tuple[str, str], ...] = ()
+    profile: str | None = None
+    place: str = field(default="", compare=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """The form in which the Rust side takes it."""
+        options = dict(self.options)
+        of_the_replay = {name: options.pop(name) for name in OF_THE_REPLAY if name in options}
+        return {
+            "architecture": self.architecture,
+            "fast_tier_bytes": self.fast_tier_bytes,
+            "fast": self.fast,
+            "slow": self.slow,
+            "options": options,
+            "profile": self.profile,
+            **of_the_replay,
+        }
+
+    @property
+    def kind(self) -> object:
+        """Any simulations may share a pass over the trace."""
+        return "simulation"
+
+    def effective(self) -> dict[str, Any]:
+        """The request with every default filled in and the devices' figures."""
+        effective: dict[str, Any] = json.loads(_core.describe_request(json.dumps(self.to_json())))
+        return effective
+
+    def held_bytes(self, size: Size) -> int:
+        """What it holds while it runs on such a trace."""
+        return memory.bytes_of(self.to_json(), size)
+
+    @classmethod
+    def answers(
+        cls, found: Numbered, requests: Sequence[Self], progress: Progress | None
+    ) -> list[dict[str, Any]]:
+        """Runs simulations in one pass: each with ``outcome``, or with ``error``."""
+        return _in_one_pass(found.trace, [request.to_json() for request in requests], (), progress)
+
+    def inputs(self) -> dict[str, Any]:
+        """What it asks, by column of the table."""
+        return {
+            "architecture": self.architecture,
+            "profile": self.profile,
+            "options": canonical(dict(self.options)),
+            "fast_tier_bytes": self.fast_tier_bytes,
+            "fast": self.fast,
+            "slow": self.slow,
+        }
+
+    def figures(self, outcome: Mapping[str, Any]) -> dict[str, Any]:
+        """What an outcome says, by column of the table."""
+        fast, slow, wear = outcome["fast"], outcome["slow"], outcome.get("wear") or {}
+        return {
+            "fast_reads": fast["reads"],
+            "fast_writes": fast["writes"],
+            "fast_bytes_written": fast["bytes_written"],
+            "slow_reads": slow["reads"],
+            "slow_writes": slow["writes"],
+            "wear_fast": wear.get("fast"),
+            "wear_slow": wear.get("slow"),
+            **{name: outcome[name] for name in (*COUNTS, *TIMES)},
+        }
+
+
+def simulate_many(
+    found: Numbered,
+    requests: Sequence[Mapping[str, Any]],
+    *,
+    marks: Sequence[int] = (),
+    progress: Progress | None = None,
+) -> list[dict[str, Any]]:
+    """Runs many requests (see `Simulation.to_json`) on all cores, in as few passes as fit memory.
+
+    Each answer holds either ``outcome``, as `pagewise simulate --json` prints it, or ``error``.
+    With ``marks`` an outcome has ``slices`` too: the counts up to each mark from the one before it,
+    and behind the last. Marks are ns since the first event or, without a clock, numbers of events.
+    ``progress`` counts thousandths of cells.
+    """
+    cores = memory.cores()
+    answers: list[dict[str, Any]] = []
+    for part in memory.passes(
+        requests,
+        cores * memory.cells_of_pass(cores),
+        memory.room_bytes(),
+        lambda request: memory.bytes_of(request, found.size),
+    ):
+        before = len(answers)
+
+        def advance(done: int, total: int, before: int = before, now: int = len(part)) -> None:
+            if progress is not None:
+                cells = before * MILLICELLS + (now * MILLICELLS * done // total if total else 0)
+                progress(cells, len(requests) * MILLICELLS)
+
+        answers += _in_one_pass(found.trace, part, marks, advance)
+    return answers
+
+
+def _in_one_pass(
+    trace: Trace,
+    requests: Sequence[Mapping[str, Any]],
+    marks: Sequence[int],
+    progress: Progress | None,
+) -> list[dict[str, Any]]:
+    memory.give_back_what_is_freed()
+    text = json.dumps(list(requests))
+    answers: list[dict[str, Any]] = json.loads(
+        _core.simulate_many(*trace.arguments(), text, marks=list(marks), progress=progress)
+    )
+    return answers

@@ -1,0 +1,28 @@
+"""Eviction policies as users name them: ``NAME``, or ``NAME:OPTION=VALUE,...`` with options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+def policies_in(policies: str | Sequence[str]) -> list[str]:
+    """``"lru-k:k=3,tinylfu:window=20,sample=5,lru"`` as its three policies, each once.
+
+    What sets an option belongs to the policy before it.
+    """
+    if not isinstance(policies, str):
+        return list(dict.fromkeys(policies))
+    found: list[str] = []
+    for part in policies.split(","):
+        if found and ":" in found[-1] and ":" not in part and "=" in part:
+            found[-1] += f",{part}"
+        else:
+            found.append(part)
+    return list(dict.fromkeys(found))
+
+
+def written(name: str, options: Mapping[str, str]) -> str:
+    """A policy with its options as one text."""
+    if not options:
+        return name
+    return f"{name}:{','.join(f'{option}={value}' for option, value in options.items())}"

@@ -1,0 +1,112 @@
+"""`pagewise misses`: policies with options, several traces, and its tables."""
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import ran
+
+import pagewise as pw
+from pagewise.commands.misses import fitting
+from pagewise.policies import policies_in
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    """A second recording: page 1 is requested in turn with others."""
+    path = tmp_path / "other.csv"
+    lines = [f"{second}.0,out,1,{page:#x},D,anon" for second, page in enumerate([1, 2, 1, 3] * 5)]
+    path.write_text("\n".join(["time_s,event,process,page,state,kind", *lines, ""]))
+    return path
+
+
+def test_options_belong_to_the_policy_before_them() -> None:
+    text = "lru-k:k=3,tinylfu:window=20,sample=5,lru,lru,k=2"
+    assert policies_in(text) == ["lru-k:k=3", "tinylfu:window=20,sample=5", "lru", "k=2"]
+    assert policies_in(["lru", "lru"]) == ["lru"]
+
+
+def test_results_bear_the_options(trace: Path) -> None:
+    misses = pw.misses(trace, policy="lru-k:k=1,lru-k,random:seed=7", frames=[1, 2])["misses"]
+    assert list(misses) == ["lru-k:k=1", "lru-k", "random:seed=7"]
+    assert misses["lru-k:k=1"] == pw.misses(trace, policy="lru", frames=[1, 2])["misses"]["lru"]
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("lru:k=2", "lru has no option k; it has no options"),
+        ("lru-k:k=9", "lru-k: k is '9', expected from 1 to 4"),
+        ("random:seed", "write random:OPTION=VALUE"),
+        ("lru,k=2", "options are written NAME:OPTION=VALUE"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(
+    policy: str, expected: str, trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--policy", policy, "--frames", "1"]
+    status, _, said = ran("misses", trace, *arguments, capsys=capsys)
+    assert status == 2 and expected in said.replace('"', "'"), said
+
+
+def test_several_traces_are_a_list_of_what_each_gives(
+    trace: Path, other: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--policy", "lru,opt", "--frames", "1,2", "--json"]
+    status, output, _ = ran("misses", trace, other, *arguments, capsys=capsys)
+    both = json.loads(output)
+    assert (status, both["schema"]) == (0, "pagewise.misses-of-traces/1")
+    for path, one in zip((trace, other), both["traces"], strict=True):
+        _, output, _ = ran("misses", path, *arguments, capsys=capsys)
+        assert json.loads(output) == one
+    # The report draws each trace.
+    pw.report([both], tmp_path / "report.html")
+    html = (tmp_path / "report.html").read_text()
+    assert "small, lru" in html and "other, opt" in html
+
+
+def test_a_table_has_the_share_that_misses_or_hits(
+    other: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Of 20 requests LRU with two frames misses the first two and then every second.
+    arguments = [other, "--policy", "lru", "--frames", "2,8"]
+    _, output, _ = ran("misses", *arguments, capsys=capsys)
+    assert output.splitlines()[0] == "20 requests to 3 pages"
+    assert "2 (8 KiB)   55.0 %" in output and "8 (32 KiB)  15.0 %" in output
+    _, output, _ = ran("misses", *arguments, "--ratio", capsys=capsys)
+    assert "2 (8 KiB)   45.0 %" in output and "8 (32 KiB)  85.0 %" in output
+
+
+def test_several_traces_are_rows_of_a_table_for_each_size(
+    trace: Path, other: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--policy", "lru,random:seed=7", "--frames", "2,8"]
+    _, output, _ = ran("misses", trace, other, *arguments, capsys=capsys)
+    lines = [line.rstrip() for line in output.splitlines()]
+    assert lines[:3] == [
+        "trace  requests  pages",
+        "small         7      4",
+        "other        20      3",
+    ]
+    titles = [line for line in lines if line.startswith("misses")]
+    assert titles == [
+        f"misses, of requests, with {size}" for size in ("2 frames (8 KiB)", "8 frames (32 KiB)")
+    ]
+    last = lines[lines.index(titles[1]) :]
+    assert [line.split()[0] for line in last[-2:]] == ["small", "other"]
+    assert last[-1] == "other  15.0 %  15.0 %"
+
+
+def test_traces_of_one_name_are_told_apart_by_their_paths(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin = tmp_path / trace.name
+    twin.write_bytes(trace.read_bytes())
+    _, output, _ = ran("misses", trace, twin, "--policy", "lru", "--frames", "1", capsys=capsys)
+    assert str(trace) in output and str(twin) in output
+
+
+def test_columns_that_do_not_fit_go_to_the_next_table() -> None:
+    assert fitting([10, 10, 10], 0, 25) == 2
+    assert fitting([10, 10, 10], 2, 25) == 3
+    assert fitting([90, 10], 0, 25) == 1
