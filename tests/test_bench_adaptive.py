@@ -1,0 +1,74 @@
+"""What bench/adaptive.py concludes from costs; the replays behind them take minutes."""
+
+import importlib
+import json
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(BENCH))
+    return importlib.import_module("adaptive")
+
+
+def cell(bench, recording: str, **ours: float):
+    """One cell in which flash-only costs 10 seconds, the best other 8."""
+    place = bench.Place(recording, 32, "90/40us", "4/5us")
+    others = {"priority": 8.0, "nvm-cache": 9.0}
+    return bench.Cell(place, flash=10.0, others=others, ours=ours)
+
+
+def test_a_recording_is_judged_with_what_the_others_choose(bench) -> None:
+    cells = [
+        cell(bench, "phone", bold=7.0, careful=8.0),
+        cell(bench, "tablet", bold=7.0, careful=8.0),
+        cell(bench, "game", bold=9.6, careful=8.0),
+    ]
+    assert set(bench.tuned(cells).values()) == {"careful"}
+    assert bench.left_out(cells) == {"phone": "careful", "tablet": "careful", "game": "bold"}
+    tuned = bench.Figures.of(cells, bench.tuned(cells))
+    unseen = bench.Figures.of(cells, bench.left_out(cells))
+    assert (tuned.worst, tuned.within_1_percent) == (0.0, 1.0)
+    assert unseen.worst == pytest.approx(0.2)
+    assert unseen.within_1_percent == pytest.approx(2 / 3)
+    assert unseen.mean_below_best_other == pytest.approx(1 - (8 + 8 + 9.6) / 24)
+    assert unseen.worst_over_flash == pytest.approx(-0.04)
+    claims = bench.targets({"tuned": tuned, "left_out": unseen})
+    assert [claim.is_reached for claim in claims] == [False, False, False, True]
+
+
+def test_what_only_the_fast_tier_holds_is_written_at_the_end(bench) -> None:
+    outcome = {
+        "slow": {"reads": 1, "writes": 2},
+        "fast": {"reads": 3, "writes": 4},
+        "fast_only_pages": 5,
+    }
+    expected = (90 + 2 * 40 + 3 * 4 + 4 * 5 + 5 * 40) / 1e6
+    assert bench.cost(outcome, "90/40us", "4/5us") == pytest.approx(expected)
+
+
+def test_the_line_has_each_figure_both_ways_and_names_what_is_missing(bench) -> None:
+    cells = [cell(bench, "phone", bold=8.4)]
+    reached = {
+        "tuned": bench.Figures.of(cells, bench.tuned(cells)),
+        "left_out": bench.Figures.of(cells, {"phone": "bold"}),
+    }
+    found, missing = [Path("phone.pgw.zst")], [Path("away/pubg_exec.csv.gz")]
+    line = json.loads(bench.line(reached, len(cells), found, missing))
+    assert line["recordings"] == ["phone"]
+    assert list(line["skipped"]) == ["pubg_exec.csv.gz"]
+    for name in ("within_1_percent", "worst", "mean_below_best_other"):
+        assert set(line[name]) == {"tuned", "left_out"}
+    assert line["worst"]["tuned"] == pytest.approx(0.05)
+
+
+def test_the_recordings_of_the_examples_are_in_the_grid(bench) -> None:
+    found, missing = bench.recordings()
+    examples = sorted((BENCH.parent / "examples").glob("*/*.zst"))
+    assert {path.resolve() for path in found} >= set(examples)
+    assert all("shared" in path.parts for path in missing)
+    assert len({bench.name_of(path) for path in found + missing}) == len(found + missing)
