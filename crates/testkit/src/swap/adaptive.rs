@@ -7,6 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 const BINS: usize = 45;
+/// Older pages share the last bin.
+const AGE_MAX: u64 = 4096;
 const PASTS: usize = 5;
 const CLASSES: usize = 4 * PASTS;
 
@@ -88,6 +90,8 @@ pub(super) struct Adaptive {
     /// Residents, and whether the slow tier has their copy too.
     residents: BTreeMap<u32, bool>,
     seen: [[Seen; BINS]; CLASSES],
+    /// Neighbouring ages that are told apart no longer: the least, and how many.
+    groups: Vec<(u64, u64)>,
     keep: Values,
     enter: Values,
     price: f64,
@@ -117,6 +121,7 @@ impl Adaptive {
             stories: BTreeMap::new(),
             residents: BTreeMap::new(),
             seen: [[Seen::default(); BINS]; CLASSES],
+            groups: vec![(0, 1)],
             keep: values(),
             enter: values(),
             price: 0.5 * latencies.slow_read * epoch_events as f64 / capacity.max(1) as f64,
@@ -230,10 +235,13 @@ impl Adaptive {
         }
         let candidates = self.residents.iter().map(|(page, is_clean)| {
             let story = &self.stories[page];
-            let bin = bin(self.age(story));
-            let value = &self.keep.by_bin[story.class()][bin];
+            let age = self.age(story);
+            let group = self.groups.iter().rposition(|(least, _)| *least <= age);
+            let group = group.expect("the first is of age 0");
+            let (least, width) = self.groups[group];
+            let value = &self.keep.by_bin[story.class()][bin(least + width / 2)];
             let worth = if *is_clean { value.clean } else { value.dirty - value.given_up };
-            (worth, (story.class(), *is_clean, bin, story.last_event), *page)
+            (worth, (story.class(), *is_clean, group, story.last_event), *page)
         });
         let cheapest =
             candidates.min_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)));
@@ -263,6 +271,7 @@ impl Adaptive {
         self.now += 1;
         if self.now.is_multiple_of(self.epoch_events) {
             self.count_waiting();
+            self.age_groups();
             self.ask();
             self.revalue(self.has_room());
         }
@@ -284,6 +293,22 @@ impl Adaptive {
             regret if regret >= 3.0 * left => 3.0,
             regret => regret / left,
         };
+    }
+
+    /// Groups grow older; neighbours that fit into one bin become one, the youngest first.
+    fn age_groups(&mut self) {
+        self.groups.iter_mut().for_each(|(age, _)| *age += 1);
+        self.groups.insert(0, (0, 1));
+        let mut index = 0;
+        while index + 1 < self.groups.len() {
+            let (age, epochs) = self.groups[index];
+            let together = epochs + self.groups[index + 1].1;
+            if age >= AGE_MAX || together <= width(bin(age)) {
+                self.groups[index].1 = together;
+                self.groups.remove(index + 1);
+            }
+            index += 1;
+        }
     }
 
     /// A page begins a new wait.

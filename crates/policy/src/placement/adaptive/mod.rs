@@ -10,10 +10,11 @@
 //! Nothing here is tuned to a trace: with a large fast tier the price falls and everything enters;
 //! with a small one only pages with evidence of a return do.
 
-mod age_log;
 mod ages;
 mod class;
+mod groups;
 mod history;
+mod lists;
 mod page;
 mod regret;
 mod residents;
@@ -158,7 +159,7 @@ impl Adaptive {
             self.demand.idle += 1;
             return false;
         }
-        let Some(cheapest) = self.residents.cheapest(&self.pages) else { return false };
+        let Some(cheapest) = self.residents.cheapest() else { return false };
         if cheapest.worth <= 0.0 {
             self.demand.idle += 1;
         } else if gain > cheapest.worth {
@@ -179,11 +180,12 @@ impl Adaptive {
         // What writing to the fast tier saves against writing to the slow one.
         let saved = self.latencies.slow_write - self.latencies.fast_write;
         if out.is_resident {
+            let page = &mut self.pages[out.page.index()];
+            self.residents.remove(out.page, page);
             if out.has_room || self.keep.of_young(class, Copy::Dirty) + saved >= 0.0 {
-                self.residents.put(out.page, Copy::Dirty, &mut self.pages);
+                self.residents.insert(out.page, Copy::Dirty, page);
                 return Tier::Fast;
             }
-            self.pages[out.page.index()].copy = None;
             return Tier::Slow;
         }
         self.admitted = Copy::Dirty;
@@ -207,11 +209,13 @@ impl Adaptive {
 impl Placement for Adaptive {
     fn grow(&mut self, pages: usize) {
         self.pages.grow(pages, Page::UNKNOWN);
+        self.residents.grow(pages);
     }
 
     #[inline(always)]
     fn prefetch(&self, page: PageId) {
         prefetch(&self.pages, page.index());
+        self.residents.prefetch(page);
     }
 
     /// A clean page-out moves nothing and says nothing about the page's return, so it passes unseen.
@@ -235,11 +239,12 @@ impl Placement for Adaptive {
         let mut page = self.pages[read.page.index()];
         self.regret.read(&mut page.shadow, read.from);
         page = self.history.read(read.page, page, &self.clock);
-        self.pages[read.page.index()] = page;
-        if let Some(copy) = page.copy {
-            self.residents.put(read.page, copy, &mut self.pages);
+        if let Some(copy) = self.residents.remove(read.page, &mut page) {
+            self.residents.insert(read.page, copy, &mut page);
+            self.pages[read.page.index()] = page;
             return Tier::Fast;
         }
+        self.pages[read.page.index()] = page;
         self.admitted = Copy::Clean;
         if !self.fills(page.class, read.has_room) {
             return Tier::Slow;
@@ -251,7 +256,7 @@ impl Placement for Adaptive {
     fn victim(&mut self) -> PageId {
         let victim = self.chosen.take().expect("an admission into a full tier chose a victim");
         let page = &mut self.pages[victim.index()];
-        if page.copy.take() == Some(Copy::Dirty) {
+        if self.residents.remove(victim, page) == Some(Copy::Dirty) {
             let is_dropped = self.drops_in_memory && page.class.is_in_memory();
             self.regret.given_up(&mut page.shadow, is_dropped);
         }
@@ -259,14 +264,15 @@ impl Placement for Adaptive {
     }
 
     fn next_victim(&mut self) -> Option<PageId> {
-        self.residents.cheapest(&self.pages).map(|candidate| candidate.page)
+        self.residents.cheapest().map(|candidate| candidate.page)
     }
 
     fn insert(&mut self, page: PageId) {
-        self.residents.put(page, self.admitted, &mut self.pages);
+        self.residents.insert(page, self.admitted, &mut self.pages[page.index()]);
     }
 
     fn forget(&mut self, page: PageId) {
+        self.residents.remove(page, &mut self.pages[page.index()]);
         let known = std::mem::replace(&mut self.pages[page.index()], Page::UNKNOWN);
         self.history.dropped(page, known, &self.clock);
         self.regret.dropped(&known.shadow);

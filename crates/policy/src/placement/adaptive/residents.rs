@@ -4,21 +4,18 @@
 //! agree in those are worth the same, and the cheapest is found among some thousand cells rather than
 //! among all pages. Worths and ages change between epochs only; within one pages leave and join.
 
-use super::age_log::AgeLog;
 use super::ages::BINS;
 use super::class::{CLASSES, Class};
+use super::groups::{GROUPS, Groups};
+use super::lists::Lists;
 use super::page::{Copy, Page};
 use types::PageId;
 
-/// Logs of residents: dirty and clean ones of each class.
-const LOGS: usize = 2 * CLASSES;
-/// So many logs are compared at once.
+/// Kinds of residents: dirty and clean ones of each class.
+const KINDS: usize = 2 * CLASSES;
+/// So many kinds are compared at once.
 const LANES: usize = 8;
-const _: () = assert!(LOGS.is_multiple_of(LANES));
-/// Entries per live one at which stale ones are dropped: each is then looked at once or twice.
-const ENTRIES_PER_LIVE: usize = 3;
-/// Entries that are not worth looking at.
-const ENTRIES_MIN: usize = 4096;
+const _: () = assert!(KINDS.is_multiple_of(LANES));
 
 /// A page and what giving it up would lose, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,113 +24,132 @@ pub(super) struct Candidate {
     pub worth: f64,
 }
 
-/// The residents.
+/// The residents, one list per kind and group of ages, each in the order in which its pages came to be
+/// that.
 ///
-/// Invariant: `cheapest_bins[log]` is the cheapest of the bins that the log calls occupied, and
-/// `cheapest_worths[log]` what its pages are worth, infinite if there is none; `least` is the first log
-/// whose cheapest is the cheapest of all. The logs together have `entries`, at most `entries_max`.
+/// Invariant: a list that is not empty has its bit in `occupied[kind]`, by the rank of its group.
+/// `cheapest_ranks[kind]` is the cheapest of the bits, and `cheapest_worths[kind]` what its pages are
+/// worth, infinite if there is none; `least` is the first kind whose cheapest is the cheapest of all.
 #[derive(Clone, Debug)]
 pub(super) struct Residents {
-    logs: Vec<AgeLog>,
-    entries: usize,
-    entries_max: usize,
-    worths: Vec<[f64; BINS]>,
-    cheapest_bins: [usize; LOGS],
-    cheapest_worths: [f64; LOGS],
+    groups: Groups,
+    lists: Lists,
+    occupied: [u64; KINDS],
+    worths: Box<[[f64; BINS]; KINDS]>,
+    cheapest_ranks: [usize; KINDS],
+    cheapest_worths: [f64; KINDS],
     least: usize,
 }
 
 impl Default for Residents {
     fn default() -> Residents {
         Residents {
-            logs: (0..LOGS).map(|log| AgeLog::of(class_of_log(log), copy_of_log(log))).collect(),
-            entries: 0,
-            entries_max: ENTRIES_MIN,
-            worths: vec![[0.0; BINS]; LOGS],
-            cheapest_bins: [0; LOGS],
-            cheapest_worths: [f64::INFINITY; LOGS],
+            groups: Groups::new(),
+            lists: Lists::new(KINDS * GROUPS),
+            occupied: [0; KINDS],
+            worths: Box::new([[0.0; BINS]; KINDS]),
+            cheapest_ranks: [0; KINDS],
+            cheapest_worths: [f64::INFINITY; KINDS],
             least: 0,
         }
     }
 }
 
 impl Residents {
-    /// `page`, whose class was just decided, becomes a resident, or changes as one.
+    /// Makes room for pages below `pages`.
+    pub fn grow(&mut self, pages: usize) {
+        self.lists.grow(pages);
+    }
+
+    /// Asks for what is kept about a page that will be named.
+    #[inline(always)]
+    pub fn prefetch(&self, page: PageId) {
+        self.lists.prefetch(page);
+    }
+
+    /// `page`, whose class was just decided and which must not be a resident, becomes one.
     #[inline]
-    pub fn put(&mut self, id: PageId, copy: Copy, pages: &mut [Page]) {
-        if self.entries == self.entries_max {
-            self.drop_stale(pages);
-        }
-        self.entries += 1;
-        let page = &mut pages[id.index()];
+    pub fn insert(&mut self, id: PageId, copy: Copy, page: &mut Page) {
         page.copy = Some(copy);
-        let log = log_of(page.class, copy);
-        self.logs[log].push(id, pages);
-        let worth = self.worths[log][0];
-        if worth <= self.cheapest_worths[log] {
-            (self.cheapest_bins[log], self.cheapest_worths[log]) = (0, worth);
+        let kind = kind_of(page.class, copy);
+        self.lists.push(list_of(kind, self.groups.slot(0)), id);
+        self.occupied[kind] |= 1;
+        let worth = self.worths[kind][0];
+        if worth <= self.cheapest_worths[kind] {
+            (self.cheapest_ranks[kind], self.cheapest_worths[kind]) = (0, worth);
             let least = self.cheapest_worths[self.least];
-            if worth < least || worth == least && log < self.least {
-                self.least = log;
+            if worth < least || worth == least && kind < self.least {
+                self.least = kind;
             }
         }
     }
 
-    /// Bounds the entries of all logs by the pages that are live: those of one class become pages of
-    /// others, and a bound on each log alone would let the logs of all classes fill up in turn.
-    #[cold]
-    #[inline(never)]
-    fn drop_stale(&mut self, pages: &[Page]) {
-        self.entries = self.logs.iter_mut().map(|log| log.drop_stale(pages)).sum();
-        self.entries_max = ENTRIES_PER_LIVE * self.entries + ENTRIES_MIN;
+    /// `page` is no resident from now on; what its copy was, if it was one.
+    #[inline]
+    pub fn remove(&mut self, id: PageId, page: &mut Page) -> Option<Copy> {
+        let copy = page.copy.take();
+        if copy.is_some() {
+            self.lists.remove(id);
+        }
+        copy
     }
 
     /// Sets what residents are worth by class, copy and age bin. `begin_epoch` must follow.
     pub fn set_worths(&mut self, worth: impl Fn(Class, Copy, usize) -> f64) {
-        for (log, worths) in self.worths.iter_mut().enumerate() {
-            let (class, copy) = (class_of_log(log), copy_of_log(log));
+        for (kind, worths) in self.worths.iter_mut().enumerate() {
+            let (class, copy) = (class_of_kind(kind), copy_of_kind(kind));
             *worths = std::array::from_fn(|bin| worth(class, copy, bin));
         }
     }
 
     /// An epoch begins: all residents are an epoch older.
     pub fn begin_epoch(&mut self) {
-        for log in 0..LOGS {
-            self.logs[log].begin_epoch();
-            self.find_cheapest(log);
+        self.groups.begin_epoch();
+        self.occupied.iter_mut().for_each(|ranks| *ranks <<= 1);
+        let mut rank = 0;
+        while let Some(merge) = self.groups.merge(rank) {
+            for kind in 0..KINDS {
+                self.lists.prepend(list_of(kind, merge.into), list_of(kind, merge.from));
+                let younger = self.occupied[kind] & ((2 << merge.rank) - 1);
+                self.occupied[kind] = younger | (self.occupied[kind] & !younger) >> 1;
+            }
+            rank = merge.rank + 1;
         }
+        (0..KINDS).for_each(|kind| self.find_cheapest(kind));
         self.find_least();
     }
 
     /// The resident that is worth least; of several the one of the lowest class, the dirty one, the one
-    /// of the youngest bin, and the oldest in that.
-    pub fn cheapest(&mut self, pages: &[Page]) -> Option<Candidate> {
+    /// of the youngest group, and the oldest in that.
+    pub fn cheapest(&mut self) -> Option<Candidate> {
         loop {
-            let log = self.least;
-            let worth = self.cheapest_worths[log];
+            let kind = self.least;
+            let worth = self.cheapest_worths[kind];
             if worth == f64::INFINITY {
                 return None;
             }
-            if let Some(page) = self.logs[log].oldest(self.cheapest_bins[log], pages) {
+            let rank = self.cheapest_ranks[kind];
+            if let Some(page) = self.lists.first(list_of(kind, self.groups.slot(rank))) {
                 return Some(Candidate { page, worth });
             }
-            self.find_cheapest(log);
+            self.occupied[kind] &= !(1 << rank);
+            self.find_cheapest(kind);
             self.find_least();
         }
     }
 
-    fn find_cheapest(&mut self, log: usize) {
-        let mut bits = self.logs[log].occupied();
-        let (mut cheapest_bin, mut cheapest_worth) = (0, f64::INFINITY);
-        while bits != 0 {
-            let bin = bits.trailing_zeros() as usize;
-            let worth = self.worths[log][bin];
+    fn find_cheapest(&mut self, kind: usize) {
+        let mut ranks = self.occupied[kind];
+        let (mut cheapest_rank, mut cheapest_worth) = (0, f64::INFINITY);
+        while ranks != 0 {
+            let rank = ranks.trailing_zeros() as usize;
+            let worth = self.worths[kind][self.groups.bin(rank)];
             if worth < cheapest_worth {
-                (cheapest_bin, cheapest_worth) = (bin, worth);
+                (cheapest_rank, cheapest_worth) = (rank, worth);
             }
-            bits &= bits - 1;
+            ranks &= ranks - 1;
         }
-        (self.cheapest_bins[log], self.cheapest_worths[log]) = (cheapest_bin, cheapest_worth);
+        (self.cheapest_ranks[kind], self.cheapest_worths[kind]) = (cheapest_rank, cheapest_worth);
     }
 
     fn find_least(&mut self) {
@@ -151,31 +167,56 @@ impl Residents {
 }
 
 #[inline(always)]
-fn log_of(class: Class, copy: Copy) -> usize {
+fn kind_of(class: Class, copy: Copy) -> usize {
     2 * class.index() + usize::from(copy == Copy::Clean)
 }
 
-fn class_of_log(log: usize) -> Class {
-    Class::of(log / 2)
+fn class_of_kind(kind: usize) -> Class {
+    Class::of(kind / 2)
 }
 
-fn copy_of_log(log: usize) -> Copy {
-    if log.is_multiple_of(2) { Copy::Dirty } else { Copy::Clean }
+fn copy_of_kind(kind: usize) -> Copy {
+    if kind.is_multiple_of(2) { Copy::Dirty } else { Copy::Clean }
+}
+
+#[inline(always)]
+fn list_of(kind: usize, slot: usize) -> usize {
+    kind * GROUPS + slot
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ages::{Clock, bin};
+    use super::super::ages::Clock;
     use super::*;
+
+    /// Ages and widths of the groups, by the rule alone.
+    fn age_all(groups: &mut Vec<(u32, u32)>) {
+        use super::super::ages::{bin, bin_width};
+        groups.iter_mut().for_each(|group| group.0 += 1);
+        groups.insert(0, (0, 1));
+        let mut rank = 0;
+        while rank + 1 < groups.len() {
+            let width = groups[rank].1 + groups[rank + 1].1;
+            if width <= bin_width(bin(groups[rank].0)) {
+                groups.remove(rank + 1);
+                groups[rank].1 = width;
+            }
+            rank += 1;
+        }
+    }
 
     #[test]
     fn the_cheapest_is_what_a_search_through_all_finds() {
+        use super::super::ages::bin;
         const PAGES: usize = 200;
         let mut clock = Clock::new(0);
         let mut residents = Residents::default();
+        residents.grow(PAGES);
         let mut pages = [Page::UNKNOWN; PAGES];
+        let mut groups = vec![(0, 1)];
         let mut factor = 1;
-        let worth = |factor: usize, log: usize, bin: usize| ((log * 7 + bin) * factor % 31) as f64;
+        let worth =
+            |factor: usize, kind: usize, bin: usize| ((kind * 7 + bin) * factor % 31) as f64;
         let mut state = 3u64;
         for _ in 0..40_000 {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -185,31 +226,72 @@ mod tests {
                 if clock.tick() {
                     factor = 1 + (state >> 40) as usize % 30;
                     residents
-                        .set_worths(|class, copy, bin| worth(factor, log_of(class, copy), bin));
+                        .set_worths(|class, copy, bin| worth(factor, kind_of(class, copy), bin));
                     residents.begin_epoch();
+                    age_all(&mut groups);
                 }
             }
-            if state >> 61 == 0 {
-                pages[id].copy = None;
-            } else {
-                let log = (state >> 20) as usize % LOGS;
-                pages[id].class = class_of_log(log);
+            residents.remove(PageId(id as u32), &mut pages[id]);
+            if state >> 61 != 0 {
+                let kind = (state >> 20) as usize % KINDS;
+                pages[id].class = class_of_kind(kind);
                 pages[id].last_event = clock.now();
-                residents.put(PageId(id as u32), copy_of_log(log), &mut pages);
+                residents.insert(PageId(id as u32), copy_of_kind(kind), &mut pages[id]);
             }
             if clock.epoch() > 0 {
                 let search = (0..PAGES).filter_map(|id| {
                     let page = &pages[id];
-                    let (log, bin) =
-                        (log_of(page.class, page.copy?), bin(clock.age(page.last_event)));
-                    Some((worth(factor, log, bin) as usize, log, bin, page.last_event, id))
+                    let kind = kind_of(page.class, page.copy?);
+                    let age = clock.age(page.last_event);
+                    let rank = groups.iter().rposition(|group| group.0 <= age)?;
+                    let bin = bin(groups[rank].0 + groups[rank].1 / 2);
+                    Some((worth(factor, kind, bin) as usize, kind, rank, page.last_event, id))
                 });
                 let least = search.min().map(|(worth, _, _, _, id)| Candidate {
                     page: PageId(id as u32),
                     worth: worth as f64,
                 });
-                assert_eq!(residents.cheapest(&pages), least, "event {}", clock.now());
+                assert_eq!(residents.cheapest(), least, "event {}", clock.now());
             }
+        }
+    }
+
+    /// The most nodes of pages that one event between epochs and one that begins an epoch touch, when
+    /// `count` residents change class at random.
+    fn most_touched(count: usize) -> [u64; 2] {
+        let mut residents = Residents::default();
+        residents.grow(count);
+        let mut pages = vec![Page::UNKNOWN; count];
+        let (mut most, mut state) = ([0; 2], 3u64);
+        for event in 0..600_000 {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let before = residents.lists.touched.get();
+            let begins = event % 512 == 0;
+            if begins {
+                residents.begin_epoch();
+            }
+            let id = (state >> 33) as usize % count;
+            residents.remove(PageId(id as u32), &mut pages[id]);
+            let kind = (state >> 20) as usize % KINDS;
+            pages[id].class = class_of_kind(kind);
+            residents.insert(PageId(id as u32), copy_of_kind(kind), &mut pages[id]);
+            assert!(residents.cheapest().is_some());
+            let touched = residents.lists.touched.get() - before;
+            let most = &mut most[usize::from(begins)];
+            *most = touched.max(*most);
+        }
+        most
+    }
+
+    #[test]
+    fn an_event_touches_few_pages_however_many_there_are() {
+        // Each list that joins another touches its two ends and the one it joins at.
+        const MERGES: usize = 12;
+        for count in [1_000, 300_000] {
+            let [between, beginning] = most_touched(count);
+            assert!(between <= 8, "{count} pages: {between} between epochs");
+            let bound = (3 * KINDS * MERGES) as u64;
+            assert!(beginning <= bound, "{count} pages: {beginning} at the beginning of an epoch");
         }
     }
 }

@@ -1,0 +1,125 @@
+//! Ages in groups: neighbouring epochs of birth whose pages are told apart no longer.
+//!
+//! Every epoch begins a group, and neighbours become one as soon as both fit into one age bin. So a page
+//! never moves as it ages: its group does, and two groups that become one join their lists. The number
+//! of groups does not depend on that of pages or epochs.
+
+use super::ages::{EPOCHS, bin, bin_width};
+
+/// At most so many groups exist at a time: eight of one epoch, at most five for each doubling of the age
+/// up to `EPOCHS`, and those that wait for a neighbour.
+pub(super) const GROUPS: usize = 64;
+
+/// Two neighbours that become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Merge {
+    /// The rank of the younger in the order of age.
+    pub rank: usize,
+    /// The slot of the younger, which remains.
+    pub into: usize,
+    /// The slot of the older, which is free afterwards.
+    pub from: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    /// Age of its youngest epoch.
+    age: u32,
+    /// Epochs.
+    width: u32,
+    slot: u8,
+}
+
+/// The groups, in the order of their ages, each with a slot that it keeps.
+///
+/// Invariant: group 0 is the current epoch; a group begins where the one before ends.
+#[derive(Clone, Debug)]
+pub(super) struct Groups {
+    groups: [Group; GROUPS],
+    len: usize,
+    free_slots: u64,
+}
+
+impl Groups {
+    /// The first epoch.
+    pub fn new() -> Groups {
+        let mut groups =
+            Groups { groups: [Group::default(); GROUPS], len: 0, free_slots: u64::MAX };
+        groups.begin();
+        groups
+    }
+
+    /// The slot of the group of this rank.
+    #[inline(always)]
+    pub fn slot(&self, rank: usize) -> usize {
+        usize::from(self.groups[rank].slot)
+    }
+
+    /// The age bin in which the middle of the group of this rank lies.
+    pub fn bin(&self, rank: usize) -> usize {
+        let group = self.groups[rank];
+        bin(group.age + group.width / 2)
+    }
+
+    /// The next epoch begins, in a group of its own.
+    pub fn begin_epoch(&mut self) {
+        for group in &mut self.groups[..self.len] {
+            group.age += 1;
+        }
+        self.begin();
+    }
+
+    /// The next two groups that become one, of rank `from` on.
+    pub fn merge(&mut self, from: usize) -> Option<Merge> {
+        let rank = (from..self.len.saturating_sub(1)).find(|rank| self.fits_one_bin(*rank))?;
+        let (younger, older) = (self.groups[rank], self.groups[rank + 1]);
+        self.groups[rank].width = (younger.width + older.width).min(EPOCHS);
+        self.groups.copy_within(rank + 2..self.len, rank + 1);
+        self.len -= 1;
+        self.free_slots |= 1 << older.slot;
+        Some(Merge { rank, into: younger.slot.into(), from: older.slot.into() })
+    }
+
+    fn fits_one_bin(&self, rank: usize) -> bool {
+        let (younger, older) = (self.groups[rank], self.groups[rank + 1]);
+        younger.age >= EPOCHS || younger.width + older.width <= bin_width(bin(younger.age))
+    }
+
+    fn begin(&mut self) {
+        let slot = self.free_slots.trailing_zeros();
+        self.free_slots &= !(1 << slot);
+        self.groups.copy_within(0..self.len, 1);
+        self.groups[0] = Group { age: 0, width: 1, slot: slot as u8 };
+        self.len += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn groups_cover_all_ages_and_are_no_wider_than_their_bins() {
+        let mut groups = Groups::new();
+        for _ in 0..3 * EPOCHS {
+            groups.begin_epoch();
+            let mut rank = 0;
+            while let Some(merge) = groups.merge(rank) {
+                rank = merge.rank + 1;
+            }
+            let all = &groups.groups[..groups.len];
+            assert_eq!((all[0].age, all[0].width), (0, 1));
+            for pair in all.windows(2) {
+                assert_eq!(pair[0].age + pair[0].width, pair[1].age);
+                assert!(pair[0].width <= bin_width(bin(pair[0].age)));
+            }
+            let slots: BTreeSet<u8> = all.iter().map(|group| group.slot).collect();
+            let free = (0..GROUPS as u8).filter(|slot| groups.free_slots >> slot & 1 == 1);
+            assert_eq!(slots.len(), groups.len);
+            assert!(free.clone().all(|slot| !slots.contains(&slot)));
+            assert_eq!(free.count() + groups.len, GROUPS);
+        }
+        assert!(groups.len < GROUPS - 8, "{} groups", groups.len);
+    }
+}
