@@ -284,6 +284,7 @@ def document(
             ["candidate", "worst", "within 1 %", "mean below the best others", "over flash-only"],
             by_candidate(cells),
         ),
+        WHY,
         WORST.format(count=SHOWN),
         table(
             ["cell", "`adaptive`", "best other", "above it", "above flash-only"],
@@ -357,6 +358,15 @@ CANDIDATES = """
 
 What each row of `adaptive` in the grid reaches over all recordings.
 
+"""
+
+WHY = """
+## Why not 3 % in every cell
+
+Where a fast write costs as much as a slow one, filling the tier pays only if the pages are read
+again, and what is seen until then does not tell. Decision 0014 has the frontier of the worst cell
+against the mean over all variants and constants that were tried:
+[decisions/0014-adaptive-follows-no-experts.md](decisions/0014-adaptive-follows-no-experts.md).
 """
 
 WORST = """
