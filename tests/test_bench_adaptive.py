@@ -72,3 +72,8 @@ def test_the_recordings_of_the_examples_are_in_the_grid(bench) -> None:
     assert {path.resolve() for path in found} >= set(examples)
     assert all("shared" in path.parts for path in missing)
     assert len({bench.name_of(path) for path in found + missing}) == len(found + missing)
+
+
+def test_recordings_that_constants_were_chosen_on_are_not_left_out(bench) -> None:
+    cells = [cell(bench, "swap700", bold=16.0), cell(bench, "phone", bold=8.0)]
+    assert [one.place.recording for one in bench.unseen(cells)] == ["phone"]
