@@ -86,13 +86,14 @@ def test_pages_of_zeros_are_those_of_the_kernel(group: Path, tmp_path: Path, sco
         trace, grown = recorded(group, tmp_path / "zeros.pgr", *options)
     info = trace.info()
     zeros, kinds = info["zero_pages"], dict(info["kinds"])
-    assert grown["swpout_zero"] > 10_000 and grown["pswpout"] > 1_000
-    assert zeros["outs"] == pytest.approx(grown["swpout_zero"], rel=0.03)
-    assert kinds["swap_out"] - zeros["outs"] == pytest.approx(grown["pswpout"], rel=0.03)
-    assert kinds["device_write"] == pytest.approx(grown["pswpout"], rel=0.03)
+    assert zeros["outs"] > 10_000 and kinds["device_write"] > 1_000
+    assert kinds["swap_out"] - zeros["outs"] == pytest.approx(kinds["device_write"], rel=0.03)
     # A page that readahead brought is one for the kernel whether or not it faults.
     assert 0 < zeros["ins"] <= 1.03 * grown["swpin_zero"]
+    # The counters have what other programs swap meanwhile, as has a recording of the machine.
     if scope == "machine":
+        assert zeros["outs"] == pytest.approx(grown["swpout_zero"], rel=0.03)
+        assert kinds["device_write"] == pytest.approx(grown["pswpout"], rel=0.03)
         assert zeros["kernel_outs"] == pytest.approx(grown["swpout_zero"], rel=0.01)
     assert info["header"]["losses"] == []
 
@@ -101,7 +102,7 @@ def test_pages_of_zeros_are_those_of_the_kernel(group: Path, tmp_path: Path, sco
     assert ((flags & ZERO != 0) & is_out).sum() == zeros["outs"]
 
     alone = pw.simulate(trace, architecture="flash", fast_tier=0, fast="4/5us", slow="90/40us")
-    assert alone["slow"]["writes"] == pytest.approx(grown["pswpout"], rel=0.03)
+    assert alone["slow"]["writes"] == pytest.approx(kinds["device_write"], rel=0.03)
     assert alone["zero_pages"] == {"outs": zeros["outs"], "ins": zeros["ins"]}
 
 
