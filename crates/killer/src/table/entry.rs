@@ -184,7 +184,8 @@ impl Entry {
     pub(super) fn measure(&mut self, context: Context<'_>) -> Option<Candidate> {
         let mut buffer = [0; 1024];
         let stat = Stat::parse(self.process.read(c"stat", &mut buffer).ok()?)?;
-        if matches!(stat.state()?, b'Z' | b'X') {
+        let is_headless = stat.has_main_thread_ended();
+        if stat.has_ended() || (is_headless && !self.process.follow_thread()) {
             return None;
         }
         let cpu = Nanos(stat.cpu_ticks()? as i64 * context.scale.tick.0);
