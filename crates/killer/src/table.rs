@@ -228,6 +228,11 @@ impl Table {
         });
     }
 
+    /// Whether a process is ending by itself, or because others killed it, and `bytes` or more come back by that.
+    pub(crate) fn is_freeing(&self, now: Nanos, bytes: u64) -> bool {
+        self.entries.iter().any(|entry| entry.freeing(now) >= bytes)
+    }
+
     /// Measures the process at `place` once more before the kill; returns whether it may still be killed.
     pub(crate) fn confirm(&mut self, place: usize, now: Nanos) -> bool {
         let context = Context { rules: &self.rules, now, scale: self.scale };
