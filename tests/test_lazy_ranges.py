@@ -211,6 +211,35 @@ def test_a_pipe_keeps_what_was_spliced_into_it(tmp_path: Path, mode: str) -> Non
     assert status(program, MODE=mode) == (0, "")
 
 
+SCATTERED = r"""
+enum { BLOCKS = 32000, OTHERS = 20000, BLOCK = 256 << 10 };
+int main(void)
+{
+    static char *blocks[BLOCKS];
+    for (int at = 0; at < BLOCKS; at++)
+        if ((blocks[at] = malloc(BLOCK)) == NULL)
+            return 2;
+    for (int at = 0; at < BLOCKS; at += 2)
+        free(blocks[at]);
+    for (int at = 0; at < OTHERS; at++)
+        if (mmap(NULL, 4096, at % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+            == MAP_FAILED)
+            return 3;
+    for (int at = 1; at < BLOCKS; at += 2)
+        free(blocks[at]);
+    return 0;
+}
+"""
+
+
+def test_a_program_with_thousands_of_free_ranges_can_still_map(tmp_path: Path) -> None:
+    program = compiled(HEAD + SCATTERED, tmp_path / "scattered")
+    if subprocess.run([program], timeout=HUNG_S).returncode != 0:
+        pytest.skip("the kernel grants fewer mappings than usual (vm.max_map_count)")
+    for mode in ("fast", "guarded", "thp"):
+        assert status(program, MODE=mode) == (0, ""), mode
+
+
 REFUSED = r"""
 int main(void)
 {
