@@ -426,7 +426,7 @@ def judge(line: str, outcome: Outcome, right: set[int], protected: set[int], wat
 def compiled(folder: Path) -> Path:
     """Compiles squeeze.c."""
     program = folder / "squeeze"
-    command = ["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-o", program, SOURCE]
+    command = ["cc", "-std=gnu17", "-O2", "-Wall", "-Wextra", "-pthread", "-o", program, SOURCE]
     subprocess.run(command, check=True, timeout=HANGS_AFTER_S)
     shutil.copy(program, folder / KEEPER)
     return program

@@ -2,6 +2,7 @@
  * memory, then waits.
  *
  *   hog MIB [KIB_PER_MS]      private memory, at a rate
+ *   headless MIB KIB_PER_MS   private memory, taken by a thread after the main thread has ended
  *   server MIB FORKS          private memory, then forks that share it
  *   crew MIB FORKS            takes its memory in FORKS steps, and forks after each
  *   shared MIB FORKS          shared memory without a name, then forks that map it
@@ -14,6 +15,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -67,6 +69,29 @@ static void fill(char *at, size_t bytes, size_t kib_per_ms)
 static void hold(size_t bytes, size_t kib_per_ms)
 {
     fill(mapped(bytes, MAP_PRIVATE), bytes, kib_per_ms);
+}
+
+struct amount {
+    size_t bytes, kib_per_ms;
+};
+
+static void *hold_in_thread(void *amount)
+{
+    struct amount *wanted = amount;
+    hold(wanted->bytes, wanted->kib_per_ms);
+    wait_forever();
+    return NULL;
+}
+
+static void headless(size_t bytes, size_t kib_per_ms)
+{
+    static struct amount wanted;
+    pthread_t thread;
+    wanted = (struct amount){bytes, kib_per_ms};
+    if (pthread_create(&thread, NULL, hold_in_thread, &wanted) != 0)
+        fail("pthread_create");
+    ready();
+    pthread_exit(NULL);
 }
 
 static void idle_forks(int count)
@@ -135,6 +160,8 @@ int main(int count, char **words)
     size_t more = count > 3 ? strtoul(words[3], NULL, 10) : 0;
     if (!strcmp(role, "hog")) {
         hold(mib << 20, more);
+    } else if (!strcmp(role, "headless")) {
+        headless(mib << 20, more);
     } else if (!strcmp(role, "server")) {
         hold(mib << 20, 0);
         idle_forks((int)more);

@@ -1,9 +1,10 @@
 """Ranges of addresses that are not what they look like under the preload library."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
-from lazy_programs import NEEDED, compiled, status
+from lazy_programs import HUNG_S, NEEDED, compiled, status
 
 pytestmark = NEEDED
 MODES = pytest.mark.parametrize("mode", ["fast", "guarded"])
@@ -162,3 +163,101 @@ int main(void)
 @pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
 def test_a_mapping_grows_step_by_step(tmp_path: Path, mode: str) -> None:
     assert status(compiled(GROWN, tmp_path / "grown"), MODE=mode) == (0, "")
+
+
+SPLICED = r"""
+#include <sys/uio.h>
+enum { PART = 60 << 10 };
+static int check(int is_block)
+{
+    int ends[2];
+    char *memory = is_block ? malloc(SIZE) : map(), read_back[PART];
+    if (pipe(ends) != 0)
+        return 1;
+    memset(memory, 'a', SIZE);
+    struct iovec part = {(char *)(((uintptr_t)memory + 8191) & ~(uintptr_t)4095) + 5, PART - 5};
+    if (vmsplice(ends[1], &part, 1, SPLICE_F_GIFT) != PART - 5)
+        return 2;
+    if (is_block)
+        free(memory);
+    else
+        munmap(memory, SIZE);
+    /* Whoever is given memory next changes none of what the pipe holds. */
+    for (int step = 0; step < 4; step++) {
+        free(memset(calloc(1, SIZE), 'b', SIZE));
+        munmap(memset(map(), 'c', SIZE), SIZE);
+    }
+    if (read(ends[0], read_back, PART) != PART - 5)
+        return 3;
+    for (int at = 0; at < PART - 5; at++)
+        if (read_back[at] != 'a')
+            return 4;
+    return 0;
+}
+
+int main(void)
+{
+    /* A block first: once glibc has freed one of this size, it serves the next from its heap, and reuses it. */
+    int blocks = check(1);
+    return blocks ? blocks : check(0);
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
+def test_a_pipe_keeps_what_was_spliced_into_it(tmp_path: Path, mode: str) -> None:
+    program = compiled(HEAD + SPLICED, tmp_path / "spliced")
+    assert subprocess.run([program], timeout=HUNG_S).returncode == 0
+    assert status(program, MODE=mode) == (0, "")
+
+
+SCATTERED = r"""
+enum { BLOCKS = 32000, OTHERS = 20000, BLOCK = 256 << 10 };
+int main(void)
+{
+    static char *blocks[BLOCKS];
+    for (int at = 0; at < BLOCKS; at++)
+        if ((blocks[at] = malloc(BLOCK)) == NULL)
+            return 2;
+    for (int at = 0; at < BLOCKS; at += 2)
+        free(blocks[at]);
+    for (int at = 0; at < OTHERS; at++)
+        if (mmap(NULL, 4096, at % 2 ? PROT_READ : PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+            == MAP_FAILED)
+            return 3;
+    for (int at = 1; at < BLOCKS; at += 2)
+        free(blocks[at]);
+    return 0;
+}
+"""
+
+
+def test_a_program_with_thousands_of_free_ranges_can_still_map(tmp_path: Path) -> None:
+    program = compiled(HEAD + SCATTERED, tmp_path / "scattered")
+    if subprocess.run([program], timeout=HUNG_S).returncode != 0:
+        pytest.skip("the kernel grants fewer mappings than usual (vm.max_map_count)")
+    for mode in ("fast", "guarded", "thp"):
+        assert status(program, MODE=mode) == (0, ""), mode
+
+
+REFUSED = r"""
+int main(void)
+{
+    int kind = MAP_PRIVATE | MAP_ANONYMOUS, open = PROT_READ | PROT_WRITE;
+    if (mmap(NULL, SIZE, open, kind, -1, 5) != MAP_FAILED || errno != EINVAL)
+        return 2;
+    char *memory = map(), *other = map();
+    munmap(memory, SIZE);
+    errno = 0;
+    if (pkey_mprotect(memory, SIZE, open, -1) != -1 || errno != ENOMEM)
+        return 3;
+    return pkey_mprotect(other, SIZE, PROT_READ, -1) != 0 || other[0] != 0;
+}
+"""
+
+
+@MODES
+def test_what_the_kernel_refuses_is_refused(tmp_path: Path, mode: str) -> None:
+    program = compiled(HEAD + REFUSED, tmp_path / "refused")
+    assert subprocess.run([program], timeout=HUNG_S).returncode == 0
+    assert status(program, MODE=mode) == (0, "")

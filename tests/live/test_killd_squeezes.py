@@ -82,6 +82,20 @@ def test_a_family_that_holds_the_memory_is_killed_as_one(program: Path) -> None:
     assert started[crew] in killed(text) and started["hog 20"] not in killed(text), text
 
 
+@pytest.mark.parametrize("policy", killer_squeezes.POLICIES)
+def test_a_hog_whose_main_thread_has_ended_dies_first(program: Path, policy: str) -> None:
+    """The kernel shows such a process as a zombie without memory."""
+    idle, hog = ["hog 20", "hog 21"], "headless 600 128"
+
+    def is_done(text: str, _: int) -> bool:
+        return "event=back " in text
+
+    text, started, left = run_until(is_done, program, policy, idle, hog)
+    assert killed(text) == [started[hog]] and {started[name] for name in idle} <= set(left), text
+    back = killer_squeezes.fields(next(line for line in text.splitlines() if "=back " in line))
+    assert int(back["freed_bytes"]) > 180 << 20, text
+
+
 def test_no_process_is_killed_for_a_file_in_tmpfs(program: Path) -> None:
     """The file has 270 of 300 MiB, which no kill frees."""
     idle, writer = ["hog 2"], "file {tmpfs}/file 270"

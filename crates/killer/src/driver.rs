@@ -240,7 +240,7 @@ impl Killer {
             let decision = self.policy.decide(&snapshot, &mut self.ranking);
             let (why, count) = match decision {
                 _ if now < self.quiet_until => return,
-                Decision::Kill { .. } if let Some(why) = self.reason_to_spare() => {
+                Decision::Kill { .. } if let Some(why) = self.reason_to_spare(now) => {
                     return self.say_spared(now, why, &memory);
                 }
                 Decision::Kill { why, victims } => (why, victims),
@@ -254,7 +254,8 @@ impl Killer {
             };
             memory = self.act(Cause { why, woken, memory, now }, count);
             // No victim is named again: each is dying, has ended, or may not be killed.
-            if self.config.kills == Kills::Serial || self.victims.is_full() {
+            let is_batch = self.config.kills == Kills::Batch && !self.victims.is_empty();
+            if !is_batch || self.victims.is_full() {
                 return;
             }
             // The stall that woke the killer was before these kills.

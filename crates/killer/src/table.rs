@@ -8,8 +8,9 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use linux::cgroup::MemoryGroup;
-use linux::held_process::{each_process, open_processes, read_unheld};
+use linux::held_process::{HeldProcess, each_process, open_processes, read_unheld};
 use linux::kernel_file::bytes;
+use linux::stat::Stat;
 use linux::{Root, cgroup};
 use policy::kill::{Candidate, Standing};
 use types::Nanos;
@@ -227,6 +228,11 @@ impl Table {
         });
     }
 
+    /// Whether a process is ending by itself, or because others killed it, and `bytes` or more come back by that.
+    pub(crate) fn is_freeing(&self, now: Nanos, bytes: u64) -> bool {
+        self.entries.iter().any(|entry| entry.freeing(now) >= bytes)
+    }
+
     /// Measures the process at `place` once more before the kill; returns whether it may still be killed.
     pub(crate) fn confirm(&mut self, place: usize, now: Nanos) -> bool {
         let context = Context { rules: &self.rules, now, scale: self.scale };
@@ -265,11 +271,26 @@ fn size(processes: &OwnedFd, number: u32, scale: Scale) -> u64 {
     let mut buffer = [0; 4096];
     let statm = read_unheld(processes, number, b"/statm\0", &mut buffer).unwrap_or_default();
     let resident = Seen::of(statm, scale.page).map_or(0, |seen| seen.resident);
+    if resident == 0 {
+        return size_by_thread(processes, number, scale).unwrap_or(0);
+    }
     let status = match scale.has_swap {
         true => read_unheld(processes, number, b"/status\0", &mut buffer).unwrap_or_default(),
         false => &[],
     };
     resident + bytes(status, b"VmSwap").unwrap_or(0)
+}
+
+/// The same for a process whose main thread has ended while others run, without swap. None for other processes
+/// and without a descriptor to spare.
+fn size_by_thread(processes: &OwnedFd, number: u32, scale: Scale) -> Option<u64> {
+    let mut buffer = [0; 512];
+    let stat = Stat::parse(read_unheld(processes, number, b"/stat\0", &mut buffer).ok()?)?;
+    if !stat.has_main_thread_ended() || stat.has_ended() {
+        return None;
+    }
+    let process = HeldProcess::open(processes, number).ok()?;
+    Some(Seen::of(process.read(c"statm", &mut buffer).ok()?, scale.page)?.resident)
 }
 
 #[cfg(test)]

@@ -394,6 +394,11 @@ impl Arena {
         Some((first, self.dumped - first))
     }
 
+    /// How many free spans there are.
+    pub fn free_spans(&self) -> u32 {
+        self.spans.count()
+    }
+
     /// Free spans whose pages may be there, about the longest first, some at most.
     pub fn kept_spans(&self) -> impl Iterator<Item = FreeSpan> {
         Free::KEPT.into_iter().flat_map(|state| self.spans.longest(state))

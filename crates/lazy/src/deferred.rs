@@ -73,7 +73,7 @@ pub fn unmap(first: u32, pages: u32) {
 /// False where the kernel refuses: they stay unowned.
 pub fn map_anew(first: u32, pages: u32) -> bool {
     let (address, length) = (address_of(first), pages as usize * PAGE);
-    let is_closed = knobs().closes(length);
+    let is_closed = knobs().closes(length) && !vault::is_scattered();
     let protection = if is_closed { PROT_NONE } else { OPEN };
     if system::map_anonymous(address, length, protection, MAP_FIXED).is_err() {
         return false;

@@ -47,7 +47,8 @@ unsafe extern "C" fn pkey_mprotect(
 ) -> c_int {
     taint(address, length);
     // SAFETY: as the caller vouches.
-    unsafe { onward::pkey_mprotect(address, length, protection, key) }
+    let call = |length| unsafe { onward::pkey_mprotect(address, length, protection, key) };
+    before_hole(address, length, call)
 }
 
 /// # Safety
@@ -157,6 +158,31 @@ unsafe extern "C" fn mseal(address: *mut c_void, length: size_t, flags: c_ulong)
     taint(address, length);
     // SAFETY: as the caller vouches.
     unsafe { libc::syscall(SYS_MSEAL, address, length, flags) as c_int }
+}
+
+/// A pipe keeps the pages themselves until they are read, also when the program has unmapped or freed them. So they are
+/// not handed out again.
+///
+/// # Safety
+/// As of the kernel's `vmsplice`.
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn vmsplice(
+    pipe: c_int,
+    vectors: *const libc::iovec,
+    count: size_t,
+    flags: c_uint,
+) -> libc::ssize_t {
+    // SAFETY: as the caller vouches.
+    let answer = unsafe { onward::vmsplice(pipe, vectors, count, flags) };
+    if answer > 0 {
+        // SAFETY: the kernel has read all of them.
+        for vector in unsafe { std::slice::from_raw_parts(vectors, count) } {
+            let first = vector.iov_base as usize / PAGE * PAGE;
+            let end = (vector.iov_base as usize).saturating_add(vector.iov_len);
+            taint(first as *const c_void, end - first);
+        }
+    }
+    answer
 }
 
 /// The number is the same on all machines.

@@ -110,6 +110,7 @@ fn is_plain(mapping: &Mapping) -> bool {
         && mapping.address == 0
         && mapping.protection == OPEN
         && mapping.flags == MAP_PRIVATE | MAP_ANONYMOUS
+        && mapping.offset % PAGE as off64_t == 0
 }
 
 fn is_populated(mapping: &Mapping) -> bool {

@@ -18,6 +18,7 @@ type Number = unsafe extern "C" fn(c_int) -> c_int;
 type Numbers = unsafe extern "C" fn(c_int, c_int) -> c_int;
 type Setrlimit = unsafe extern "C" fn(c_uint, *const rlimit) -> c_int;
 type Prlimit = unsafe extern "C" fn(pid_t, c_uint, *const rlimit, *mut rlimit) -> c_int;
+type Vmsplice = unsafe extern "C" fn(c_int, *const libc::iovec, size_t, c_uint) -> libc::ssize_t;
 type Prctl = unsafe extern "C" fn(c_int, ...) -> c_int;
 
 static MMAP: Function<Mmap> = Function::new(c"mmap");
@@ -34,6 +35,7 @@ static SHMAT: Function<Shmat> = Function::new(c"shmat");
 static MLOCKALL: Function<Number> = Function::new(c"mlockall");
 static SETRLIMIT: Function<Setrlimit> = Function::new(c"setrlimit");
 static PRLIMIT: Function<Prlimit> = Function::new(c"prlimit");
+static VMSPLICE: Function<Vmsplice> = Function::new(c"vmsplice");
 static UNSHARE: Function<Number> = Function::new(c"unshare");
 static SETNS: Function<Numbers> = Function::new(c"setns");
 static PRCTL: Function<Prctl> = Function::new(c"prctl");
@@ -55,6 +57,7 @@ pub fn find() {
     MLOCKALL.find();
     SETRLIMIT.find();
     PRLIMIT.find();
+    VMSPLICE.find();
     UNSHARE.find();
     SETNS.find();
     PRCTL.find();
@@ -233,6 +236,24 @@ pub unsafe fn prlimit(
         Some(next) => unsafe { next(process, resource, new, old) },
         // SAFETY: as the caller vouches.
         None => unsafe { libc::syscall(libc::SYS_prlimit64, process, resource, new, old) as c_int },
+    }
+}
+
+/// # Safety
+/// As of the kernel's `vmsplice`.
+pub unsafe fn vmsplice(
+    pipe: c_int,
+    vectors: *const libc::iovec,
+    count: size_t,
+    flags: c_uint,
+) -> libc::ssize_t {
+    match VMSPLICE.get() {
+        // SAFETY: as the caller vouches.
+        Some(next) => unsafe { next(pipe, vectors, count, flags) },
+        // SAFETY: as the caller vouches.
+        None => unsafe {
+            libc::syscall(libc::SYS_vmsplice, pipe, vectors, count, flags) as libc::ssize_t
+        },
     }
 }
 

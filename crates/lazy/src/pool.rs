@@ -248,7 +248,8 @@ pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32
     let is_seen = knobs().foresees() || huge::are_used();
     let fresh = premap::last_fresh(first, pages, bits.dirty)
         .filter(|_| is_seen && arena.foresight.looks_back());
-    let is_closed = knobs().closes(pages as usize * PAGE);
+    vault::note_spans(arena.free_spans());
+    let is_closed = knobs().closes(pages as usize * PAGE) && !vault::is_scattered();
     if fresh.is_none() && !is_closed {
         return deposit(arena, first, pages, owner);
     }

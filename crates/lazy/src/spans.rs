@@ -99,11 +99,17 @@ const TAGS_OF_PAGE: usize = crate::chunks::PAGE / size_of::<Tag>();
 pub struct Spans {
     tags: &'static mut [Tag],
     bins: Bins,
+    count: u32,
 }
 
 impl Spans {
     pub const fn new() -> Spans {
-        Spans { tags: &mut [], bins: Bins::new() }
+        Spans { tags: &mut [], bins: Bins::new(), count: 0 }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.count
     }
 
     /// The same spans over a longer array, which begins with the tags of the former.
@@ -118,6 +124,7 @@ impl Spans {
         self.set(span.end() - 1, end);
         self.set(span.first, Tag { role: Role::of(span.state), ..end });
         self.bins.push(self.tags, span.first, span.state);
+        self.count = self.count.wrapping_add(1);
     }
 
     /// Takes the free span that begins at `first` out; its pages are unowned then.
@@ -125,6 +132,7 @@ impl Spans {
         let span = self.at(first)?;
         debug_assert!(self.before(span.end()) == Some(span), "{span:?} ends elsewhere");
         self.bins.remove(self.tags, first, span.state);
+        self.count = self.count.wrapping_sub(1);
         self.set(first, Tag::default());
         self.set(span.end() - 1, Tag::default());
         Some(span)

@@ -69,6 +69,28 @@ pub fn is_crowded() -> bool {
     IS_CROWDED.load(Relaxed)
 }
 
+/// From so many free spans on, no more are closed. A closed span between blocks in use makes up to four mappings more:
+/// its place and what follows it, and the same in the vault. The kernel grants a process 65,530, most of which are to
+/// be left to the program.
+const SPANS_MAX: u32 = 4096;
+
+/// Whether there are so many.
+#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
+static IS_SCATTERED: AtomicBool = AtomicBool::new(false);
+
+/// Notes how many free spans there are.
+pub fn note_spans(count: u32) {
+    let is_scattered = count >= SPANS_MAX;
+    if IS_SCATTERED.load(Relaxed) != is_scattered {
+        IS_SCATTERED.store(is_scattered, Relaxed);
+    }
+}
+
+/// Whether free memory is in so many pieces that no more of it is closed.
+pub fn is_scattered() -> bool {
+    IS_SCATTERED.load(Relaxed)
+}
+
 /// Makes pages that have no owner inaccessible, unless threads are closing much memory already.
 pub fn close_unless_many_do(first: u32, pages: u32) -> Closing {
     if CLOSING_PAGES.fetch_add(pages, Relaxed) > CLOSING_PAGES_MAX {

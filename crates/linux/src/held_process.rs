@@ -1,8 +1,9 @@
 //! A process that is held by descriptors, so that it is still the same one when it is killed, and
 //! what is done to it then. Nothing here allocates: it runs when memory is short.
 //!
-//! Contract: a number is used again once its process has ended; the two descriptors are not. A file
-//! of an ended process cannot be read, a signal to it is an error.
+//! Contract: a number is used again once its process has ended; the descriptors are not. A file
+//! of an ended process cannot be read, a signal to it is an error. Once the main thread has ended while others
+//! run, `/proc/PID` shows no memory and no cgroup: these are read from another thread's folder then.
 #![allow(unsafe_code, reason = "process_mrelease and kcmp have no wrapper")]
 
 use std::ffi::CStr;
@@ -26,7 +27,12 @@ pub struct HeldProcess {
     number: u32,
     folder: OwnedFd,
     handle: OwnedFd,
+    /// The folder of a thread that runs, once the main thread has ended.
+    thread: Option<OwnedFd>,
 }
+
+/// Threads that are tried until one is found that runs: those that have ended, except the main one, are not listed.
+const TRIED_MAX: usize = 16;
 
 /// What the kernel did when it was told to take a dying process's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,10 +57,13 @@ impl HeldProcess {
         let folder = open_at(processes, name.as_c_str(), OFlags::DIRECTORY | OFlags::PATH)?;
         let pid = i32::try_from(number).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
         let handle = pidfd_open(pid, PidfdFlags::NONBLOCK)?;
-        let held = HeldProcess { number, folder, handle };
+        let mut held = HeldProcess { number, folder, handle, thread: None };
         // Alive after both were opened, so that both are of one process.
-        let mut byte = [0; 1];
-        held.read(c"stat", &mut byte)?;
+        let mut buffer = [0; 512];
+        let stat = Stat::parse(held.read(c"stat", &mut buffer)?);
+        if stat.is_some_and(|stat| stat.has_main_thread_ended() && !stat.has_ended()) {
+            held.follow_thread();
+        }
         Ok(held)
     }
 
@@ -64,7 +73,29 @@ impl HeldProcess {
     /// Descriptors ran out.
     pub fn try_clone(&self) -> std::io::Result<HeldProcess> {
         let (folder, handle) = (self.folder.try_clone()?, self.handle.try_clone()?);
-        Ok(HeldProcess { number: self.number, folder, handle })
+        let thread = self.thread.as_ref().map(OwnedFd::try_clone).transpose()?;
+        Ok(HeldProcess { number: self.number, folder, handle, thread })
+    }
+
+    /// Reads all files but `stat` from a thread that runs, for a process whose main thread has ended; false if
+    /// none runs.
+    pub fn follow_thread(&mut self) -> bool {
+        if !self.thread.as_ref().is_some_and(runs) {
+            self.thread = self.running_thread();
+        }
+        self.thread.is_some()
+    }
+
+    fn running_thread(&self) -> Option<OwnedFd> {
+        let threads = open_at(&self.folder, c"task", OFlags::DIRECTORY).ok()?;
+        let mut found = None;
+        self.threads(TRIED_MAX, |thread| {
+            let name = DecInt::new(thread);
+            let folder = open_at(&threads, name.as_c_str(), OFlags::DIRECTORY | OFlags::PATH);
+            found = folder.ok().filter(runs);
+            found.is_some()
+        });
+        found
     }
 
     /// Its number.
@@ -85,8 +116,7 @@ impl HeldProcess {
     /// # Errors
     /// It has ended, or the file may not be read.
     pub fn read<'a>(&self, name: &CStr, buffer: &'a mut [u8]) -> Result<&'a [u8], Errno> {
-        let file = open_at(&self.folder, name, OFlags::empty())?;
-        let length = read(&file, &mut *buffer)?;
+        let length = read(&self.open_file(name)?, &mut *buffer)?;
         Ok(&buffer[..length])
     }
 
@@ -95,7 +125,12 @@ impl HeldProcess {
     /// # Errors
     /// It has ended, or the file may not be opened.
     pub fn open_file(&self, name: &CStr) -> Result<OwnedFd, Errno> {
-        open_at(&self.folder, name, OFlags::empty())
+        let folder = match &self.thread {
+            // Of a thread it counts that thread only.
+            Some(thread) if name != c"stat" => thread,
+            _ => &self.folder,
+        };
+        open_at(folder, name, OFlags::empty())
     }
 
     /// Whether process `other` uses the same memory map, as a child does between vfork and exec
@@ -179,6 +214,16 @@ impl HeldProcess {
             _ => Release::Refused,
         }
     }
+}
+
+/// Whether the thread with this folder runs.
+fn runs(folder: &OwnedFd) -> bool {
+    let mut buffer = [0; 512];
+    let length = open_at(folder, c"stat", OFlags::empty())
+        .and_then(|file| read(&file, &mut buffer))
+        .unwrap_or(0);
+    let stat = Stat::parse(&buffer[..length]);
+    stat.is_some_and(|stat| !stat.has_main_thread_ended())
 }
 
 /// Opens a file of a thread or a process: `name` with a slash before and a zero behind it. One path instead of two
@@ -273,6 +318,26 @@ mod tests {
         assert_eq!(held.kill(), Err(Errno::SRCH));
         assert_eq!(held.release_memory(), Release::Gone);
         assert!(HeldProcess::open(&processes, u32::MAX).is_err());
+    }
+
+    #[test]
+    fn a_process_whose_main_thread_has_ended_has_memory_and_a_group() {
+        let processes = open_processes(&crate::Root::system()).unwrap();
+        let headless = Sleeper::without_main_thread();
+        let held = HeldProcess::open(&processes, headless.0.id()).unwrap();
+        let mut buffer = [0; 4096];
+        let stat = held.read(c"stat", &mut buffer).unwrap();
+        assert!(Stat::parse(stat).unwrap().has_main_thread_ended());
+        let statm = held.try_clone().unwrap();
+        let statm = statm.read(c"statm", &mut buffer).unwrap();
+        let memory = crate::weight::resident_and_anonymous(statm, 4096);
+        assert!(memory.is_some_and(|(resident, _)| resident > 1 << 20), "{memory:?}");
+        let weight = crate::weight::Weight::of(&held).unwrap();
+        assert!(weight.own > 1 << 18, "{weight:?}");
+        assert!(!held.has_ended(Duration::ZERO));
+        held.kill().unwrap();
+        assert!(held.has_ended(Duration::from_secs(60)));
+        assert!(!held.try_clone().unwrap().follow_thread());
     }
 
     #[test]

@@ -69,8 +69,9 @@ const DESCENDANTS_MAX: usize = 4096;
 /// kernel's.
 pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
     let file = |name: &str| root.read(format!("/proc/{process}/{name}")).ok().flatten();
-    let (status, stat) = (file("status")?, file("stat")?);
+    let stat = file("stat")?;
     let stat = Stat::parse(stat.as_bytes())?;
+    let status = root.read(format!("{}/status", folder(root, process, &stat)?)).ok()??;
     Some(ProcessState {
         name: String::from_utf8_lossy(stat.name()).into_owned(),
         start: stat.start_ticks()?,
@@ -84,9 +85,21 @@ pub fn state(root: &Root, process: u32) -> Option<ProcessState> {
     })
 }
 
+/// Where the kernel tells the memory and the cgroups of a process: at a thread that runs, if the main thread has
+/// ended. None if no thread runs.
+fn folder(root: &Root, process: u32, stat: &Stat<'_>) -> Option<String> {
+    if !stat.has_main_thread_ended() {
+        return Some(format!("/proc/{process}"));
+    }
+    let other = threads(root, process).into_iter().find(|&thread| thread != process)?;
+    Some(format!("/proc/{process}/task/{other}"))
+}
+
 /// The path of the memory cgroup of a process; none once it has ended.
 pub fn memory_group(root: &Root, process: u32) -> Option<String> {
-    let text = root.read(format!("/proc/{process}/cgroup")).ok()??;
+    let stat = root.read(format!("/proc/{process}/stat")).ok()??;
+    let folder = folder(root, process, &Stat::parse(stat.as_bytes())?)?;
+    let text = root.read(format!("{folder}/cgroup")).ok()??;
     let path = |wanted: &str| {
         text.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
@@ -132,8 +145,7 @@ pub fn of_thread(root: &Root, thread: u32) -> Option<u32> {
 pub fn beginning(root: &Root, process: u32) -> Option<u64> {
     let text = root.read(format!("/proc/{process}/stat")).ok()??;
     let stat = Stat::parse(text.as_bytes())?;
-    let has_ended = matches!(stat.state()?, b'Z' | b'X') && threads(root, process).len() <= 1;
-    stat.start_ticks().filter(|_| !has_ended)
+    stat.start_ticks().filter(|_| !stat.has_ended())
 }
 
 /// Starts `command` as the leader of a process group of its own, inside the cgroups whose files
@@ -360,6 +372,16 @@ mod tests {
         let own = state(&root, std::process::id()).unwrap();
         assert!(own.resident > 1 << 18 && own.start > 0 && (-1000..=1000).contains(&own.adj));
         assert_eq!(state(&root, u32::MAX), None);
+    }
+
+    #[test]
+    fn a_process_whose_main_thread_has_ended_has_memory_and_its_group() {
+        let root = Root::system();
+        let headless = testkit::Sleeper::without_main_thread();
+        let seen = state(&root, headless.0.id()).unwrap();
+        assert!(seen.anonymous.unwrap() > 1 << 18 && seen.resident > 1 << 20, "{seen:?}");
+        assert_eq!(memory_group(&root, headless.0.id()), memory_group(&root, std::process::id()));
+        assert!(beginning(&root, headless.0.id()).is_some());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::str::FromStr;
 const STATE: usize = 3;
 const USER_TICKS: usize = 14;
 const SYSTEM_TICKS: usize = 15;
+const THREADS: usize = 20;
 const START_TICKS: usize = 22;
 
 /// The text of one process or thread, as far as it was read.
@@ -33,6 +34,16 @@ impl<'text> Stat<'text> {
     /// Its state: `R`, `S`, `D` where no signal reaches it, `Z` or `X` where it has ended.
     pub fn state(&self) -> Option<u8> {
         self.text(STATE)?.first().copied()
+    }
+
+    /// Whether it has ended: no thread of it runs any more.
+    pub fn has_ended(&self) -> bool {
+        self.has_main_thread_ended() && self.number(THREADS).is_none_or(|count: u64| count <= 1)
+    }
+
+    /// Whether its main thread has ended. Others may still run (`pthread_exit(3)` in `main`).
+    pub fn has_main_thread_ended(&self) -> bool {
+        matches!(self.state(), Some(b'Z' | b'X'))
     }
 
     /// The number in a field behind the state; none where the kernel gives no such field.
@@ -67,6 +78,20 @@ mod tests {
         assert_eq!((stat.cpu_ticks(), stat.start_ticks()), (Some(23), Some(100)));
         assert_eq!((stat.number(19), stat.number(23)), (Some(-5_i64), Some(4096_i64)));
         assert_eq!(stat.number::<u64>(24), None);
+    }
+
+    #[test]
+    fn a_process_has_ended_with_its_last_thread() {
+        let of = |state: &str, threads: u32| {
+            format!("7 (x) {state} 1 7 7 0 -1 64 5 0 6 0 11 12 0 0 20 0 {threads} 0 9 0")
+        };
+        let ends = [("S", 1, (false, false)), ("Z", 1, (true, true)), ("Z", 2, (true, false))];
+        for (state, threads, expected) in ends {
+            let text = of(state, threads);
+            let stat = Stat::parse(text.as_bytes()).unwrap();
+            let found = (stat.has_main_thread_ended(), stat.has_ended());
+            assert_eq!(found, expected, "{text}");
+        }
     }
 
     #[test]

@@ -19,14 +19,32 @@ impl Sleeper {
     pub fn start() -> Sleeper {
         let mut command = Command::new("sleep");
         let child = command.arg("1000").stdin(Stdio::null()).spawn().expect("there is a sleep");
-        let sleeper = Sleeper(child);
-        let stat = format!("/proc/{}/stat", sleeper.0.id());
+        Sleeper(child).in_state("(sleep) S ")
+    }
+
+    /// Starts one whose main thread has ended while another sleeps.
+    ///
+    /// # Panics
+    /// There is no `python3`, or it does not come to it.
+    pub fn without_main_thread() -> Sleeper {
+        // libc's `pthread_exit` would not return to Python.
+        let script = "import ctypes, platform, threading, time
+threading.Thread(target=time.sleep, args=(1000,)).start()
+ctypes.CDLL(None).syscall(93 if platform.machine() == 'aarch64' else 60, 0)";
+        let mut command = Command::new("python3");
+        let child = command.args(["-c", script]).stdin(Stdio::null()).spawn();
+        Sleeper(child.expect("there is a python3")).in_state("(python3) Z ")
+    }
+
+    /// Waits until its name and state are so.
+    fn in_state(self, state: &str) -> Sleeper {
+        let stat = format!("/proc/{}/stat", self.0.id());
         let late = Instant::now() + HANGS_AFTER;
-        while !fs::read_to_string(&stat).is_ok_and(|text| text.contains("(sleep) S ")) {
-            assert!(Instant::now() < late, "{stat}: it does not sleep");
+        while !fs::read_to_string(&stat).is_ok_and(|text| text.contains(state)) {
+            assert!(Instant::now() < late, "{stat}: it does not come to {state}");
             std::thread::yield_now();
         }
-        sleeper
+        self
     }
 }
 

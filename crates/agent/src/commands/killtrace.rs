@@ -87,17 +87,22 @@ enum BackendName {
 }
 
 pub fn run(arguments: &Arguments) -> crate::Outcome {
-    let interrupt = Interrupt::listen()?;
+    let mut is_early = false;
     let (outcome, failure) = match &arguments.whose.read {
+        // A signal ends it as it ends any program, also while it waits for the writer of a pipe.
         Some(path) => {
             let read = trace::kills::read(path);
             (read.map_err(|error| Exit::Refused(error.to_string()))?, None)
         }
         None => {
-            let root = Root::system();
+            let (root, interrupt) = (Root::system(), Interrupt::listen()?);
             let deadline = arguments.duration.and_then(|time| Instant::now().checked_add(time));
             let mut waiting = Waiting { interrupt: interrupt.clone(), deadline };
-            recorder::kills::record(&root, &options(&root, arguments)?, &mut waiting)?
+            let recorded =
+                recorder::kills::record(&root, &options(&root, arguments)?, &mut waiting)?;
+            // Ctrl-C is how a recording of others ends; it is early where a process was named.
+            is_early = interrupt.came() && arguments.whose.pid.is_some();
+            recorded
         }
     };
     // The results are printed even if a file cannot be written.
@@ -112,10 +117,7 @@ pub fn run(arguments: &Arguments) -> crate::Outcome {
     written?;
     match failure {
         Some(failure) => Err(Exit::Refused(failure)),
-        // Ctrl-C is how a recording of others ends; it is early where a process was named.
-        None if interrupt.came() && arguments.whose.pid.is_some() => {
-            Ok(ExitCode::from(INTERRUPTED))
-        }
+        None if is_early => Ok(ExitCode::from(INTERRUPTED)),
         None => Ok(ExitCode::SUCCESS),
     }
 }

@@ -120,7 +120,7 @@ impl Killer {
 
     /// Kills the process at `place`, if it may still be killed; returns whether it did.
     fn kill(&mut self, place: usize, part: Part, cause: Cause) -> bool {
-        if !self.confirm(place, part, cause.now) {
+        if !self.confirm(place, part, cause.now) || self.has_recovered(&cause.memory) {
             return false;
         }
         if self.config.is_dry_run {
@@ -184,6 +184,15 @@ impl Killer {
         self.say_kill("kill", place, cause);
         self.table.mark_dying(place, cause.now);
         true
+    }
+
+    /// Whether memory is no longer short: since it was read another process may have ended.
+    fn has_recovered(&mut self, memory: &Memory) -> bool {
+        if !self.victims.is_empty() || self.policy.margin(memory).0 > 0 {
+            return false;
+        }
+        let fresh = self.gauge.read(self.is_near);
+        fresh.is_some_and(|fresh| self.policy.margin(&fresh).0 > 0)
     }
 
     fn note_would_kill(&mut self, place: usize, cause: Cause) {

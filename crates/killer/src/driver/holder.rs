@@ -33,6 +33,14 @@ const WORTH_PART: u64 = 4096;
 const UNOWNED: &str =
     "memory is held by shared memory or files in memory, which no process's end gives back";
 
+/// A process that is ending is worth waiting for if its memory is one part in this many of what the best candidate
+/// frees, and at least so many bytes.
+const ENDING_PART: u64 = 2;
+const ENDING_MIN: u64 = 1 << 20;
+/// The reason to kill no process while another one's memory comes back.
+const ENDING: &str =
+    "a process that killd did not kill is ending, and its memory is about to come back";
+
 /// What holds the memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Holder {
@@ -105,8 +113,12 @@ impl Killer {
     }
 
     /// The reason to kill no process now, whatever the policy decides.
-    pub(super) fn reason_to_spare(&self) -> Option<&'static str> {
-        matches!(self.search.holder, Holder::Unowned(_)).then_some(UNOWNED)
+    pub(super) fn reason_to_spare(&self, now: Nanos) -> Option<&'static str> {
+        let enough = (self.table.best_own() / ENDING_PART).max(ENDING_MIN);
+        match self.search.holder {
+            Holder::Unowned(_) => Some(UNOWNED),
+            _ => self.table.is_freeing(now, enough).then_some(ENDING),
+        }
     }
 
     /// Counts the kills of a finished batch that were in vain.

@@ -20,6 +20,8 @@ mod own;
 const REFUSED_FOR: Nanos = Nanos(60_000_000_000);
 /// How long a killed process counts as dying, even if it never ends.
 const DYING_FOR: Nanos = Nanos(30_000_000_000);
+/// How long no process is killed for one whose memory the kernel is freeing already: some GiB take that long.
+const ENDING_FOR: Nanos = Nanos(1_000_000_000);
 /// Fields of `/proc/PID/stat` (proc_pid_stat(5)).
 const PARENT: usize = 4;
 const PROCESS_GROUP: usize = 5;
@@ -58,6 +60,8 @@ pub(crate) struct Entry {
     ran: Nanos,
     refused_until: Nanos,
     dying_until: Nanos,
+    /// Since when it has no address space although it has not ended, and what it had: the kernel frees that now.
+    ending: Option<(Nanos, u64)>,
 }
 
 /// The size of a process, in bytes.
@@ -149,6 +153,7 @@ impl Entry {
             ran: context.now,
             refused_until: Nanos(i64::MIN),
             dying_until: Nanos(i64::MIN),
+            ending: None,
             process,
         };
         entry.classify(context.rules, &mut buffer);
@@ -169,7 +174,12 @@ impl Entry {
     /// Reads its size; None once it has ended.
     fn read_size(&mut self, context: Context<'_>) -> Option<()> {
         let mut buffer = [0; 4096];
-        let seen = Seen::of(self.process.read(c"statm", &mut buffer).ok()?, context.scale.page)?;
+        let statm = self.process.read(c"statm", &mut buffer).ok()?;
+        let seen = Seen::of(statm, context.scale.page)?;
+        self.ending = match statm.starts_with(b"0 ") {
+            true => self.ending.or(Some((context.now, self.own().0 + self.own_swapped().0))),
+            false => None,
+        };
         let status = if context.scale.has_swap {
             self.process.read(c"status", &mut buffer).ok()
         } else {
@@ -184,7 +194,8 @@ impl Entry {
     pub(super) fn measure(&mut self, context: Context<'_>) -> Option<Candidate> {
         let mut buffer = [0; 1024];
         let stat = Stat::parse(self.process.read(c"stat", &mut buffer).ok()?)?;
-        if matches!(stat.state()?, b'Z' | b'X') {
+        let is_headless = stat.has_main_thread_ended();
+        if stat.has_ended() || (is_headless && !self.process.follow_thread()) {
             return None;
         }
         let cpu = Nanos(stat.cpu_ticks()? as i64 * context.scale.tick.0);
@@ -228,6 +239,13 @@ impl Entry {
 
     pub(super) fn is_dying(&self, now: Nanos) -> bool {
         now < self.dying_until
+    }
+
+    /// What comes back soon because it is ending, and not by a kill of this killer.
+    pub(super) fn freeing(&self, now: Nanos) -> u64 {
+        let is_soon = |&(since, _): &(Nanos, u64)| now.0 - since.0 < ENDING_FOR.0;
+        let bytes = self.ending.filter(is_soon).map_or(0, |(_, bytes)| bytes);
+        if self.is_dying(now) { 0 } else { bytes }
     }
 
     /// The kernel refused to kill it.

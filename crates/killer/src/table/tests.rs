@@ -104,6 +104,53 @@ fn the_largest_are_kept_whenever_they_appear() {
 }
 
 #[test]
+fn a_process_whose_main_thread_has_ended_is_a_candidate() {
+    let late = Sleeper::without_main_thread();
+    let mut table = Table::new(&Root::system(), None, Arc::new([]), 32_768).unwrap();
+    for at in 1..3 {
+        look(&mut table, at);
+        let (_, seen) = candidate(&table, late.0.id()).unwrap();
+        assert!(seen.resident.0 > 1 << 20 && seen.is_eligible(), "{seen:?}");
+    }
+    let bytes = size(&table.processes, late.0.id(), table.scale);
+    assert!(bytes > 1 << 20, "also where it has no room: {bytes}");
+}
+
+/// `/proc` with one process: the number of `sleeper`, and memory by `statm`.
+fn fake(folder: &std::path::Path, sleeper: &Sleeper, statm: &str) -> Root {
+    let process = folder.join("proc").join(sleeper.0.id().to_string());
+    std::fs::create_dir_all(&process).unwrap();
+    let stat = "7 (x) R 1 7 7 0 -1 64 5 0 6 0 11 12 0 0 20 0 1 0 9 0";
+    let files = [("stat", stat), ("statm", statm), ("oom_score_adj", "0"), ("cgroup", "0::/")];
+    for (name, text) in files {
+        std::fs::write(process.join(name), text).unwrap();
+    }
+    Root::at(folder)
+}
+
+#[test]
+fn memory_of_a_process_that_is_ending_comes_back_for_a_second() {
+    let (folder, sleeper) = (tempfile::tempdir().unwrap(), Sleeper::start());
+    let root = fake(folder.path(), &sleeper, "900 500 120 1 0 300 0");
+    let mut table = Table::new(&root, None, Arc::new([]), 16).unwrap();
+    look(&mut table, 1);
+    let own = candidate(&table, sleeper.0.id()).unwrap().1.bytes().0;
+    assert!(own == 380 * 4096 && !table.is_freeing(second(1), 1), "it lives");
+    fake(folder.path(), &sleeper, "0 0 0 0 0 0 0");
+    look(&mut table, 2);
+    assert!(table.is_freeing(second(2), own) && !table.is_freeing(second(2), own + 1));
+    look(&mut table, 3);
+    assert!(!table.is_freeing(second(3), 1), "it takes too long");
+    let mut killed = Table::new(&root, None, Arc::new([]), 16).unwrap();
+    fake(folder.path(), &sleeper, "900 500 120 1 0 300 0");
+    look(&mut killed, 1);
+    killed.mark_dying(0, second(1));
+    fake(folder.path(), &sleeper, "0 0 0 0 0 0 0");
+    look(&mut killed, 1);
+    assert!(!killed.is_freeing(second(1), 1), "a victim of this killer is watched anyway");
+}
+
+#[test]
 fn a_table_with_room_overlooks_no_process() {
     let mut table = Table::new(&Root::system(), None, Arc::new([]), 32_768).unwrap();
     let _sleepers = [Sleeper::start(), Sleeper::start()];

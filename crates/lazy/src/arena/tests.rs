@@ -131,6 +131,7 @@ impl Checked {
         let pages_of = |state: Free| -> u64 {
             free.iter().filter(|span| span.state == state).map(|span| u64::from(span.pages)).sum()
         };
+        assert_eq!(self.arena.free_spans() as usize, free.len());
         assert_eq!(self.arena.hot_pages(), pages_of(Free::Hot));
         assert_eq!(self.arena.lazy_pages(), pages_of(Free::Lazy));
         for span in &free {
