@@ -100,7 +100,7 @@ SEQUENCES = re.compile(
 """Escape sequences (ECMA-48) with what belongs to them, and what turns the direction of writing.
 
 The string of a command ends with the word where nothing else ends it. As `shown` of
-crates/trace/src/text.rs."""
+crates/types/src/shown.rs."""
 
 
 def printable(text: object) -> str:

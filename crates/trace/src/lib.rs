@@ -43,7 +43,6 @@ pub use open::{Opened, open, open_any};
 pub use processes::{Process, Processes};
 pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
-pub use text::shown;
 pub use timeline::{Gap, Timeline};
 pub use zeros::{ZEROS_UNMARKED, Zeros};
 
