@@ -89,7 +89,11 @@ def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "status", "named"),
     [
-        ([], 2, "--policy is missing\n  kill policies: minfree, lmkd, largest, pressure, restart"),
+        (
+            [],
+            2,
+            "missing: --policy NAME[,NAME...]\n  --policy NAME[,NAME...]  Kill policies: minfree",
+        ),
         (["--policy", "nope"], 2, "there are minfree, lmkd, largest, pressure, restart-cost"),
         (["--policy", "largest", "--option", "largest.percent=3"], 2, "memory_percent"),
         (["--policy", "largest", "--option", "lmkd.debug=1"], 2, "lmkd"),

@@ -8,6 +8,7 @@ import typer
 
 from pagewise.advice.evidence import ENOUGH
 from pagewise.commands import advise_pagesize
+from pagewise.commands.help import Group
 from pagewise.commands.machine import taken
 from pagewise.commands.options import (
     As,
@@ -40,6 +41,7 @@ SIZES_SHOWN = 7
 """Columns of sizes that fit 80 characters."""
 
 app = typer.Typer(
+    cls=Group,
     help="Say what to set, with the evidence and the way back.",
     epilog=epilog(EXAMPLES[1:2]),
     no_args_is_help=True,
