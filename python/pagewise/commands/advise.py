@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pagewise.advice.evidence import ENOUGH
-from pagewise.commands import advise_pagesize
+from pagewise.commands import pagesize_choose
 from pagewise.commands.help import Group
 from pagewise.commands.machine import taken
 from pagewise.commands.options import (
@@ -130,7 +130,7 @@ def swap(
         raise typer.Exit(1)
 
 
-app.command("pagesize", epilog=epilog(advise_pagesize.EXAMPLES))(advise_pagesize.pagesize)
+app.command("pagesize", epilog=epilog(pagesize_choose.ADVISE_EXAMPLES))(pagesize_choose.choose)
 
 
 def described(advice: dict[str, Any]) -> list[Any]:

@@ -161,7 +161,7 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
             inputs.misses += counted([cell for cell in cells if cell.get("policy") is not None])
         case "study":
             inputs.studies.append({"name": name, **result})
-        case "page-size":
+        case "page-size" | "advice-page-size":
             inputs.page_sizes.append({"name": name, **result})
         case "bench-lazy":
             inputs.lazy_benches.append(result)

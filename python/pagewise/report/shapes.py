@@ -328,6 +328,7 @@ SHAPES: Mapping[str, Shape] = {
     "study": STUDY,
     "advice": ADVICE,
     "page-size": PAGE_SIZE,
+    "advice-page-size": PAGE_SIZE,
     "bench-lazy": BENCH_LAZY,
     "replay-kills": REPLAY_KILLS,
     "kills": KILLS,
@@ -338,7 +339,8 @@ SHAPES: Mapping[str, Shape] = {
 def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
     """The first field of a result that is not as ``kind`` has it; none where all are."""
     found = departure(result, SHAPES[kind])
-    further = {"sweep": _sweep, "study": _tables, "page-size": _memories}
+    further = {"sweep": _sweep, "study": _tables}
+    further |= dict.fromkeys(("page-size", "advice-page-size"), _memories)
     return found or (further[kind](result) if kind in further else None)
 
 
