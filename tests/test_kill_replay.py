@@ -68,6 +68,7 @@ def test_info_tells_what_a_recording_of_kills_holds(capsys: pytest.CaptureFixtur
     assert "1, 0 of them by the kernel" in printed
     assert f"pagewise replay-kills {RECORDING} --policy largest" in printed
     assert "nothing to count" not in printed
+    assert "processes\tnone with an event\n" in printed and "busiest first" not in printed
 
 
 def test_with_a_shorter_window_the_same_decision_is_a_false_alarm() -> None:
