@@ -1,5 +1,7 @@
 //! What a recording tells about shortage of memory beside its events: stalls and kills.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::recording::moments::Moment;
@@ -22,6 +24,9 @@ pub struct Shortage {
     pub kills: Vec<Killed>,
     /// How many more were killed.
     pub kills_left_out: u64,
+    /// Names by number, of the last moment: a victim may be gone at the next one.
+    #[serde(skip)]
+    names: BTreeMap<u32, String>,
 }
 
 /// Sums of stall time (PSI) at one instant.
@@ -49,9 +54,10 @@ pub struct Killed {
 }
 
 impl Shortage {
-    /// Whether the recording tells neither stalls nor kills.
-    pub fn is_empty(&self) -> bool {
-        self.stalls.is_empty() && self.kills.is_empty()
+    /// What becomes part of a header; none where the recording tells neither stalls nor kills.
+    pub(crate) fn known(&self) -> Option<Shortage> {
+        let is_known = !self.stalls.is_empty() || !self.kills.is_empty();
+        is_known.then(|| Shortage { names: BTreeMap::new(), ..self.clone() })
     }
 
     /// Takes the machine's sums, unless those of a cgroup are known.
@@ -63,9 +69,10 @@ impl Shortage {
 
     /// Takes a moment of a recording that is limited to a cgroup, or else is of the machine.
     pub(crate) fn moment(&mut self, moment: &Moment, is_of_cgroup: bool) {
+        let named = moment.processes.iter().map(|process| (process.process, process.name.clone()));
+        self.names = named.collect();
         for kill in self.kills.iter_mut().filter(|kill| kill.name.is_empty()) {
-            let victim = moment.processes.iter().find(|process| process.process == kill.pid);
-            kill.name = victim.map_or_else(String::new, |victim| victim.name.clone());
+            kill.name = self.names.get(&kill.pid).cloned().unwrap_or_default();
         }
         let (Some(some_us), Some(full_us)) = (moment.memory.some_us, moment.memory.full_us) else {
             return;
@@ -92,7 +99,10 @@ impl Shortage {
     }
 
     /// Takes a kill; the kernel's own is one of a process that is told to die a second time.
-    pub(crate) fn kill(&mut self, kill: Killed) {
+    pub(crate) fn kill(&mut self, mut kill: Killed) {
+        if kill.name.is_empty() {
+            kill.name = self.names.get(&kill.pid).cloned().unwrap_or_default();
+        }
         let before = self.kills.iter_mut().rev().find(|before| before.pid == kill.pid);
         if let Some(before) = before
             && kill.time_ns.saturating_sub(before.time_ns) < SAME_KILL_NS
@@ -166,6 +176,10 @@ mod tests {
         let kill = Killed { name: "hog".into(), ..killed(7, 3, true) };
         assert_eq!(shortage.kills, [kill]);
         assert!(shortage.is_of_cgroup);
+        // Gone at the moment that follows its end.
+        shortage.kill(killed(9_000_000_000, 3, false));
+        shortage.moment(&Moment { time_ns: 9_000_000_001, ..Default::default() }, true);
+        assert_eq!(shortage.kills[1].name, "hog");
     }
 
     #[test]

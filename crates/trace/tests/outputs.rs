@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use trace::{ErrorKind, Mapping, Role};
 use trace::import::{ImportOptions, import};
+use trace::{ErrorKind, Mapping, Role};
 use types::{Cancelled, NoProgress, Progress};
 
 /// A folder with one recording in it.

@@ -56,8 +56,8 @@ pub(super) fn merged_name(process: ProcessId, processes: &Processes) -> String {
     match processes.get(process.index()) {
         Some(known) if is_kernel_worker(known.name) => KERNEL_WORKERS.to_owned(),
         Some(known) if !known.name.is_empty() => known.name.to_owned(),
-        Some(known) => format!("pid {}", known.pid),
-        None => "unknown".to_owned(),
+        Some(known) if known.pid > 0 => format!("pid {}", known.pid),
+        _ => "unnamed".to_owned(),
     }
 }
 

@@ -15,8 +15,8 @@ const STEPS_MAX: u64 = 256;
 /// The first length of a step; it doubles until the trace fits.
 const STEP_NS: u64 = 1_000_000;
 
-/// Names that have a series of their own, beside that of the others: as many as a chart has colours.
-const NAMES_MAX: usize = 7;
+/// Series at most, one of them that of the others where there are more names: as many as a chart has colours.
+const SERIES_MAX: usize = 8;
 
 /// Accesses by name of process and step of time, which begin with the first event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -101,10 +101,10 @@ impl TrafficCounts {
         let mut named: Vec<(String, Named)> = by_name.into_iter().collect();
         named.sort_by_key(|(_, one)| Reverse(one.accesses()));
         let mut others = Named::default();
-        for (_, one) in named.drain(named.len().min(NAMES_MAX)..) {
-            others.join(one);
-        }
-        if others.accesses() > 0 {
+        if named.len() > SERIES_MAX {
+            for (_, one) in named.drain(SERIES_MAX - 1..) {
+                others.join(one);
+            }
             named.push((OTHERS.to_owned(), others));
         }
         let series = named.into_iter().map(|(name, one)| one.series(name, steps)).collect();
@@ -206,13 +206,23 @@ mod tests {
         let events: Vec<_> =
             (0..20).flat_map(|pid| vec![(0, pid, false); 20 - pid as usize]).collect();
         let traffic = counted(&events, &processes);
-        assert_eq!(traffic.series.len(), NAMES_MAX + 1);
+        assert_eq!(traffic.series.len(), SERIES_MAX);
         assert_eq!(traffic.series[0].name, "app0");
         let others = traffic.series.last().unwrap();
         assert_eq!(
             (&others.name[..], others.processes, others.reads[0]),
             (OTHERS, 13, 13 * 14 / 2)
         );
+    }
+
+    #[test]
+    fn one_name_more_than_the_others_has_a_series_of_its_own() {
+        let processes: Processes =
+            (0..SERIES_MAX as u32).map(|pid| (pid, format!("app{pid}"))).collect();
+        let events: Vec<_> = (0..SERIES_MAX as u32).map(|pid| (0, pid, true)).collect();
+        let traffic = counted(&events, &processes);
+        assert_eq!(traffic.series.len(), SERIES_MAX);
+        assert!(traffic.series.iter().all(|one| one.name != OTHERS));
     }
 
     proptest! {
