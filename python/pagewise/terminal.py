@@ -104,6 +104,15 @@ The string of a command ends with the word where nothing else ends it. As `shown
 crates/types/src/shown.rs."""
 
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters, but for the tab and the end of a line."""
+
+
+def without_controls(text: str) -> str:
+    """The text without sequences and control characters, for a page."""
+    return CONTROLS.sub("", SEQUENCES.sub("", text))
+
+
 def printable(text: object) -> str:
     """The text without sequences, other control characters spelled out: no recording can drive the
     terminal."""
