@@ -98,7 +98,13 @@ fuzz:
 # Asked when a recipe runs, since `make test` may just have installed clang.
 AGENT_FEATURES = $(shell tools/agent_features.sh)
 
-.venv/.agent: .venv/.built
+# Changes when clang or libelf come or go: then the agent is built again.
+.venv/.agent-features: FORCE | .venv/.built
+	@tools/agent_features.sh > $@.new 2>/dev/null
+	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+FORCE:
+
+.venv/.agent: .venv/.built .venv/.agent-features
 	cargo build --release --quiet -p agent -p allocations $(AGENT_FEATURES)
 	cargo build --profile preload --quiet -p lazy
 	install -m 755 target/release/pagewise-agent .venv/bin/

@@ -23,6 +23,7 @@ def analysis(name: str, skew: float) -> dict[str, Any]:
     return {
         "schema": "pagewise.analyze/1",
         "name": name,
+        "kind": "swap",
         "accesses": 1000,
         "pages": 300,
         "writes": 500,
@@ -47,6 +48,13 @@ def analysis(name: str, skew: float) -> dict[str, Any]:
             {"name": EVIL, "pid": 1, "accesses": 600, "pages": 200, **shares(skew)},
             {"name": FORMULA, "pid": 2, "accesses": 400, "pages": 100, **shares(skew)},
         ],
+        "traffic": {
+            "step_s": 0.5,
+            "series": [
+                {"name": EVIL, "processes": 2, "reads": [0, 100, 50], "writes": [300, 0, 150]},
+                {"name": "others", "processes": 3, "reads": [50, 50, 150], "writes": [0, 100, 50]},
+            ],
+        },
         "header": {
             "kind": "swap",
             "format": "events",
@@ -60,7 +68,27 @@ def analysis(name: str, skew: float) -> dict[str, Any]:
             "devices": [],
             "losses": [{"what": "lines that could not be read", "count": 3}],
             "sources": [["ab" * 32, f"{name}.csv"]],
+            "start_ns": 10 * 10**9,
+            "shortage": shortage(),
         },
+    }
+
+
+def shortage() -> dict[str, Any]:
+    """Sums of stalls from half a second before the first event on, and two kills."""
+    sums = ((9.5, 0, 0), (10.0, 100_000, 0), (11.0, 600_000, 250_000), (12.0, 600_000, 250_000))
+    kills = ((10.25, 7, EVIL, True), (11.0, 8, "", False))
+    return {
+        "is_of_cgroup": False,
+        "stalls": [
+            {"time_ns": round(at_s * 1e9), "some_us": some_us, "full_us": full_us}
+            for at_s, some_us, full_us in sums
+        ],
+        "kills": [
+            {"time_ns": round(at_s * 1e9), "pid": pid, "name": name, "is_of_kernel": is_of_kernel}
+            for at_s, pid, name, is_of_kernel in kills
+        ],
+        "kills_left_out": 3,
     }
 
 

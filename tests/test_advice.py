@@ -2,9 +2,11 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from terminals import on_a_terminal
 
 import pagewise as pw
 from pagewise import _core
@@ -231,13 +233,14 @@ def test_what_stock_linux_has_gets_a_size_of_its_own(advice: dict):
 
 
 def test_the_text_fits_80_columns_and_tells_what_was_lost(
-    clocked: Path, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+    clocked: Path, capsys: pytest.CaptureFixture
 ):
-    monkeypatch.setattr("pagewise.terminal.PIPED_WIDTH", 80)
     arguments = ["--fast", "zram-lz4", "--slow", "sd-a1", "--memory", "1GiB"]
     assert run(["advise", "swap", str(clocked), *arguments]) == 1  # a second is too short
     text, diagnostics = capsys.readouterr()
-    table = text[text.index("I/O time by size") :].split("\n\n")[0]
+    command = [sys.executable, "-m", "pagewise", "advise", "swap", clocked, *arguments]
+    shown = on_a_terminal(command, 80)
+    table = shown[shown.index("I/O time by size") :].split("\n\n")[0]
     assert len(table.splitlines()) == 8 and max(map(len, table.splitlines())) <= 80
     assert "life of sd-a1" in text and "memory it takes" in text
     assert "note: the recording lost 1 record (lines that could not be read: 1)" in diagnostics

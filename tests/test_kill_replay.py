@@ -68,6 +68,7 @@ def test_info_tells_what_a_recording_of_kills_holds(capsys: pytest.CaptureFixtur
     assert "1, 0 of them by the kernel" in printed
     assert f"pagewise replay-kills {RECORDING} --policy largest" in printed
     assert "nothing to count" not in printed
+    assert "processes\tnone with an event\n" in printed and "busiest first" not in printed
 
 
 def test_with_a_shorter_window_the_same_decision_is_a_false_alarm() -> None:
@@ -89,7 +90,11 @@ def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str])
 @pytest.mark.parametrize(
     ("arguments", "status", "named"),
     [
-        ([], 2, "--policy is missing\n  kill policies: minfree, lmkd, largest, pressure, restart"),
+        (
+            [],
+            2,
+            "missing: --policy NAME[,NAME...]\n  --policy NAME[,NAME...]  Kill policies: minfree",
+        ),
         (["--policy", "nope"], 2, "there are minfree, lmkd, largest, pressure, restart-cost"),
         (["--policy", "largest", "--option", "largest.percent=3"], 2, "memory_percent"),
         (["--policy", "largest", "--option", "lmkd.debug=1"], 2, "lmkd"),

@@ -1,21 +1,17 @@
 """Commands to paste come through a terminal of any width as they stand in the JSON."""
 
 import dataclasses
-import fcntl
 import json
-import os
 import shlex
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 from functools import cache
 from pathlib import Path
 
 import pytest
-import waiting
 from conftest import EVENTS
+from terminals import HUNG_S, ROOT, on_a_terminal
 
 import pagewise as pw
 from pagewise.advice.page_size import TARGETS
@@ -23,7 +19,6 @@ from pagewise.advice.setting import Setting
 from pagewise.commands import COMMANDS, study
 from pagewise.commands.info import command_of
 
-ROOT = Path(__file__).parents[1]
 PAGEWISE = Path(sys.executable).with_name("pagewise")
 SWAP = "advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 --slow ufs-3.1"
 PAGE_SIZE = (
@@ -36,32 +31,6 @@ ADVICE = {
 }
 """Commands whose advice has settings."""
 EXAMPLES = {line.split()[2]: line for line in study.EXAMPLES[::-1]}
-HUNG_S = 300
-
-
-def on_a_terminal(command: list[str | Path], columns: int, *, has_errors: bool = False) -> str:
-    """What a command writes to a terminal of that width; ``has_errors``: standard error, too."""
-    controller, terminal = os.openpty()
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    shown = b""
-    with waiting.running(
-        command,
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=terminal,
-        stderr=terminal if has_errors else subprocess.DEVNULL,
-        # No bars of progress between the lines.
-        env={**os.environ, "TERM": "dumb"},
-    ) as process:
-        os.close(terminal)
-        with waiting.killed_after(HUNG_S, process):
-            try:
-                while part := os.read(controller, 1 << 16):
-                    shown += part
-            except OSError:
-                pass  # The terminal has no writer any more.
-    os.close(controller)
-    return shown.decode().replace("\r\n", "\n")
 
 
 @cache

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 from hand_curves import HandCurve, HandCurves, dense
 
+import pagewise as pw
 from pagewise import cli
 from pagewise.advice.page_size import TARGETS, Target, arm64, machines, mthp, target
 from pagewise.advice.page_size.advise import advise_page_size, memory_of
@@ -239,6 +240,25 @@ def test_the_command_advises_from_a_trace(
         assert setting.apply in output, "a line was broken"
 
 
+def test_advise_pagesize_is_pagesize(
+    dense_trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = [dense_trace, "--storage", "optane-ssd", "--margin", "0"]
+    alias, name = (
+        ran(*words, *options, capsys=capsys) for words in (["advise", "pagesize"], ["pagesize"])
+    )
+    assert alias == name and alias[0] == 0
+    found, answer = (
+        json.loads(ran(*words, *options, "--json", capsys=capsys)[1])
+        for words in (["advise", "pagesize"], ["pagesize"])
+    )
+    # What `advise pagesize --json` always had, and beside it all that `pagesize --json` has.
+    assert found == {**answer, **answer["advice"]}
+    assert found["schema"] == "pagewise.advice-page-size/1"
+    (tmp_path / "advice.json").write_text(json.dumps(found))
+    assert pw.report([tmp_path / "advice.json"], tmp_path / "page.html")["panels"][0] == "page-size"
+
+
 def advise_size(output: str) -> int:
     """The size that the text takes."""
     found = re.search(r"pages of (\d+) KiB", output)
@@ -254,6 +274,7 @@ def advise_size(output: str) -> int:
         (["--memory", "64KiB"], 2, "too small"),
         (["--memory", "lots"], 2, "not a size"),
         (["--verify"], 2, "--verify runs the program"),
+        (["--", "true"], 2, "only --verify runs true"),
     ],
 )
 def test_what_the_command_refuses(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from report_results import everything, study
+from report_results import analysis, everything, study
 
 import pagewise as pw
 
@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="Debian's chromium is not installed"),
 ]
 
-WIDE, PHONE = 1440, 390
+WIDE, PHONE = 1440, 360
 ROOT = Path(__file__).parents[1]
 SWAP = "advise swap examples/phone-1g-long/phone-1g-long.pgw.zst --fast zram-lz4 --slow ufs-3.1"
 
@@ -158,6 +158,95 @@ def test_copy_gives_settings_and_their_undo_as_the_json_has_them(
                 "(button) => button.textContent === 'Copied'", arg=button.element_handle()
             )
             assert page.evaluate("window.copied") == setting[part]
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_settings_scroll_within_their_box_on_a_phone(
+    browser: "sync_api.Browser", report: Path
+) -> None:
+    opened = Opened(browser, report, PHONE, "light")
+    page = opened.page
+    page.eval_on_selector_all("details", "(all) => all.forEach((one) => { one.open = true; })")
+    page.eval_on_selector_all(
+        "pre", f"(all) => all.forEach((one) => {{ one.textContent = '{'x' * 200}|'; }})"
+    )
+    boxes = page.eval_on_selector_all(
+        "pre",
+        """(all) => all.map((one) => {
+            const box = one.getBoundingClientRect();
+            one.scrollLeft = one.scrollWidth;
+            const range = document.createRange();
+            range.setStart(one.firstChild, 200);
+            range.setEnd(one.firstChild, 201);
+            const last = range.getBoundingClientRect();
+            const shades = getComputedStyle(one).backgroundAttachment;
+            return [box.left, box.right, one.scrollLeft, last.left, last.right, shades];
+        })""",
+    )
+    assert boxes
+    for left, right, scrolled, last_left, last_right, shades in boxes:
+        assert left >= 0 and right <= PHONE
+        assert scrolled > 0 and left < last_left and last_right < right
+        # An edge beyond which there is more is shaded.
+        assert "local" in shades
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE
+    opened.context.close()
+
+
+EXTENT = """(id) => {
+    const model = echarts.getInstanceByDom(document.getElementById(id)).getModel();
+    return model.getComponent('xAxis').axis.scale.getExtent();
+}"""
+
+
+def test_axes_of_x_begin_and_end_with_their_data(browser: "sync_api.Browser", report: Path) -> None:
+    opened = Opened(browser, report, WIDE, "light")
+    page = opened.page
+    specs = page.eval_on_selector_all(
+        ".chart", "(all) => all.map((one) => [one.id, embedded(`chart-${one.id}`)])"
+    )
+    checked = 0
+    for identifier, spec in specs:
+        if spec["x"]["scale"] == "category" or spec["x"]["low"] is not None:
+            continue
+        xs = [x for series in spec["views"][0]["series"] for x, _ in series["points"]]
+        assert page.evaluate(EXTENT, identifier) == pytest.approx([min(xs), max(xs)]), identifier
+        checked += 1
+    assert checked > 5
+    assert opened.complaints == []
+    opened.context.close()
+
+
+def test_kills_and_stalls_share_the_axis_of_the_traffic(
+    browser: "sync_api.Browser", tmp_path: Path
+) -> None:
+    drawn = tmp_path / "report.html"
+    pw.report([analysis("busy", 0.5)], drawn)
+    opened = Opened(browser, drawn, WIDE, "light")
+    page = opened.page
+
+    def drawings(name: str, tag: str) -> int:
+        entry = page.locator("#traffic .legend").get_by_role("button", name=name)
+        color = entry.locator("svg *").first.evaluate(
+            "(node) => node.getAttribute('stroke') || node.getAttribute('fill')"
+        )
+        return page.locator(f"#traffic-0 svg path[d^='M'][{tag}='{color}']").count()
+
+    assert drawings("kills", "stroke") == 2
+    assert drawings("all tasks stalled", "stroke") >= 1
+    # An area for each of the others; the swatch is a rectangle.
+    assert drawings("others", "fill") >= 1
+    texts = page.locator("#traffic-0 svg text").all_text_contents()
+    assert "stalled for memory" in [text.strip() for text in texts]
+    page.locator("#traffic select").select_option("1")
+    assert drawings("kills", "stroke") == 2
+    page.locator("#traffic .legend").get_by_role("button", name="kills").click()
+    page.wait_for_function(
+        "() => !echarts.getInstanceByDom(document.getElementById('traffic-0'))"
+        ".getOption().legend[0].selected.kills"
+    )
+    assert drawings("kills", "stroke") == 0
     assert opened.complaints == []
     opened.context.close()
 

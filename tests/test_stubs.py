@@ -2,11 +2,15 @@
 
 import ast
 import inspect
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pagewise
 from pagewise import _core
 
+ROOT = Path(__file__).parents[1]
 STUB = Path(pagewise.__file__).with_name("_core.pyi")
 
 
@@ -46,7 +50,9 @@ def test_parameters_agree() -> None:
 
 
 def test_the_package_is_typed_and_lists_what_it_has() -> None:
-    assert set(pagewise.__all__) <= set(dir(pagewise))
+    listed = [name for name in dir(pagewise) if not re.fullmatch(r"__\w+__", name)]
+    assert listed == sorted(pagewise.__all__) == pagewise.__all__
+    assert not any(inspect.ismodule(getattr(pagewise, name)) for name in listed)
     assert pagewise.__version__ == _core.version()
     for name in pagewise.__all__:
         function = getattr(pagewise, name)
@@ -56,7 +62,23 @@ def test_the_package_is_typed_and_lists_what_it_has() -> None:
             assert inspect.Signature.empty not in (*kinds, signature.return_annotation), name
 
 
+def test_the_package_exports_its_interface_and_nothing_else() -> None:
+    source = (
+        "import inspect, pagewise, pagewise.cli\n"
+        "from pagewise import *\n"
+        "starred = {name for name in globals() if not name.startswith('_')}\n"
+        "assert starred == {*pagewise.__all__, 'inspect', 'pagewise'}, starred\n"
+        "private = [name for name in dir(pagewise) if name.startswith('_') and name[:2] != '__']\n"
+        "assert not private and 'cli' not in dir(pagewise) and '_core' not in dir(pagewise)\n"
+        "assert not hasattr(pagewise, 'import_module')\n"
+    )
+    subprocess.run([sys.executable, "-c", source], check=True, timeout=300)
+
+
 def test_everything_is_documented() -> None:
+    document = (ROOT / "docs" / "python.md").read_text()
+    named = re.findall(r"^\| `(\w+)", document, re.MULTILINE)
+    assert sorted(named) == pagewise.__all__, "docs/python.md: a row for each name of the interface"
     for name in pagewise.__all__:
         assert inspect.getdoc(getattr(pagewise, name)), name
     for name in stub_functions():

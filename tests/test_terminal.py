@@ -8,7 +8,7 @@ from commands import ran
 
 from pagewise.terminal import printable
 
-# As in crates/trace/src/text.rs.
+# As in crates/types/src/shown.rs.
 SEQUENCES = [
     ("\x1b[31mred\x1b[0m", "red"),
     ("\x9b1;31mred\x9bm", "red"),

@@ -1,23 +1,27 @@
 #!/bin/sh
 # Checks what the build needs before anything is built. Names every missing Debian package in one
-# apt line; installs them itself only when run as root on a machine with apt.
+# apt line; installs them itself only when run as root on a machine with apt. What only recording pages
+# needs (clang, libelf) is in that line too, but the build goes on without it.
 # Usage: tools/prerequisites.sh [demo|test|bench]
 set -eu
 purpose=${1:-demo}
 
 packages=""
 need() { packages="$packages $1"; }
+recording=""
+need_to_record() { recording="$recording $1"; }
 
 command -v cc >/dev/null 2>&1 || need gcc
 command -v python3 >/dev/null 2>&1 || need python3
 python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || need python3-venv
+command -v clang >/dev/null 2>&1 || need_to_record clang
+command -v pkg-config >/dev/null 2>&1 || need_to_record pkg-config
+for header in gelf.h:libelf-dev zlib.h:zlib1g-dev; do
+    echo "#include <${header%:*}>" | cc -E - >/dev/null 2>&1 || need_to_record "${header#*:}"
+done
 if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v chromium >/dev/null 2>&1 || need chromium
     command -v fio >/dev/null 2>&1 || need fio
-    command -v clang >/dev/null 2>&1 || need clang
-    command -v pkg-config >/dev/null 2>&1 || need pkg-config
-    [ -e /usr/include/gelf.h ] || need libelf-dev
-    [ -e /usr/include/zlib.h ] || need zlib1g-dev
     # Guests with kernels of other kinds, for tests/vm.
     command -v qemu-system-x86_64 >/dev/null 2>&1 || need qemu-system-x86
     command -v qemu-system-aarch64 >/dev/null 2>&1 || need qemu-system-arm
@@ -38,9 +42,15 @@ if [ "$purpose" = test ] && [ "$(id -u)" = 0 ]; then
     command -v g++ >/dev/null 2>&1 || need g++
 fi
 
-# The package list is meant to be split into words.
+install=$(dirname "$0")/install_packages.sh
+# The package lists are meant to be split into words.
 # shellcheck disable=SC2086
-"$(dirname "$0")/install_packages.sh" $packages
+if [ -n "$packages" ]; then
+    "$install" $packages $recording
+elif [ "$(id -u)" = 0 ]; then
+    # What is missing then is said where the agent is built.
+    "$install" $recording || true
+fi
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || {
     echo "pagewise needs Python 3.11 or newer; this is $(python3 --version)" >&2

@@ -10,12 +10,13 @@ The names and options are those of the command line::
 
 Results are plain dictionaries with the field names of the ``--json`` output; events and other long
 columns are Arrow streams that polars, pyarrow and duckdb take as they are. Whatever goes wrong
-raises a :class:`pagewise.errors.PagewiseError`.
+raises a :class:`pagewise.PagewiseError`. The interface is ``__all__``, which docs/python.md lists;
+everything else may change.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module as _import_module
 
 from pagewise.errors import (
     DataLost,
@@ -110,14 +111,15 @@ interrupt before the compiled half is in memory."""
 def __getattr__(name: str) -> Any:
     """Loads the version, or what ``_HOMES`` lists, on its first use."""
     if name == "__version__":
-        return import_module("pagewise._core").version()
+        return _import_module("pagewise._core").version()
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOMES[name]
-    globals()[name] = found = getattr(import_module(module), attribute)
+    globals()[name] = found = getattr(_import_module(module), attribute)
     return found
 
 
 def __dir__() -> list[str]:
-    """Every public name, loaded or not."""
-    return sorted({*globals(), *__all__})
+    """The names of ``__all__``, loaded or not, and those that every package has."""
+    special = (name for name in globals() if name.startswith("__") and name.endswith("__"))
+    return sorted({*__all__, *special, "__version__"})

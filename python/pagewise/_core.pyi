@@ -115,7 +115,7 @@ def analyze(
     mapping: str | None,
     columns: Sequence[tuple[str, str]],
     *,
-    by_process: bool = False,
+    top_processes: int | None = None,
     progress: _Progress | None = None,
 ) -> str: ...
 def misses(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 import sys
 from contextlib import suppress
-from inspect import cleandoc
 from typing import Annotated
 
 import typer
@@ -17,26 +16,24 @@ from typer.exceptions import TyperException
 
 from pagewise import _core
 from pagewise.commands import COMMANDS
+from pagewise.commands.help import USAGE, Command, Group
 from pagewise.commands.options import epilog
 from pagewise.errors import PagewiseError
 from pagewise.signals import Ended, status_of
 from pagewise.terminal import leave_pipes, say
 
-USAGE = 2
 UNWRITABLE = 3
 
 app = typer.Typer(
     name="pagewise",
-    help="What should give when memory runs short: measured, simulated, advised from recordings.",
+    cls=Group,
+    help="What should give when memory runs short: measured, simulated, advised from recordings."
+    "\n\n`pagewise COMMAND --help` explains a command. `pagewise-agent record` makes recordings.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=(
-        "Start here: pagewise demo. Every command explains itself: pagewise COMMAND --help. "
-        "Recordings of your own machine: pagewise-agent record."
-    ),
+    epilog=epilog(["pagewise demo"]),
 )
 
 for _row in COMMANDS:
@@ -46,17 +43,16 @@ for _row in COMMANDS:
         app.command(_row.name, rich_help_panel=_row.panel, epilog=epilog(_row.examples))(_row.run)
 
 
-def unwrap(commands: typer.Typer) -> None:
-    """Joins the lines of docstrings: the help keeps their ends, and wraps at others besides."""
+def dress(commands: typer.Typer) -> None:
+    """Gives every command the help of this program."""
     for command in commands.registered_commands:
-        paragraphs = cleandoc((command.callback and command.callback.__doc__) or "").split("\n\n")
-        command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+        command.cls = Command
     for group in commands.registered_groups:
         if group.typer_instance:
-            unwrap(group.typer_instance)
+            dress(group.typer_instance)
 
 
-unwrap(app)
+dress(app)
 
 
 def print_version(is_asked: bool) -> None:
@@ -92,11 +88,9 @@ def run(arguments: list[str] | None = None) -> int:
             say(f"  {error.hint}")
         return error.exit_status
     except TyperException as error:
-        # Without a message the help was asked for by giving no argument, and is printed already.
-        if message := error.format_message():
-            context = getattr(error, "ctx", None)
-            say(f"pagewise: {message}")
-            say(f"  see: {context.command_path if context else 'pagewise'} --help")
+        context = getattr(error, "ctx", None)
+        say(f"pagewise: {error.format_message()}")
+        say(f"  see: {context.command_path if context else 'pagewise'} --help")
         return USAGE
     except (KeyboardInterrupt, typer.Abort):
         return ended(Ended(signal.SIGINT))

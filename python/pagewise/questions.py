@@ -27,6 +27,10 @@ ANSWERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 """What the core says of a recording, by what that holds."""
 
 
+TOP_PROCESSES = 20
+"""Processes that have a row of their own in `analyze` unless another number is asked for."""
+
+
 def info(trace: PathLike | Trace, *, progress: Progress | None = None) -> dict[str, Any]:
     """What a recording holds, what is absent or lost, and which analyses that rules out.
 
@@ -58,19 +62,26 @@ def analyze(
     trace: PathLike | Trace,
     *,
     by: str | None = None,
+    top: int = TOP_PROCESSES,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Skew, single accesses, reuse, and the exact LRU miss-ratio curve of every size.
 
-    ``by="process"`` adds the same figures per process. Fields: ``accesses``, ``pages``, ``writes``,
+    ``by="process"`` adds the same figures per process: ``processes`` has all of them,
+    ``top_processes`` the ``top`` busiest, with kernel threads as one row and the rest as another;
+    and ``traffic``, reads and writes over time by name of process. Fields: ``accesses``,
+    ``pages``, ``writes``,
     ``top_share`` {share of pages: share of accesses}, ``pages_for_80_percent``, ``single_access``
     {pages, accesses}, and the curves. Source: S0 Fig. 1; Mattson's stack distances.
     """
     if by not in (None, "process"):
         raise UsageError(f"cannot analyze by {by!r}", hint="only by process")
+    if top < 1:
+        raise UsageError(f"a table of {top} processes has no row", hint="1 or more")
     source = read(trace)
     arguments = source.arguments()
-    text = _core.analyze(*arguments, by_process=by == "process", progress=progress)
+    rows = None if by is None else top
+    text = _core.analyze(*arguments, top_processes=rows, progress=progress)
     return {**result_of("analyze", text), "trace": source.path}
 
 

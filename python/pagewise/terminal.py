@@ -1,5 +1,8 @@
 """What people see: results on standard output, progress and diagnostics on standard error.
 
+Tables have aligned columns on a terminal. Elsewhere tabs separate the cells, for cut, awk and
+column.
+
 Names in recordings are hostile input: nothing here interprets markup, escape sequences are left
 out, and other control characters are spelled out. JSON keeps names as they are, escaped.
 """
@@ -13,16 +16,13 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from rich.console import Console, RenderableType
-from rich.table import Table
+from rich.table import Table as Grid
 from rich.text import Text
 
 from pagewise.recording import Progress
-
-PIPED_WIDTH = 200
-"""Columns where the output is not a terminal: wide enough that no table is cut."""
 
 
 class QuietConsole(Console):
@@ -47,14 +47,10 @@ def leave_pipes() -> None:
 
 def console(*, stderr: bool = False) -> Console:
     """A console without markup, highlighting or emoji; NO_COLOR is obeyed."""
-    stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else PIPED_WIDTH
-    return QuietConsole(
-        stderr=stderr, width=width, markup=False, highlight=False, emoji=False, soft_wrap=False
-    )
+    return QuietConsole(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
 
 
-def show(*parts: RenderableType | Verbatim) -> None:
+def show(*parts: Part) -> None:
     """Prints each to standard output."""
     _print(console(), parts)
 
@@ -64,16 +60,21 @@ def say(message: str) -> None:
     _print(console(stderr=True), [message])
 
 
-def show_aside(*parts: RenderableType | Verbatim) -> None:
+def show_aside(*parts: Part) -> None:
     """Prints each to standard error, where standard output is somebody else's."""
     _print(console(stderr=True), parts)
 
 
-def _print(output: Console, parts: Iterable[RenderableType | Verbatim]) -> None:
+def _print(output: Console, parts: Iterable[Part]) -> None:
     """Prints each. Lines of text are not wrapped: a command in one must not break when copied."""
     for part in parts:
         if isinstance(part, Verbatim):
-            output.out(part.text, highlight=False)
+            print(part.text, file=output.file)
+        elif isinstance(part, Table) and not output.file.isatty():
+            for line in part.lines():
+                print(line, file=output.file)
+        elif isinstance(part, Table):
+            output.print(part.grid())
         elif isinstance(part, str):
             output.print(Text(printable(part)), soft_wrap=True)
         else:
@@ -100,7 +101,16 @@ SEQUENCES = re.compile(
 """Escape sequences (ECMA-48) with what belongs to them, and what turns the direction of writing.
 
 The string of a command ends with the word where nothing else ends it. As `shown` of
-crates/trace/src/text.rs."""
+crates/types/src/shown.rs."""
+
+
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""Control characters, but for the tab and the end of a line."""
+
+
+def without_controls(text: str) -> str:
+    """The text without sequences and control characters, for a page."""
+    return CONTROLS.sub("", SEQUENCES.sub("", text))
 
 
 def printable(text: object) -> str:
@@ -112,39 +122,64 @@ def printable(text: object) -> str:
     )
 
 
-def cell(text: object) -> Text:
-    """The text on one line."""
-    return Text(printable(text).replace("\n", "\\n"))
+def cell(text: object) -> str:
+    """The text on one line, without tabs."""
+    return printable(text).replace("\n", "\\n")
 
 
-def facts(rows: list[tuple[str, str]]) -> Table:
-    """Two columns without lines: what it is, and its figure."""
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(cell(name), cell(value))
-    return table
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells under headings, or without headings two columns: a name and what it is."""
+
+    columns: Sequence[str | Text]
+    """Headings; one given as `Text` may have several lines."""
+    rows: Sequence[Sequence[str]]
+    words: int
+    """Columns of words, which come first; the others are figures."""
+
+    def lines(self) -> Iterator[str]:
+        """The rows with tabs between their cells, headings first."""
+        headings = [str(heading).replace("\n", " ") for heading in self.columns]
+        for row in filter(None, [headings, *self.rows]):
+            yield "\t".join(cell(text).strip() for text in row)
+
+    def grid(self) -> Grid:
+        """The rows in columns, of which figures are aligned right."""
+        return self._of_figures() if self.columns else self._of_facts()
+
+    def _of_facts(self) -> Grid:
+        grid = Grid.grid(padding=(0, 2))
+        grid.add_column(style="dim", no_wrap=True)
+        grid.add_column(overflow="fold")
+        return self._filled(grid)
+
+    def _of_figures(self) -> Grid:
+        grid = Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for number, column in enumerate(self.columns):
+            grid.add_column(
+                column if isinstance(column, Text) else Text(cell(column)),
+                justify="left" if number < self.words else "right",
+                no_wrap=number == 0,
+                header_style="bold",
+            )
+        return self._filled(grid)
+
+    def _filled(self, grid: Grid) -> Grid:
+        for row in self.rows:
+            grid.add_row(*(Text(cell(text)) for text in row))
+        return grid
+
+
+def facts(rows: Sequence[tuple[str, str]]) -> Table:
+    """Two columns without headings: what it is, and its figure."""
+    return Table((), rows, words=2)
 
 
 def figures(
     columns: Sequence[str | Text], rows: Sequence[Sequence[str]], *, words: int = 1
 ) -> Table:
-    """A table whose first ``words`` columns are words; the others are figures, aligned right.
-
-    A heading given as `Text` may have several lines.
-    """
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for number, column in enumerate(columns):
-        table.add_column(
-            column if isinstance(column, Text) else cell(column),
-            justify="left" if number < words else "right",
-            no_wrap=number == 0,
-            header_style="bold",
-        )
-    for row in rows:
-        table.add_row(*map(cell, row))
-    return table
+    """A table whose first ``words`` columns are words; the others are figures, aligned right."""
+    return Table(columns, rows, words)
 
 
 @dataclass(frozen=True)
@@ -154,11 +189,14 @@ class Verbatim:
     text: str
 
 
+Part: TypeAlias = RenderableType | Verbatim | Table
+"""What `show` prints."""
+
 UNDO = "To undo:"
 """The line of prose between the lines of a setting and those that undo it."""
 
 
-def pasted(settings: Iterable[Mapping[str, str]]) -> Iterator[RenderableType | Verbatim]:
+def pasted(settings: Iterable[Mapping[str, str]]) -> Iterator[Part]:
     """The lines of an advice's settings and of their undo."""
     for setting in settings:
         yield ""

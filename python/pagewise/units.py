@@ -217,5 +217,6 @@ def format_count(count: int) -> str:
 
 
 def format_counted(count: int, noun: str) -> str:
-    """A count of things: ``1 cell``, ``2,700 cells``."""
-    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
+    """A count of things: ``1 cell``, ``2,700 cells``, ``3 processes``."""
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{format_count(count)} {noun}{'' if count == 1 else plural}"

@@ -11,22 +11,23 @@ use crate::errors::{detached, usage};
 use crate::opening::{Recording, with_losses};
 use crate::texts::{answered, with_options};
 
-/// Skew, single accesses and reuse of a recording, as JSON text.
+/// Skew, single accesses and reuse of a recording, as JSON text; with `top_processes` by process too, in that
+/// many rows.
 #[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, *, by_process=false, progress=None))]
+#[pyo3(signature = (path, format, mapping, columns, *, top_processes=None, progress=None))]
 pub fn analyze(
     py: Python<'_>,
     path: PathBuf,
     format: Option<String>,
     mapping: Option<&str>,
     columns: Vec<(String, String)>,
-    by_process: bool,
+    top_processes: Option<usize>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     let answer = detached(py, progress, |progress| {
         let mut source = recording.open()?;
-        let analysis = sim::analysis::analyze(&mut *source, by_process, progress)?;
+        let analysis = sim::analysis::analyze(&mut *source, top_processes, progress)?;
         Ok::<_, sim::Error>(with_losses(json!(analysis), &*source))
     })?;
     Ok(answered(answer))

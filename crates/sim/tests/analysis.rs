@@ -10,7 +10,7 @@ use trace::import::ImportOptions;
 use types::{EventKind, NoProgress};
 
 /// The analysis of a shared recording; none, with the reason printed, where it is not at hand.
-fn shared(name: &str, by_process: bool) -> Option<Analysis> {
+fn shared(name: &str, top_processes: Option<usize>) -> Option<Analysis> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let path = root.join(name);
     if !path.exists() {
@@ -18,7 +18,7 @@ fn shared(name: &str, by_process: bool) -> Option<Analysis> {
         return None;
     }
     let mut source = trace::open(&path, &ImportOptions::default()).expect("the recording opens");
-    Some(analyze(&mut *source, by_process, &NoProgress).expect("the recording is sound"))
+    Some(analyze(&mut *source, top_processes, &NoProgress).expect("the recording is sound"))
 }
 
 fn rounded(share: f64) -> f64 {
@@ -27,7 +27,7 @@ fn rounded(share: f64) -> f64 {
 
 #[test]
 fn swap700_has_its_known_figures() {
-    let Some(analysis) = shared("swap/swap700.pgw.zst", true) else { return };
+    let Some(analysis) = shared("swap/swap700.pgw.zst", Some(20)) else { return };
     assert_eq!(analysis.kind, TraceKind::Swap);
     assert_eq!((analysis.accesses, analysis.pages), (1_401_661, 401_929));
     assert_eq!(rounded(analysis.skew.top_share[2]), 0.284);
@@ -46,11 +46,18 @@ fn swap700_has_its_known_figures() {
     let processes = analysis.processes.as_ref().unwrap();
     let sum: u64 = processes.iter().map(|process| process.accesses).sum();
     assert_eq!(sum, analysis.accesses);
+    let rows = analysis.top_processes.as_ref().unwrap();
+    assert_eq!((rows.len(), &rows[20].name[..]), (21, "others"));
+    assert_eq!(rows.iter().map(|row| row.accesses).sum::<u64>(), analysis.accesses);
+    let series = &analysis.traffic.as_ref().unwrap().series;
+    let writes: u64 = series.iter().flat_map(|one| &one.writes).sum();
+    let reads: u64 = series.iter().flat_map(|one| &one.reads).sum();
+    assert_eq!((writes, reads), (swap.outs, swap.ins));
 }
 
 #[test]
 fn swap1400_has_its_known_figures() {
-    let Some(analysis) = shared("swap/swap1400.pgw.zst", false) else { return };
+    let Some(analysis) = shared("swap/swap1400.pgw.zst", None) else { return };
     assert_eq!((analysis.accesses, analysis.pages), (330_189, 219_800));
     assert_eq!(rounded(analysis.skew.top_share[2]), 0.133);
     let single = analysis.skew.single_access;
@@ -60,7 +67,7 @@ fn swap1400_has_its_known_figures() {
 
 #[test]
 fn pubg_has_its_known_figures() {
-    let Some(analysis) = shared("pixel6a/pubg_exec.csv.gz", false) else { return };
+    let Some(analysis) = shared("pixel6a/pubg_exec.csv.gz", None) else { return };
     assert_eq!(analysis.kind, TraceKind::Block);
     assert_eq!((analysis.accesses, analysis.pages), (658_321, 525_367));
     assert_eq!((analysis.skew.top_share[2] * 100.0).round(), 20.0);
@@ -76,7 +83,7 @@ fn json_has_the_promised_names() {
     use EventKind::{SwapIn, SwapOut};
     let events = [(SwapOut, 0), (SwapIn, 0), (SwapOut, 1), (EventKind::Exit, 0)];
     let mut source = MemorySource::events(&events);
-    let analysis = analyze(&mut source, true, &NoProgress).unwrap();
+    let analysis = analyze(&mut source, Some(20), &NoProgress).unwrap();
     let json = serde_json::to_value(&analysis).unwrap();
     assert_eq!(json["schema"], "pagewise.analyze/1");
     assert_eq!(
@@ -102,7 +109,7 @@ fn json_has_the_promised_names() {
 #[test]
 fn an_empty_trace_has_zeros_and_no_error() {
     let mut source = MemorySource::accesses(&[], 10);
-    let analysis = analyze(&mut source, true, &NoProgress).unwrap();
+    let analysis = analyze(&mut source, Some(20), &NoProgress).unwrap();
     assert_eq!((analysis.accesses, analysis.pages), (0, 0));
     assert_eq!(analysis.skew.top_share, [0.0; 5]);
     assert!(analysis.skew_curve.is_empty() && analysis.miss_ratio_curve.is_empty());

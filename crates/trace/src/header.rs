@@ -7,7 +7,7 @@ use types::PAGE_BYTES;
 
 use crate::recording::About;
 use crate::store::SCHEMA;
-use crate::{File, Processes, Zeros};
+use crate::{File, Processes, Shortage, Zeros};
 
 /// What the pages of a trace are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +88,9 @@ pub struct Header {
     /// What is known of pages of zeros; none where their events are not marked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zeros: Option<Zeros>,
+    /// Stalls and kills; none where the recording tells neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shortage: Option<Shortage>,
     /// What was lost or skipped.
     pub losses: Vec<Loss>,
     /// The first lines that could not be read; `losses` counts them all.
@@ -153,6 +156,7 @@ impl Header {
             recorder: None,
             recorded_ns: None,
             zeros: None,
+            shortage: None,
             losses: Vec::new(),
             rejects: Vec::new(),
             disordered: 0,

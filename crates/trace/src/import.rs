@@ -42,6 +42,38 @@ impl ImportOptions {
             numbering_bytes_max: Some(NUMBERING_BYTES_MAX),
         }
     }
+
+    /// The options that say how to read a recording, as they are given on the command line.
+    fn reading_options(&self) -> Vec<&'static str> {
+        let given = [
+            (self.format.is_some(), "--format"),
+            (self.mapping.is_some(), "--as"),
+            (!self.columns.is_empty(), "--map"),
+        ];
+        given.into_iter().filter(|&(is_given, _)| is_given).map(|(_, name)| name).collect()
+    }
+
+    /// Checks that nothing says how to read the trace file at `path`: it knows that itself.
+    ///
+    /// # Errors
+    /// `Usage`, with the options that are given.
+    pub(crate) fn refuse_trace_file(&self, path: &Path) -> Result<(), Error> {
+        let options = self.reading_options();
+        if options.is_empty() {
+            return Ok(());
+        }
+        let names = options.join(" and ");
+        let why = format!(
+            "is a trace file, and what a record is was decided when it was imported; leave out \
+             {names}, or import the recording again with {names}"
+        );
+        Err(Error::new(ErrorKind::Usage, path, why))
+    }
+
+    /// Whether anything says how to read a recording.
+    pub(crate) fn describe_recording(&self) -> bool {
+        !self.reading_options().is_empty()
+    }
 }
 
 /// What an import did.
@@ -143,10 +175,7 @@ fn joined(
         let why = "is not a trace file: only slices of one trace can be joined";
         return Err(Error::new(ErrorKind::Usage, other, why));
     }
-    if options.format.is_some() || options.mapping.is_some() || !options.columns.is_empty() {
-        let why = "is a trace file: --format, --as and --map are for recordings";
-        return Err(Error::new(ErrorKind::Usage, &inputs[0], why));
-    }
+    options.refuse_trace_file(&inputs[0])?;
     let joined = join(inputs, output, options.force, progress)?;
     let repeated = (joined.repeated > 0).then(|| (REPEATED.to_owned(), joined.repeated));
     let header = joined.header;

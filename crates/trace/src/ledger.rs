@@ -9,7 +9,9 @@ use types::ProcessId;
 use crate::files::Files;
 use crate::recording::About;
 use crate::renumber::Renumber;
-use crate::{Error, ErrorKind, Loss, Position, Processes, Reject, SPACES_MAX, Zeros};
+use crate::{
+    Error, ErrorKind, Killed, Loss, Position, Processes, Reject, SPACES_MAX, Shortage, Zeros,
+};
 
 /// How many bad lines are kept word for word.
 const REJECTS_KEPT: usize = 10;
@@ -49,6 +51,8 @@ pub struct Ledger {
     pub files: Files,
     /// What the recorder said of itself.
     pub recorder: Option<About>,
+    /// Stalls and kills.
+    pub shortage: Shortage,
     /// The first and the last time that the recorder noted beside its events.
     noted: Option<(u64, u64)>,
     /// Of each recording that ended so far, whether pages of zeros are marked, and their counts.
@@ -305,6 +309,13 @@ impl Ledger {
     pub fn note_time(&mut self, time_ns: u64) {
         let (first, last) = self.noted.get_or_insert((time_ns, time_ns));
         (*first, *last) = ((*first).min(time_ns), (*last).max(time_ns));
+    }
+
+    /// Books that the process with this pid was told to die.
+    pub fn note_kill(&mut self, time_ns: i64, pid: u32, is_of_kernel: bool) {
+        let process = self.process_by_pid.get(pid);
+        let name = process.map_or("", |process| self.name_of(process)).to_owned();
+        self.shortage.kill(Killed { time_ns, pid, name, is_of_kernel });
     }
 
     /// How long the recorder ran by the times that it noted.

@@ -26,6 +26,7 @@ pub mod replay;
 mod rows;
 mod runs;
 mod seal;
+mod shortage;
 mod stage;
 pub mod store;
 pub mod table;
@@ -43,7 +44,7 @@ pub use open::{Opened, open, open_any};
 pub use processes::{Process, Processes};
 pub use record::{AddressUnit, IdReader, Mapping, Operation, Record, RecordReader, Stage, Traits};
 pub use rows::{ADDRESS_BITS, Rows, SPACES_MAX, page_key};
-pub use text::shown;
+pub use shortage::{Killed, Shortage, Stall};
 pub use timeline::{Gap, Timeline};
 pub use zeros::{ZEROS_UNMARKED, Zeros};
 

@@ -19,9 +19,11 @@ pub(crate) const PARQUET_MAGIC: &[u8; 4] = b"PAR1";
 /// imported. Nothing is written; pages are numbered without a bound on memory.
 ///
 /// # Errors
-/// What cannot be read or recognised, with its position.
+/// What cannot be read or recognised, with its position; `Usage` for options that say how to read a
+/// recording where `path` is a trace file.
 pub fn open(path: &Path, options: &ImportOptions) -> Result<Box<dyn Source>, Error> {
     if is_parquet(path) {
+        options.refuse_trace_file(path)?;
         return Ok(Box::new(Reader::open(path)?));
     }
     let pipeline = Pipeline::open(&[path.to_owned()], &direct(options))?;
@@ -44,9 +46,7 @@ pub enum Opened {
 /// # Errors
 /// As `open`.
 pub fn open_any(path: &Path, options: &ImportOptions) -> Result<Opened, Error> {
-    let is_told =
-        options.format.is_some() || options.mapping.is_some() || !options.columns.is_empty();
-    if is_told || is_parquet(path) {
+    if options.describe_recording() || is_parquet(path) {
         return Ok(Opened::Events(open(path, options)?));
     }
     let mut input = Input::open(path, false)?;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tempfile::TempDir;
-use trace::ErrorKind;
 use trace::import::{ImportOptions, import};
+use trace::{ErrorKind, Mapping, Role};
 use types::{Cancelled, NoProgress, Progress};
 
 /// A folder with one recording in it.
@@ -164,11 +164,30 @@ fn bad_lines_are_known_to_whoever_reads_the_trace() {
     let (_folder, input, output) = folder_with("a.lis", b"5 3 0 0\nnonsense\n7 1 0 2\n");
     let arc = ImportOptions { format: Some("arc".into()), ..ImportOptions::default() };
     import(std::slice::from_ref(&input), &output, &arc, &NoProgress).unwrap();
-    for path in [&input, &output] {
-        let mut source = trace::open(path, &arc).unwrap();
+    for (path, options) in [(&input, &arc), (&output, &ImportOptions::default())] {
+        let mut source = trace::open(path, options).unwrap();
         while source.next_accesses(&mut Vec::new()).unwrap() {}
         let header = source.header();
         assert_eq!((header.losses[0].count, header.rejects[0].line), (1, 2), "{}", path.display());
+    }
+}
+
+#[test]
+fn options_that_say_how_to_read_a_recording_are_refused_for_a_trace_file() {
+    let (_folder, input, output) = folder_with("ids", b"1\n2\n");
+    import(&[input], &output, &ImportOptions::default(), &NoProgress).unwrap();
+    let block = ImportOptions { mapping: Some(Mapping::Block), ..ImportOptions::default() };
+    let column = vec![(Role::Id, "id".to_owned())];
+    let map = ImportOptions { columns: column, format: Some("arc".into()), ..block.clone() };
+    for (options, named) in [(block, "leave out --as,"), (map, "--format and --as and --map,")] {
+        let errors = [
+            trace::open(&output, &options).err().unwrap(),
+            trace::open_any(&output, &options).err().unwrap(),
+        ];
+        for error in errors {
+            assert_eq!(error.kind(), ErrorKind::Usage);
+            assert!(error.to_string().contains(named), "{error}");
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Units and nouns shared by every crate. No logic, no dependencies: only what several crates need
-//! alike, `prefetch` and `HugeVec` for loops over scattered memory, and seeded random numbers.
+//! alike, `prefetch` and `HugeVec` for loops over scattered memory, seeded random numbers, and `shown`
+//! for names in text.
 
 mod event;
 mod huge_pages;
@@ -8,6 +9,7 @@ mod prefetch;
 mod progress;
 pub mod random;
 mod reference;
+mod shown;
 mod size;
 mod units;
 
@@ -19,4 +21,5 @@ pub use progress::{Cancelled, NoProgress, Progress};
 pub use reference::{
     BLOCK_BYTES, FILTER_BLOCKS, LeftBlock, ReferenceKind, ReferenceStep, ReferenceTotals,
 };
+pub use shown::shown;
 pub use units::{Bytes, Nanos, PAGE_BYTES, PageId, ProcessId};

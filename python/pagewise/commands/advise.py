@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from pagewise.advice.evidence import ENOUGH
-from pagewise.commands import advise_pagesize
+from pagewise.commands import pagesize_choose
+from pagewise.commands.help import Group
 from pagewise.commands.machine import taken
 from pagewise.commands.options import (
     As,
@@ -40,6 +41,7 @@ SIZES_SHOWN = 7
 """Columns of sizes that fit 80 characters."""
 
 app = typer.Typer(
+    cls=Group,
     help="Say what to set, with the evidence and the way back.",
     epilog=epilog(EXAMPLES[1:2]),
     no_args_is_help=True,
@@ -128,7 +130,7 @@ def swap(
         raise typer.Exit(1)
 
 
-app.command("pagesize", epilog=epilog(advise_pagesize.EXAMPLES))(advise_pagesize.pagesize)
+app.command("pagesize", epilog=epilog(pagesize_choose.ADVISE_EXAMPLES))(pagesize_choose.choose)
 
 
 def described(advice: dict[str, Any]) -> list[Any]:

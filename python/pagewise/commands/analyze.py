@@ -9,16 +9,36 @@ import typer
 
 from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePath, opened, tell_losses
+from pagewise.errors import UsageError
 from pagewise.terminal import facts, figures, say, show, show_json, watched
-from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
+from pagewise.units import (
+    PAGE_BYTES,
+    format_count,
+    format_counted,
+    format_share,
+    format_size,
+)
 
-EXAMPLES = ("pagewise analyze trace.parquet", "pagewise analyze trace.csv.gz --as block --json")
+EXAMPLES = (
+    "pagewise analyze trace.parquet",
+    "pagewise analyze trace.parquet --by process --top 5",
+    "pagewise analyze trace.csv.gz --as block --json",
+)
 
 
 def run(
     trace: TracePath,
     by: Annotated[
         str | None, typer.Option(metavar="process", help="Give the figures per process too.")
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help=f"With --by process: processes with a row of their own, by default "
+            f"{questions.TOP_PROCESSES}. Kernel threads share a row, and so do all others.",
+        ),
     ] = None,
     format: Format = None,
     as_: As = None,
@@ -30,9 +50,12 @@ def run(
     Shares of pages and of accesses; a page is 4 KiB. Exact LRU miss ratios of every size come from
     one pass; all curves are in the --json output and in the report.
     """
+    if top is not None and by is None:
+        raise UsageError("--top counts processes", hint="add --by process")
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:
-        result = questions.analyze(source, by=by, progress=progress)
+        rows = top or questions.TOP_PROCESSES
+        result = questions.analyze(source, by=by, top=rows, progress=progress)
     tell_losses(result)
     if result["accesses"] == 0:
         say(f"warning: nothing to count; what {trace} holds: pagewise info {shlex.quote(trace)}")
@@ -43,20 +66,26 @@ def run(
 
 
 def by_process(result: dict[str, Any]) -> list[Any]:
-    """The processes, busiest first, where the analysis was asked for them."""
+    """The busiest processes and the others, where the analysis was asked for them."""
     rows = [
         [
             process["name"] or "unnamed",
-            str(process["pid"]),
+            process_number(process),
             format_count(process["accesses"]),
             format_count(process["pages"]),
             format_share(process["top_share"]["0.1"]),
             format_share(process["single_access"]["pages"]),
         ]
-        for process in result.get("processes") or []
+        for process in result.get("top_processes") or []
     ]
     titles = ["process", "pid", "accesses", "pages", "busiest tenth", "accessed once"]
     return ["", figures(titles, rows, words=1)] if rows else []
+
+
+def process_number(process: dict[str, Any]) -> str:
+    """The number of a process, or how many processes share the row."""
+    pid, count = process["pid"], process["processes"]
+    return format_counted(count, "process") if pid is None else str(pid)
 
 
 def summary(result: dict[str, Any]) -> list[tuple[str, str]]:

@@ -7,14 +7,16 @@ from typing import Annotated, Any
 import typer
 
 from pagewise import questions
-from pagewise.commands.options import Force, Json
+from pagewise.commands.help import Group
+from pagewise.commands.options import Force, Json, epilog
 from pagewise.terminal import figures, show, show_json
 from pagewise.units import format_number
 
 app = typer.Typer(
+    cls=Group,
     help="List the devices that --fast and --slow accept, or measure a disk of your own.",
     invoke_without_command=True,
-    epilog="Example: pagewise devices",
+    epilog=epilog(["pagewise devices"]),
 )
 
 
@@ -28,7 +30,7 @@ def run(context: typer.Context, json: Json = False) -> None:
         list_devices(json)
 
 
-@app.command("list", epilog="Example: pagewise devices list --json")
+@app.command("list", epilog=epilog(["pagewise devices list --json"]))
 def list_devices(json: Json = False) -> None:
     """List every device with its times, endurance and source."""
     devices = questions.devices()
@@ -50,7 +52,7 @@ def list_devices(json: Json = False) -> None:
     show(figures(columns, rows, words=2))
 
 
-@app.command("probe", epilog="Example: pagewise devices probe /mnt/card -o my-card.toml")
+@app.command("probe", epilog=epilog(["pagewise devices probe /mnt/card -o my-card.toml"]))
 def probe(
     path: Annotated[
         str,

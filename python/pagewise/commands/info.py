@@ -124,6 +124,8 @@ def processes_in_words(result: dict[str, Any], named: list[str]) -> str:
     """The busiest processes, and how many have an event; of very many, how many there are."""
     is_whole = len(result["processes"]) == result["processes_all"]
     count = len(named) if is_whole else result["processes_all"]
+    if not count:
+        return "none with an event"
     return f"{format_count(count)}, busiest first: {shortened(named, count)}"
 
 

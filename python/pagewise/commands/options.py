@@ -74,8 +74,8 @@ Options: TypeAlias = Annotated[
 
 
 def epilog(examples: Sequence[str]) -> str:
-    """The examples as the end of a help text."""
-    return "\n\n".join(f"Example: {example}" for example in examples)
+    """The examples at the end of a help text."""
+    return "\n".join(examples)
 
 
 def opened(path: str, format: str | None, as_: str | None, map_: str | None) -> Trace:

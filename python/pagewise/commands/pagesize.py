@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
 
 from pagewise.commands import (
     pagesize_apply,
@@ -13,6 +12,7 @@ from pagewise.commands import (
     pagesize_choose,
     pagesize_verify,
 )
+from pagewise.commands.help import Group
 from pagewise.commands.options import epilog
 
 EXAMPLES = (
@@ -23,7 +23,7 @@ EXAMPLES = (
 )
 
 
-class WithDefault(TyperGroup):
+class WithDefault(Group):
     """A group whose arguments belong to one of its commands where they begin with none's name."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

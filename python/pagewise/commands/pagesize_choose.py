@@ -1,37 +1,87 @@
-"""`pagewise pagesize [OPTIONS] TRACE | -- COMMAND`: from a program to its page size in one go."""
+"""`pagewise pagesize [OPTIONS] TRACE | -- COMMAND`: from a program to its page size in one go.
+
+`pagewise advise pagesize` is the same command.
+"""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from pagewise.commands import advise_pagesize
-from pagewise.commands.advise_pagesize import Memory, Rounds, Storage, TargetName, Verify
+from pagewise.advice.page_size import TARGETS
 from pagewise.commands.captured import captured
 from pagewise.commands.options import Force, Json
+from pagewise.commands.pagesize_verify import described as described_trial
+from pagewise.commands.pagesize_verify import tried
 from pagewise.errors import UsageError
+from pagewise.models.page_size_curves import Curves
 from pagewise.references import is_references
 from pagewise.storage import refuse_unwritable
-from pagewise.terminal import figures, show, show_json, watched
-from pagewise.units import format_figure, format_share, format_size, parse_share, parse_size
+from pagewise.terminal import facts, figures, pasted, show, show_json, watched
+from pagewise.units import (
+    PAGE_BYTES,
+    format_figure,
+    format_percent,
+    format_range,
+    format_share,
+    format_size,
+    parse_share,
+    parse_size,
+)
 
 EXAMPLES = (
     "pagewise pagesize --memory 80% --storage ufs-3.1 -- xz -k -c /bin/bash",
     "pagewise pagesize --storage optane-ssd --report photo.html examples/page-size/photo.pwf",
 )
+ADVISE_EXAMPLES = (
+    "pagewise advise pagesize examples/page-size/photo.pwf --memory 80% --storage optane-ssd",
+    "pagewise advise pagesize --memory 80% --storage ufs-3.1 --verify -- xz -k -c /bin/bash",
+)
 NAME = "choose"
 """The subcommand that `pagewise pagesize` is without the name of another."""
 
+Memory: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE|SHARE", help="Memory of the program: 64MiB, or 80% of its footprint."
+    ),
+]
+Storage: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        metavar="DEVICE",
+        help="Where pages come back from: storage of `pagewise devices`, such as optane-ssd, "
+        "or a file of `pagewise devices probe`.",
+    ),
+]
+TargetName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TARGET",
+        help=f"Where it is to be set: {', '.join(row.name for row in TARGETS)}; default: "
+        "transparent huge pages of the processor that the program is made for.",
+    ),
+]
+Verify: TypeAlias = Annotated[
+    bool,
+    typer.Option("--verify", help="Try the size on the program as well: needs root."),
+]
+Rounds: TypeAlias = Annotated[
+    int, typer.Option(metavar="N", min=1, max=1000, help="Runs with each size, to verify.")
+]
+
 
 def choose(
+    context: typer.Context,
     words: Annotated[
         list[str],
         typer.Argument(
             metavar="TRACE | -- COMMAND...",
-            help="A trace of memory references (.pwf), or a program to capture one of.",
+            help="A trace of memory references (.pwf), or a program to capture one of; for "
+            "--verify the program, after its trace where there is one.",
             show_default=False,
         ),
     ],
@@ -97,9 +147,11 @@ def choose(
     from pagewise.page_size_answer import answer
     from pagewise.reference_curves import curves
 
-    is_trace = len(words) == 1 and is_references(words[0])
-    if is_trace:
-        refuse_of_trace(words[0], verify, is_captured=keep is not None or max_refs is not None)
+    has_trace = is_references(words[0])
+    command = words[1:] if has_trace else words
+    if has_trace:
+        is_captured = keep is not None or max_refs is not None
+        refuse_of_trace(words[0], command, verify, is_captured=is_captured)
     if report is not None:
         refuse_as_report(report, words, force)
     terms = Terms(
@@ -108,7 +160,7 @@ def choose(
         tlb_levels=1 if tlb_levels == 1 else 2,
         readahead_bytes=parse_size(readahead),
     )
-    with nullcontext(words[0]) if is_trace else captured(words, keep, max_refs, force) as trace:
+    with nullcontext(words[0]) if has_trace else captured(words, keep, max_refs, force) as trace:
         with watched("counting") as progress:
             counts = curves(trace, progress=progress)
         result = answer(
@@ -122,13 +174,14 @@ def choose(
             margin=parse_share(margin),
         )
     if verify:
-        advise_pagesize.verify_advice(result["advice"], counts, words, rounds)
+        verify_advice(result["advice"], counts, command, rounds)
     if report is not None:
         from pagewise.report import report as write_report
 
         write_report([result], report, force=True)
     if json:
-        show_json(result)
+        is_advise = context.info_name != NAME
+        show_json({**result, **result["advice"]} if is_advise else result)
     else:
         show(*described(result))
 
@@ -145,10 +198,15 @@ def refuse_as_report(report: Path, words: list[str], force: bool) -> None:
     refuse_unwritable(report, force=force)
 
 
-def refuse_of_trace(trace: str, verify: bool, *, is_captured: bool) -> None:
-    """Raises UsageError for options that ask to run a program where its trace was given."""
-    if verify:
-        raise UsageError("--verify runs the program", hint="give -- COMMAND instead of its trace")
+def refuse_of_trace(trace: str, command: list[str], verify: bool, *, is_captured: bool) -> None:
+    """Raises UsageError for what asks to run or capture a program where its trace was given."""
+    if verify and not command:
+        raise UsageError("--verify runs the program", hint="write it at the end: -- COMMAND")
+    if command and not verify:
+        raise UsageError(
+            f"{trace} is a trace already, and only --verify runs {command[0]}",
+            hint="leave the command out, or add --verify",
+        )
     if is_captured:
         raise UsageError(
             "--keep and --max-refs are for a capture",
@@ -173,7 +231,7 @@ def described(result: dict[str, Any]) -> list[Any]:
     ]
     terms = assumed["terms"]
     return [
-        *advise_pagesize.described(result["advice"]),
+        *advised(result["advice"]),
         "",
         f"Time per reference with {format_size(result['memory_bytes'])}, ns "
         f"({format_share(program['steps'] / program['references'])} of "
@@ -181,3 +239,53 @@ def described(result: dict[str, Any]) -> list[Any]:
         f"{'one of those' if terms['references'] == 'memory' else 'reference of the processor'}):",
         figures(["page size", "translation", "data", "together", "memory x"], rows),
     ]
+
+
+def verify_advice(advice: dict[str, Any], counts: Curves, command: list[str], rounds: int) -> None:
+    """Tries the advised size on the program, and adds what was measured to the advice."""
+    from pagewise.huge_pages.forecast import forecast
+
+    page_bytes = advice["page_bytes"]
+    if page_bytes == PAGE_BYTES:
+        advice["notes"].append("nothing to verify: these are the pages of today")
+        return
+    trial = tried(command, page_bytes, rounds)
+    advice["verification"] = trial | {"forecast": forecast(counts, page_bytes)}
+
+
+def advised(advice: dict[str, Any]) -> list[Any]:
+    """The advice as text and tables."""
+    sizes = ", ".join(format_size(size) for size in advice["sizes_bytes"])
+    parts: list[Any] = [
+        facts(
+            [
+                ("memory", f"{format_size(advice['memory_bytes'])} of {footprint(advice)}"),
+                ("storage", advice["storage"]),
+                ("target", f"{advice['target']}: {sizes}"),
+                ("take", f"pages of {format_size(advice['page_bytes'])}"),
+                ("  gain over 4 KiB", format_range(advice["gain"], format_percent)),
+                ("  against the ideal", ideal(advice)),
+                (
+                    "  memory it takes",
+                    f"up to {advice['footprint_factor']:.2f} times that of 4 KiB",
+                ),
+            ]
+        )
+    ]
+    parts += pasted(advice["settings"])
+    if trial := advice.get("verification"):
+        parts += ["", *described_trial(trial)]
+    return [*parts, *(f"note: {note}" for note in advice["notes"])]
+
+
+def footprint(advice: dict[str, Any]) -> str:
+    """All memory of the program."""
+    return f"{format_size(advice['footprint_bytes'])} that the program uses in 4 KiB pages"
+
+
+def ideal(advice: dict[str, Any]) -> str:
+    """What the target's sizes cost."""
+    best = format_size(advice["ideal_bytes"])
+    if advice["regret"] == 0:
+        return f"none better of 1 to 32 KiB ({best})"
+    return f"{format_percent(advice['regret'])} slower than {best}"

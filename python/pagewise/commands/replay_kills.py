@@ -40,9 +40,9 @@ def run(
         ),
     ],
     policy: Annotated[
-        str | None,
-        typer.Option(metavar="NAME[,NAME...]", help=f"Required. Kill policies: {POLICIES}."),
-    ] = None,
+        str,
+        typer.Option(metavar="NAME[,NAME...]", help=f"Kill policies: {POLICIES}."),
+    ],
     option: Annotated[
         list[str] | None,
         typer.Option(
@@ -72,8 +72,6 @@ def run(
 
     The replay does not change the recording, except that the memory of victims counts as free.
     """
-    if policy is None:
-        raise UsageError("--policy is missing", hint=f"kill policies: {POLICIES}")
     with watched("replaying") as progress:
         result = replay_kills(
             recording,

@@ -21,11 +21,14 @@ from pagewise import _core, units
 from pagewise.errors import UsageError
 from pagewise.recording import PathLike, Progress
 from pagewise.report.inputs import Inputs, gather, recording_name
+from pagewise.report.kinds import accessed, title_of
 from pagewise.report.model import Cell, Chart, Column, Panel, Table
 from pagewise.report.panels import PANELS
+from pagewise.report.sentences import without_single_bars
 from pagewise.report.style import styles
 from pagewise.report.verdict import verdict
 from pagewise.storage import refuse_unwritable, write_text
+from pagewise.terminal import without_controls
 
 HERE = Path(__file__).parent
 SPACE_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?i?B|min|ms|us|s|h)\b|%)")
@@ -54,7 +57,7 @@ def build(
         raise UsageError(f"{target} is an input as well")
     inputs = gather(results, progress=progress)
     inputs.command = command or shlex.join(sys.argv)
-    panels = [panel for make in PANELS if (panel := make(inputs))]
+    panels = [without_single_bars(panel) for make in PANELS if (panel := make(inputs))]
     page = showable(render(inputs, panels, title or default_title(inputs)))
     write_text(target, page)
     return {
@@ -71,7 +74,7 @@ def default_title(inputs: Inputs) -> str:
     names = list(inputs.analyses) or sorted({str(cell["trace"]) for cell in inputs.cells})
     programs = [recording_name(answer["trace"]) for answer in inputs.page_sizes]
     if names:
-        return f"Swap on {', '.join(names[:4])}"
+        return f"{title_of(inputs)} {', '.join(names[:4])}"
     if programs:
         return f"Page size of {', '.join(programs[:4])}"
     studies = [study.get("title") or f"Study {study['study']}" for study in inputs.studies]
@@ -84,7 +87,8 @@ def subtitle(inputs: Inputs) -> str:
     parts = []
     if inputs.analyses:
         recordings = units.format_counted(len(inputs.analyses), "recording")
-        parts.append(f"{recordings} with {accesses:,} accesses to pages of 4 KiB")
+        what = f"{accesses:,} accesses to {accessed(inputs)}" if accesses else "no access to a page"
+        parts.append(f"{recordings} with {what}")
     if inputs.cells:
         parts.append(units.format_counted(len(inputs.cells), "simulated cell"))
     return ", ".join(parts) + ("." if parts else "")
@@ -136,8 +140,21 @@ def content_policy(scripts: Iterable[str]) -> str:
 def embed(value: Chart | Table | dict[str, Any]) -> Markup:
     """Data as JSON that cannot end its script element, whatever names it holds."""
     data = value if isinstance(value, dict) else asdict(value)
-    text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(harmless(data), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def harmless(data: Any) -> Any:
+    """Data whose texts have no control characters, nor what turns the direction of writing."""
+    match data:
+        case str():
+            return without_controls(data)
+        case dict():
+            return {harmless(name): harmless(value) for name, value in data.items()}
+        case list() | tuple():
+            return [harmless(value) for value in data]
+        case _:
+            return data
 
 
 def emphasized(text: str) -> Markup:
@@ -147,9 +164,9 @@ def emphasized(text: str) -> Markup:
 
 
 def unbroken(value: Any) -> Any:
-    """Text in which no figure is torn from its unit at the end of a line."""
+    """Text without control characters, in which no figure is torn from its unit at a line's end."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return SPACE_BEFORE_UNIT.sub("\u00a0", value)
+        return SPACE_BEFORE_UNIT.sub("\u00a0", without_controls(value))
     return value
 
 
@@ -190,4 +207,5 @@ def grouped(charts: Sequence[Chart]) -> list[list[Chart]]:
 def look_of(charts: Sequence[Chart]) -> dict[str, Any]:
     """The style of every series in a group of charts, by name."""
     series = (one for chart in charts for view in chart.views for one in view.series)
-    return {**styles(one.name for one in series if not one.is_reference)}
+    drawn = (one for one in series if not (one.is_reference or one.is_right or one.is_moment))
+    return {**styles(one.name for one in drawn)}

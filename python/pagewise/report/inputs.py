@@ -13,8 +13,8 @@ from typing import Any, TypeAlias
 from pagewise import _core
 from pagewise.errors import UnreadableInput
 from pagewise.policies import written
-from pagewise.questions import analyze
-from pagewise.recording import PathLike, Progress, read
+from pagewise.questions import analyze, misses
+from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.report.shapes import SHAPES, flaw
 from pagewise.storage import refuse_endless
 
@@ -22,6 +22,10 @@ Result: TypeAlias = dict[str, Any]
 
 PARQUET_MAGIC = b"PAR1"
 HASHED_BLOCK = 1 << 20
+CACHE_SHARES = (0.001, 0.01, 0.1, 0.3)
+"""Sizes of a cache at which policies are compared, of all objects of a trace."""
+COMPARED_MAX = 10_000_000
+"""Objects of a trace up to which policies are compared: some 2 GB of memory for one of them."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,10 @@ class Inputs:
     """What `pagewise-agent killtrace --json` printed."""
     sources: list[Source] = field(default_factory=list)
     command: str | None = None
+
+    def accessed(self) -> dict[str, Result]:
+        """The analyses of recordings that hold an access: of others there is nothing to draw."""
+        return {name: one for name, one in self.analyses.items() if one["accesses"]}
 
     def losses(self) -> dict[str, list[Result]]:
         """What each recording lost, by its name; without those that lost nothing."""
@@ -107,6 +115,24 @@ def add_file(inputs: Inputs, path: str, progress: Progress | None) -> None:
         parts = {name: held[name] for name in ("header", "gaps", "recordings")}
         result = {**analyze(trace, by="process", progress=progress), **parts}
         add(inputs, result, recording_name(path), digest)
+        if result["kind"] == "objects":
+            compare_policies(inputs, trace, result["pages"], progress)
+
+
+def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progress | None) -> None:
+    """Adds the misses of every eviction policy on a cache trace, at some shares of its objects.
+
+    Each policy takes a reading of its own, which bounds the memory; a trace of very many objects is
+    left out.
+    """
+    if not 0 < objects <= COMPARED_MAX:
+        return
+    frames = sorted({max(1, round(share * objects)) for share in CACHE_SHARES})
+    names = [row["name"] for row in json.loads(_core.policies())]
+    counts = [misses(trace, policy=[name], frames=frames, progress=progress) for name in names]
+    together = {name: count for one in counts for name, count in one["misses"].items()}
+    name = recording_name(trace.path)
+    inputs.misses.append({**counts[0], "name": name, "kind": "objects", "misses": together})
 
 
 def sweep_columns(path: str) -> dict[str, list[Any]] | None:
@@ -161,7 +187,7 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
             inputs.misses += counted([cell for cell in cells if cell.get("policy") is not None])
         case "study":
             inputs.studies.append({"name": name, **result})
-        case "page-size":
+        case "page-size" | "advice-page-size":
             inputs.page_sizes.append({"name": name, **result})
         case "bench-lazy":
             inputs.lazy_benches.append(result)

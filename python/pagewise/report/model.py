@@ -39,7 +39,11 @@ class Series:
     is_reference: bool = False
     """Drawn grey and thin: something to compare with, not a contender."""
     is_line: bool = False
-    """A line over the bars of a bar chart, and no part of their stack."""
+    """A line over the bars or areas of a stacked chart, and no part of their stack."""
+    is_right: bool = False
+    """Measured by the axis on the right."""
+    is_moment: bool = False
+    """A mark across the chart at each x; no line through the points."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,11 @@ class Chart:
     kind: ChartKind = "line"
     group: str = ""
     is_stacked: bool = False
+    """Bars, or areas under lines, on top of one another."""
+    is_stepped: bool = False
+    """A line keeps its value until the next point."""
+    y_right: Axis | None = None
+    """What the series measured on the right have, over the same x."""
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,20 @@ HEADER = {
     "processes": [{}],
     "losses": LOSSES,
     "sources": [(TEXT, TEXT)],
+    "start_ns": Maybe(NUMBER),
+    "shortage": Maybe(
+        {
+            "is_of_cgroup": FLAG,
+            "stalls": [{"time_ns": NUMBER, "some_us": COUNT, "full_us": COUNT}],
+            "kills": [{"time_ns": NUMBER, "pid": COUNT, "name": TEXT, "is_of_kernel": FLAG}],
+            "kills_left_out": COUNT,
+        }
+    ),
 }
 ANALYZE = {
     **_SHARES,
     "name": Maybe(TEXT),
+    "kind": Maybe(TEXT),
     "trace": Maybe(TEXT),
     "skew_curve": [(SHARE, SHARE)],
     "miss_ratio_curve": CURVE,
@@ -87,6 +97,12 @@ ANALYZE = {
     "reaccess_interval_ns": Maybe(HISTOGRAM),
     "fault_time": Maybe({"device": _FAULTS, "cached": _FAULTS}),
     "processes": Maybe([{**_SHARES, "name": OrNull(TEXT), "pid": COUNT}]),
+    "traffic": Maybe(
+        {
+            "step_s": POSITIVE,
+            "series": [{"name": TEXT, "processes": COUNT, "reads": [COUNT], "writes": [COUNT]}],
+        }
+    ),
     "header": Maybe(HEADER),
     "gaps": Maybe([{"from_s": NUMBER, "to_s": NUMBER}]),
     "recordings": Maybe(COUNT),
@@ -328,6 +344,7 @@ SHAPES: Mapping[str, Shape] = {
     "study": STUDY,
     "advice": ADVICE,
     "page-size": PAGE_SIZE,
+    "advice-page-size": PAGE_SIZE,
     "bench-lazy": BENCH_LAZY,
     "replay-kills": REPLAY_KILLS,
     "kills": KILLS,
@@ -338,7 +355,8 @@ SHAPES: Mapping[str, Shape] = {
 def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
     """The first field of a result that is not as ``kind`` has it; none where all are."""
     found = departure(result, SHAPES[kind])
-    further = {"sweep": _sweep, "study": _tables, "page-size": _memories}
+    further = {"sweep": _sweep, "study": _tables}
+    further |= dict.fromkeys(("page-size", "advice-page-size"), _memories)
     return found or (further[kind](result) if kind in further else None)
 
 

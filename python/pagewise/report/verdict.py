@@ -8,6 +8,7 @@ from pagewise import catalog
 from pagewise.advice.setting import Setting
 from pagewise.report.cells import by_setup, label
 from pagewise.report.inputs import Inputs, Result, recording_name, taken
+from pagewise.report.kinds import OBJECTS, is_of_caches, kind_of
 from pagewise.report.model import Finding, Verdict
 from pagewise.report.panels.reuse import halving, lru_points
 from pagewise.units import (
@@ -20,6 +21,7 @@ from pagewise.units import (
 )
 
 OFFLINE = ("opt",)
+LRU = "lru"
 AS_LOW = 0.1
 """A size whose I/O time is this little above the lowest counts as low as it."""
 
@@ -31,9 +33,12 @@ def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
     """What the results say together; ``shown`` are the panels that can serve as evidence.
 
     Skew, single accesses and what to take come first; where one of them is not known, the memory
-    that halves misses, the policy that misses least, and the papers' statements take its place.
+    that halves misses, the policy that misses least, and the papers' statements take its place. Of
+    caches the policy comes first.
     """
     makers = (skewed, single, choice, sized, compared, halved, fewest_misses, held)
+    if is_of_caches(inputs):
+        makers = (fewest_misses, skewed, single, halved, choice, sized, compared, held)
     known = (finding for make in makers if (finding := make(inputs, shown)))
     findings = [finding for finding in known if finding.evidence in shown]
     advised = [*inputs.advice, *(answer["advice"] for answer in inputs.page_sizes)]
@@ -43,13 +48,14 @@ def verdict(inputs: Inputs, shown: set[str]) -> Verdict:
 
 def skewed(inputs: Inputs, shown: set[str]) -> Finding | None:
     """How much the busiest tenth of pages takes."""
-    shares = {name: analysis["top_share"]["0.1"] for name, analysis in inputs.analyses.items()}
+    shares = {name: analysis["top_share"]["0.1"] for name, analysis in inputs.accessed().items()}
     if not shares:
         return None
     name, share = max(shares.items(), key=lambda pair: inputs.analyses[pair[0]]["accesses"])
+    noun = kind_of(inputs.analyses[name]).noun
     return Finding(
         format_share(share),
-        f"of accesses go to the busiest tenth of pages on {name}.",
+        f"of accesses go to the busiest tenth of {noun} on {name}.",
         interval(shares),
         "skew",
     )
@@ -58,14 +64,16 @@ def skewed(inputs: Inputs, shown: set[str]) -> Finding | None:
 def single(inputs: Inputs, shown: set[str]) -> Finding | None:
     """How much is used only once."""
     shares = {
-        name: analysis["single_access"]["pages"] for name, analysis in inputs.analyses.items()
+        name: analysis["single_access"]["pages"] for name, analysis in inputs.accessed().items()
     }
     if not shares:
         return None
     name, share = max(shares.items(), key=lambda pair: inputs.analyses[pair[0]]["accesses"])
+    kind = kind_of(inputs.analyses[name])
+    wasted = "to cache them" if kind is OBJECTS else "to keep them in a fast tier"
     return Finding(
         format_share(share),
-        f"of pages are accessed exactly once on {name}: keeping them in a fast tier is wasted.",
+        f"of {kind.noun} are accessed exactly once on {name}: it is a waste {wasted}.",
         interval(shares),
         "skew",
     )
@@ -196,16 +204,22 @@ def least(setup: str, cells: list[Result]) -> tuple[str, Result, float] | None:
 
 def halved(inputs: Inputs, shown: set[str]) -> Finding | None:
     """The memory that halves the misses which memory can avoid."""
-    sizes = {name: half for name, a in inputs.analyses.items() if (half := halving(lru_points(a)))}
+    sizes = {
+        name: half for name, a in inputs.accessed().items() if (half := halving(lru_points(a)))
+    }
     if not sizes:
         return None
     name, size = next(iter(sizes.items()))
-    low, high = format_size(min(sizes.values())), format_size(max(sizes.values()))
+    kind = kind_of(inputs.analyses[name])
+    alike = [half for other, half in sizes.items() if kind_of(inputs.analyses[other]) == kind]
+    low, high = kind.figure(min(alike)), kind.figure(max(alike))
     return Finding(
-        format_size(size),
-        f"of memory halve the misses that memory can avoid on {name}, under LRU.",
-        f"{low} to {high} over {len(sizes)} recordings, exact counts"
-        if len(sizes) > 1
+        kind.figure(size),
+        f"of memory halve the misses that memory can avoid on {name}, under LRU."
+        if kind.unit == "bytes"
+        else f"in a cache halve the misses that a cache can avoid on {name}, under LRU.",
+        f"{low} to {high} over {len(alike)} recordings, exact counts"
+        if len(alike) > 1
         else "Exact count of one recording",
         "reuse",
     )
@@ -225,11 +239,24 @@ def fewest_misses(inputs: Inputs, shown: set[str]) -> Finding | None:
             return Finding(
                 policy,
                 f"misses least of {len(ratios)} policies on {result['name']}: "
-                f"{format_share(fmean(ratios[policy]))} of accesses on average.",
+                f"{format_share(fmean(ratios[policy]))} of accesses on average"
+                f"{beside(result, ratios, policy)}.",
                 f"{format_share(low)} to {format_share(high)} over the sizes, exact counts",
                 "reuse",
             )
     return None
+
+
+def beside(result: Result, ratios: dict[str, list[float]], policy: str) -> str:
+    """The same of LRU, and of the policy that sees ahead, where they were counted."""
+    optimum = result["misses"].get(OFFLINE[0])
+    parts = []
+    if LRU in ratios and policy != LRU:
+        parts.append(f"{LRU} {format_share(fmean(ratios[LRU]))}")
+    if optimum:
+        least = fmean(count / max(1, result["requests"]) for count in optimum.values())
+        parts.append(f"the optimum, which knows the future, {format_share(least)}")
+    return f"; {', '.join(parts)}" if parts else ""
 
 
 def held(inputs: Inputs, shown: set[str]) -> Finding | None:

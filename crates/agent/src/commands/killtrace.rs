@@ -12,7 +12,7 @@ use linux::cgroup::MemoryGroup;
 use recorder::kills::{BackendChoice, Options, Scope, Watch};
 use serde_json::json;
 use trace::kills::{About, Kill, Killer, Outcome, SCHEMA, chrome};
-use trace::shown;
+use types::shown;
 
 use super::record::{parse_size, parse_time};
 use crate::exit::{Exit, INTERRUPTED};

@@ -6,18 +6,21 @@
 mod classes;
 mod fault_time;
 mod histogram;
+mod kernel_workers;
 mod occupancy;
 mod processes;
 mod reuse;
 mod skew;
 mod swap_traffic;
+mod traffic;
 
 pub use classes::{ClassShare, Classes};
 pub use fault_time::{Durations, FaultTime};
 pub use histogram::Histogram;
-pub use processes::ProcessAnalysis;
+pub use processes::{ProcessAnalysis, ProcessRow};
 pub use skew::{SingleAccess, Skew, TOP_PERCENT};
 pub use swap_traffic::{DeviceReads, NeverReturned, SingleOut, SwapTraffic};
+pub use traffic::{Traffic, TrafficSeries};
 
 use crate::Error;
 use crate::stack::Stack;
@@ -29,6 +32,7 @@ use serde::Serialize;
 pub(crate) use skew::Spectrum;
 use swap_traffic::SwapPages;
 use trace::{Header, Rows, Source, TraceKind};
+use traffic::TrafficCounts;
 use types::{PageId, Progress};
 
 /// The answers. Shares are fractions from 0 to 1, distributions lists of [largest value, count].
@@ -71,6 +75,10 @@ pub struct Analysis {
     pub fault_time: Option<FaultTime>,
     /// The same per process, if asked for.
     pub processes: Option<Vec<ProcessAnalysis>>,
+    /// The busiest of them, threads of the kernel together as one, and the others in one row.
+    pub top_processes: Option<Vec<ProcessRow>>,
+    /// Accesses over time by name of process, if asked for; none without a clock.
+    pub traffic: Option<Traffic>,
     /// What the recording does not hold, and what that rules out.
     pub not_recorded: Vec<&'static str>,
 }
@@ -93,17 +101,17 @@ pub struct VolumeSplit {
     pub rest_bytes: u64,
 }
 
-/// Analyses a trace in one pass; `by_process` adds the figures of each process. Memory: up to 52
-/// bytes per page, and with `by_process` some 30 more per page and process.
+/// Analyses a trace in one pass; `top_processes` adds the figures of each process, and of that many rows.
+/// Memory: up to 52 bytes per page, and with `top_processes` some 40 more per page and process.
 ///
 /// # Errors
 /// A trace that cannot be read, or a caller that stops.
 pub fn analyze(
     source: &mut dyn Source,
-    by_process: bool,
+    top_processes: Option<usize>,
     progress: &dyn Progress,
 ) -> Result<Analysis, Error> {
-    let mut observer = Observer::new(source.header(), by_process);
+    let mut observer = Observer::new(source.header(), top_processes.is_some());
     let mut rows = Rows::default();
     let mut events_done = 0;
     while source.next_rows(&mut rows)? {
@@ -111,7 +119,7 @@ pub fn analyze(
         progress.advance(events_done, source.header().events.max(events_done))?;
         observer.add(&rows);
     }
-    Ok(observer.finish(source.header()))
+    Ok(observer.finish(source.header(), top_processes.unwrap_or(0)))
 }
 
 /// Everything that is followed while the trace is read.
@@ -125,6 +133,7 @@ struct Observer {
     swap: Option<(SwapPages, PageClasses)>,
     fault_time: Option<FaultTime>,
     processes: Option<ProcessPages>,
+    traffic: Option<TrafficCounts>,
     /// The accesses of the rows at hand, and with a clock the time of each.
     batch: Vec<PageId>,
     times_ns: Vec<i64>,
@@ -142,6 +151,7 @@ impl Observer {
             swap: is_swap.then(Default::default),
             fault_time: (is_swap && header.has_durations).then(FaultTime::default),
             processes: by_process.then(ProcessPages::default),
+            traffic: (by_process && header.has_clock).then(TrafficCounts::default),
             batch: Vec::new(),
             times_ns: Vec::new(),
         }
@@ -171,6 +181,10 @@ impl Observer {
             if let Some(processes) = &mut self.processes {
                 processes.add(event);
             }
+            if let (Some(traffic), Some(&time_ns)) = (&mut self.traffic, events.time_ns.get(index))
+            {
+                traffic.add(event, time_ns);
+            }
         }
         let bound = self.batch.iter().fold(0, |bound, page| bound.max(page.index() + 1));
         self.accesses.resize(self.accesses.len().max(bound), 0);
@@ -187,11 +201,14 @@ impl Observer {
         }
     }
 
-    fn finish(self, header: &Header) -> Analysis {
+    fn finish(self, header: &Header, rows_max: usize) -> Analysis {
         let spectrum = Spectrum::new(self.accesses.iter().copied());
         let top_pages = spectrum.top_pages(10);
         let classes =
             |(_, classes): &(_, PageClasses)| classes.of_busiest(&self.accesses, top_pages);
+        let by_process =
+            self.processes.map(|processes| processes.analyses(&header.processes, rows_max));
+        let (processes, top_processes) = by_process.unzip();
         Analysis {
             schema: "pagewise.analyze/1",
             kind: header.kind,
@@ -209,7 +226,9 @@ impl Observer {
             swap: self.swap.as_ref().map(|(pages, _)| pages.traffic()),
             zero_pages: header.zeros.map(|_| self.zero_pages),
             fault_time: self.fault_time,
-            processes: self.processes.map(|processes| processes.analyses(&header.processes)),
+            processes,
+            top_processes,
+            traffic: self.traffic.map(|traffic| traffic.finish(&header.processes)),
             not_recorded: not_recorded(header),
         }
     }

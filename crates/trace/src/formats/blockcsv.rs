@@ -321,7 +321,7 @@ impl BlockCsv {
         };
         if layout.has(Role::Op) {
             let operation = operation_of_word(fields.get(Role::Op).trim_ascii());
-            values.operation = operation.ok_or(Expected("a read or write as operation"))?;
+            values.operation = operation.ok_or(Expected("a read or write as operation (--map names columns; without op every record is a read)"))?;
         }
         values.address = if layout.is_by_id {
             id_of(fields.get(Role::Id)).ok_or(Expected("an object id"))?

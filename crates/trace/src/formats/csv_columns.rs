@@ -121,7 +121,7 @@ impl Columns {
 }
 
 /// The delimiter that the header has most of.
-fn delimiter_of(header: &str) -> u8 {
+pub(super) fn delimiter_of(header: &str) -> u8 {
     let count = |delimiter: &u8| header.bytes().filter(|byte| byte == delimiter).count();
     [b'\t', b';', b','].into_iter().max_by_key(count).unwrap_or(b',')
 }
@@ -132,7 +132,7 @@ fn known_roles(names: &[String]) -> Option<&'static [Option<Role>]> {
 }
 
 /// Column names, lower case and without blanks and quotes around them.
-fn names(header: &str, delimiter: u8) -> Vec<String> {
+pub(super) fn names(header: &str, delimiter: u8) -> Vec<String> {
     let mut names = Vec::new();
     let mut rest = Some(header.as_bytes());
     while let Some(text) = rest {

@@ -6,6 +6,7 @@ mod blkparse;
 mod blktrace;
 mod blockcsv;
 mod csv_columns;
+mod csv_hint;
 mod events;
 mod ftrace;
 mod ids;
@@ -159,10 +160,14 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     surest(input, CATALOG, |format| format.sniff)?.ok_or_else(|| {
         let head = head(input);
         let hint = FOREIGN_MARKS.iter().find(|(mark, _)| head.starts_with(mark));
-        let hint = hint.map(|&(_, hint)| hint).unwrap_or_else(|| match is_recognised(head) {
-            true => "memory references of a program: import them with --as refs",
-            false => "no known format",
+        let hint = hint.map(|&(_, hint)| hint).or_else(|| {
+            let refs = "memory references of a program: import them with --as refs";
+            is_recognised(head).then_some(refs)
         });
+        if let (None, Some(hint)) = (hint, csv_hint::hint(input.path(), head)) {
+            return Error::new(ErrorKind::UnknownFormat, input.path(), hint);
+        }
+        let hint = hint.unwrap_or("no known format");
         let names: Vec<&str> = CATALOG.iter().map(|format| format.name).collect();
         let message = format!("{hint}; formats are {}", names.join(", "));
         Error::new(ErrorKind::UnknownFormat, input.path(), message).at(Position::Byte(0))

@@ -10,9 +10,9 @@ use types::EventFlags;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{Mapping, Operation, Record, RecordReader, Traits};
-use crate::recording::{self, About, Block, MAGIC, flag, kind};
+use crate::recording::{self, About, Block, MAGIC, Pressure, flag, kind};
 use crate::zeros::Samples;
-use crate::{Error, ErrorKind, Position};
+use crate::{Error, ErrorKind, Position, Stall};
 
 /// The row of this format.
 pub const FORMAT: Format = Format {
@@ -76,6 +76,10 @@ impl RecordReader for Recording {
         {
             self.taken += 1;
             let time_ns = event.time_ns as i64;
+            if event.kind == kind::KILL {
+                let is_of_kernel = event.flags & flag::OOM_KILL != 0;
+                ledger.note_kill(time_ns, event.process, is_of_kernel);
+            }
             match &mut self.meaning {
                 Meaning::Swap(meaning) => meaning.take(time_ns, event, records, ledger),
                 Meaning::Slots => slot_transfer(time_ns, event, records, ledger),
@@ -134,6 +138,10 @@ impl Recording {
             Block::CutShort(bytes) => ledger.lose("bytes of a block that was cut short", bytes),
             Block::Sample(sample) => {
                 ledger.note_time(sample.time_ns);
+                if let Some(&Pressure { some_us, full_us }) = sample.pressure.get("memory") {
+                    let time_ns = sample.time_ns as i64;
+                    ledger.shortage.stall_of_machine(Stall { time_ns, some_us, full_us });
+                }
                 if let Some(About { system: Some(system), .. }) = &mut ledger.recorder {
                     system.see_zram(&sample.zram);
                 }
@@ -143,6 +151,9 @@ impl Recording {
             }
             Block::Moment(moment) => {
                 ledger.note_time(moment.time_ns);
+                let recorder = ledger.recorder.as_ref();
+                let is_of_cgroup = recorder.is_some_and(|about| about.cgroup.is_some());
+                ledger.shortage.moment(&moment, is_of_cgroup);
                 ledger.see(b"moment", 1);
             }
             Block::Unknown(_) => {}
@@ -368,6 +379,8 @@ mod tests {
         let seen = [("block_write", 1), ("file_added", 2), ("file_dropped", 1), ("oom_kill", 1)];
         assert_eq!(ledger.seen(), seen.map(|(name, count)| (name.to_owned(), count)));
         assert_eq!(ledger.recorder.as_ref().unwrap().sources, ["files"]);
+        let kills = &ledger.shortage.kills;
+        assert_eq!((kills.len(), kills[0].pid, kills[0].is_of_kernel), (1, 9, true));
         assert_eq!(ledger.losses()[0].count, 3);
     }
 

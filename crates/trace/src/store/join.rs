@@ -10,7 +10,7 @@ use super::{Reader, Writer, refuse_inputs};
 use crate::renumber::Renumber;
 use crate::rows::page_numbers;
 use crate::runs::Shape;
-use crate::{Error, ErrorKind, Header, Part, Rows, Source, TraceKind};
+use crate::{Error, ErrorKind, Header, Part, Rows, Shortage, Source, TraceKind};
 
 /// What a join wrote.
 #[derive(Debug)]
@@ -217,7 +217,12 @@ impl Joint {
                 times
             },
         );
-        let first = headers.into_iter().next().expect("there is a slice");
+        let mut headers = headers.into_iter();
+        let mut first = headers.next().expect("there is a slice");
+        let others: Vec<Shortage> = headers.filter_map(|header| header.shortage).collect();
+        for other in others {
+            first.shortage.get_or_insert_default().join(other);
+        }
         let header = Header {
             pagewise: env!("CARGO_PKG_VERSION").to_owned(),
             events: self.events,

@@ -48,6 +48,10 @@ pub fn slice(
     header.part = Some(Part::cut(reader.header(), &sha256, &cut.times));
     header.pages = Some(cut.renumber.len() as u32);
     header.start_ns = header.start_ns.saturating_add(cut.first_ns.unwrap_or(0));
+    if let (Some(shortage), Some(part)) = (&mut header.shortage, &header.part) {
+        let times = part.times_ns.first().zip(part.times_ns.last());
+        shortage.keep(times.map_or((0, 0), |(first, last)| (first.0, last.1)));
+    }
     header.pagewise = env!("CARGO_PKG_VERSION").to_owned();
     // What the recording held and lost as a whole says nothing about a part of it; the losses
     // stay, because the part may be the one that suffered.

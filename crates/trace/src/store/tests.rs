@@ -29,6 +29,7 @@ fn header(kind: TraceKind, rows: &Rows, pages: Option<u32>) -> Header {
         devices: vec!["sda".to_owned()],
         files: Vec::new(),
         recorder: None,
+        shortage: None,
         recorded_ns: None,
         zeros: None,
         losses: vec![Loss { what: "torn lines".to_owned(), count: 3 }],

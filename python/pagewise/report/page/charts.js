@@ -20,7 +20,7 @@ function format(value, unit, isShort) {
   if (unit === "bytes") return scaled(value, 1024, UNITS, "\u00a0");
   if (unit === "seconds" && value > 0 && value < 1)
     return value < 1e-6 ? trimmed(value * 1e9, 0) + " ns" : value < 1e-3 ? trimmed(value * 1e6, 1) + " us" : trimmed(value * 1e3, 1) + " ms";
-  if (unit === "seconds") return value >= 600 ? trimmed(value / 60, 1) + " min" : trimmed(value, 3) + " s";
+  if (unit === "seconds") return value >= 600 ? trimmed(value / 60, 1) + " min" : trimmed(value, isShort ? 1 : 3) + " s";
   if (unit === "ratio" && isShort && Math.abs(value) >= 1e4) return scaled(value, 1000, THOUSANDS, "");
   if (unit === "ratio") return Number(value.toPrecision(isShort ? 2 : 3)).toString();
   if (isShort) return scaled(value, 1000, THOUSANDS, "");
@@ -50,26 +50,75 @@ function theme() {
     soft: get("--ink-soft"),
     line: get("--line"),
     ground: get("--ground"),
+    bad: get("--bad"),
     font: get("--sans"),
     series: Array.from({ length: 8 }, (_, index) => get(`--series-${index}`)),
   };
 }
 
-/** Colour, symbol and dash of a series; references are grey. */
+/** Colour, symbol and dash of a series; references are grey, what the right axis measures is black. */
 function look(series, styles, colors) {
+  if (series.is_moment) return { color: colors.bad, symbol: "rect", dash: [2, 2], width: 1.5 };
+  if (series.is_right) return { color: series.is_reference ? colors.soft : colors.ink, symbol: "rect", dash: series.is_reference ? [3, 3] : [], width: 1.5 };
   if (series.is_reference) return { color: colors.soft, symbol: "rect", dash: [3, 4], width: 1.5 };
   const style = styles[series.name];
   return { color: colors.series[style.color], symbol: style.symbol, dash: style.dash, width: 2 };
 }
 
+/** A power of two, a few of which make up a span of bytes. */
+function byteInterval(span) {
+  return 2 ** Math.ceil(Math.log2(span / 5));
+}
+
 /** Round marks on a linear axis of bytes: their distance, a power of two, and where it ends. */
 function byteMarks(series, side, isStacked) {
-  const values = series.map((one) => one.points.map((point) => point[side] || 0));
-  const highest = isStacked
-    ? Math.max(1, ...values[0].map((_, index) => values.reduce((sum, one) => sum + one[index], 0)))
-    : Math.max(1, ...values.flat());
-  const interval = 2 ** Math.ceil(Math.log2(highest / 5));
+  const valuesOf = (some) => some.map((one) => one.points.map((point) => point[side] || 0));
+  const stacked = valuesOf(series.filter((one) => isStacked && !one.is_line));
+  const sums = stacked.length ? stacked[0].map((_, index) => stacked.reduce((sum, one) => sum + one[index], 0)) : [];
+  const others = valuesOf(series.filter((one) => !isStacked || one.is_line)).flat();
+  const highest = [...sums, ...others].reduce((high, value) => Math.max(high, value), 1);
+  const interval = byteInterval(highest);
   return { interval, max: interval * Math.ceil(highest / interval) };
+}
+
+/** Where the values on a side begin and end, which is where an axis of x does. */
+function ends(series, side) {
+  const values = series.flatMap((one) => one.points.map((point) => point[side])).filter((value) => typeof value === "number");
+  return values.length ? { min: Math.min(...values), max: Math.max(...values) } : {};
+}
+
+/** Marks at the ends of an axis, and at the round values between that leave room for them. */
+function roundMarks({ min, max, interval }) {
+  const marks = [min];
+  for (let value = interval * Math.ceil(min / interval); value < max; value += interval)
+    if (value - min > interval / 2 && max - value > interval / 4) marks.push(value);
+  return [...marks, max];
+}
+
+const TIME_UNITS = [[1, "s"], [60, "min"], [3600, "h"]];
+const ROUND_TIMES = [1, 2, 5, 10, 15, 30];
+const TIME_MARKS = 6;
+
+/** Round marks on a linear axis of seconds over a span: their distance, and how each is written. */
+function timeMarks(span) {
+  const [seconds, name] = TIME_UNITS.filter(([length]) => length === 1 || span >= 10 * length).at(-1);
+  const wanted = span / seconds / TIME_MARKS;
+  const round = ROUND_TIMES.find((one) => one >= wanted);
+  const decade = 10 ** Math.floor(Math.log10(wanted));
+  const interval = wanted < 1 || !round ? decade * [1, 2, 5, 10].find((one) => one * decade >= wanted) : round;
+  const digits = Math.max(0, 1 - Math.floor(Math.log10(interval)));
+  return { interval: interval * seconds, formatter: (value) => `${trimmed(value / seconds, digits)} ${name}` };
+}
+
+/** Labels of the part of a linear axis of bytes or seconds that is shown: round, and at its ends. */
+function roundLabels(spec, from, to) {
+  if (spec.scale !== "linear" || !(to > from)) return {};
+  if (spec.unit === "seconds") {
+    const { interval, formatter } = timeMarks(to - from);
+    return { customValues: roundMarks({ min: from, max: to, interval }), formatter };
+  }
+  if (spec.unit !== "bytes") return {};
+  return { customValues: roundMarks({ min: from, max: to, interval: byteInterval(to - from) }) };
 }
 
 /** Ends of a logarithmic axis: the powers of its base around the values. */
@@ -127,9 +176,12 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
   const { depth, ...labels } = isCategory ? categoryLabels(shown, colors, chartWidth) : { depth: LINE_HEIGHT, hideOverlap: true };
   const marks = isLinearBytes
     ? byteMarks(shown, side, isStacked && !isX)
-    : spec.scale === "log"
+    : spec.scale === "log" && !isX
       ? logMarks(shown, side, logBase)
       : {};
+  // An axis of x begins and ends with its data; one of y begins at 0, so that heights compare.
+  if (isX && !isCategory) Object.assign(marks, ends(shown, side));
+  const [from, to] = [spec.low === null ? marks.min : spec.low, spec.high === null ? marks.max : spec.high];
   return {
     type: isCategory ? "category" : spec.scale === "log" ? "log" : "value",
     logBase,
@@ -138,8 +190,8 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
     nameLocation: isX ? "middle" : "end",
     nameGap: isX ? LINE_HEIGHT + depth : 14,
     nameTextStyle: { color: colors.soft, fontSize: 12, align: isX ? "center" : "left", padding: isX ? 0 : [0, 0, 0, -20] },
-    min: spec.low === null ? marks.min : spec.low,
-    max: spec.high === null ? marks.max : spec.high,
+    min: from,
+    max: to,
     axisLine: { show: isX, onZero: false, lineStyle: { color: colors.line } },
     axisTick: { show: false },
     splitNumber: isX && isNarrow ? 3 : 5,
@@ -150,13 +202,26 @@ function axis(spec, shown, isStacked, colors, isX, chartWidth) {
       lineHeight: LINE_HEIGHT,
       ...labels,
       formatter: (value) => format(value, spec.unit, true),
+      ...(isX ? roundLabels(spec, from, to) : {}),
     },
     scale: spec.scale === "log",
   };
 }
 
+const NEAR = 0.01;
+
+/** The marks across a chart that are near to an x: their labels. */
+function nearMarks(spec, shown, x) {
+  const { min, max } = ends(shown, 0);
+  const marks = shown.filter((series) => series.is_moment);
+  const isNear = (point) => Math.abs(point[0] - x) <= NEAR * (max - min);
+  return marks.flatMap((series) =>
+    series.points.flatMap((point, at) => (isNear(point) ? [`${format(point[0], spec.x.unit)}: ${series.labels[at]}`] : [])),
+  );
+}
+
 /** What the pointer shows: built as nodes, so that no name is read as markup. */
-function tooltip(spec) {
+function tooltip(spec, shown) {
   return (given) => {
     const rows = Array.isArray(given) ? given : [given];
     const box = document.createElement("div");
@@ -166,11 +231,17 @@ function tooltip(spec) {
     const first = rows[0];
     head.textContent = spec.kind === "scatter" ? first.seriesName : format(first.value[0], spec.x.unit, false);
     box.append(head);
+    const unitOf = (row) => (spec.y_right && shown[row.seriesIndex].is_right ? spec.y_right.unit : spec.y.unit);
+    for (const text of spec.kind === "scatter" ? [] : nearMarks(spec, shown, first.value[0])) {
+      const line = document.createElement("div");
+      line.append(text);
+      box.append(line);
+    }
     for (const row of rows) {
       const label = row.data && row.data.label_text;
       const parts = spec.kind === "scatter"
         ? [label, `${spec.x.label}: ${format(row.value[0], spec.x.unit)}`, `${spec.y.label}: ${format(row.value[1], spec.y.unit)}`]
-        : [`${row.seriesName}: ${format(row.value[1], spec.y.unit)}`, label];
+        : [`${row.seriesName}: ${format(row.value[1], unitOf(row))}`, label];
       for (const part of parts.filter(Boolean)) {
         const line = document.createElement("div");
         const dot = document.createElement("span");
@@ -184,14 +255,39 @@ function tooltip(spec) {
   };
 }
 
-/** How a series is drawn: as its chart, unless it is a line over bars. */
+/** How a series is drawn: as its chart, unless it is a line over bars or marks across the chart. */
 function kindOf(series, spec) {
-  return series.is_line ? "line" : spec.kind;
+  return series.is_line || series.is_moment ? "line" : spec.kind;
+}
+
+/** Whether a series is an area on top of others. */
+function isArea(series, spec) {
+  return spec.is_stacked && spec.kind === "line" && !series.is_line && !series.is_moment;
+}
+
+/** Marks across the chart, one at each x. */
+function marksAcross(series, { color, dash, width }) {
+  return {
+    type: "line",
+    name: series.name,
+    data: [],
+    color,
+    markLine: {
+      symbol: "none",
+      silent: true,
+      animation: false,
+      label: { show: false },
+      lineStyle: { color, width, type: dash },
+      data: series.points.map((point) => ({ xAxis: point[0] })),
+    },
+  };
 }
 
 function drawn(series, spec, styles, colors) {
   const { color, symbol, dash, width } = look(series, styles, colors);
+  if (series.is_moment) return marksAcross(series, { color, dash, width });
   const isDense = series.points.length > 24;
+  const isFilled = isArea(series, spec);
   return {
     type: kindOf(series, spec),
     name: series.name,
@@ -199,13 +295,26 @@ function drawn(series, spec, styles, colors) {
     color,
     symbol,
     symbolSize: spec.kind === "scatter" ? 10 : 7,
-    showSymbol: !isDense && !series.is_reference,
+    showSymbol: !isDense && !series.is_reference && !series.is_right && !isFilled,
     stack: spec.is_stacked && !series.is_line ? "all" : undefined,
+    step: spec.is_stepped ? "end" : undefined,
+    areaStyle: isFilled ? { color, opacity: 0.8 } : undefined,
+    yAxisIndex: series.is_right ? 1 : 0,
     barMaxWidth: 44,
-    lineStyle: { color, width, type: dash.length ? dash : "solid" },
+    lineStyle: { color, width: isFilled ? 0 : width, type: dash.length && !isFilled ? dash : "solid" },
     itemStyle: { color, borderColor: colors.ground, borderWidth: spec.kind === "bar" ? 1 : 0.5 },
     emphasis: { focus: "series" },
   };
+}
+
+/** The axis of y, and the one on the right where there is one. */
+function yAxes(spec, shown, colors, chartWidth) {
+  const measured = (isRight) => shown.filter((series) => !series.is_moment && series.is_right === isRight);
+  const left = axis(spec.y, measured(false), spec.is_stacked, colors, false, chartWidth);
+  if (!spec.y_right) return left;
+  const right = axis(spec.y_right, measured(true), false, colors, false, chartWidth);
+  const name = { ...right.nameTextStyle, align: "right", padding: 0 };
+  return [left, { ...right, position: "right", splitLine: { show: false }, nameTextStyle: name }];
 }
 
 /** The options of echarts for one chart in its current state. */
@@ -228,14 +337,15 @@ function options(spec, styles, view, off, chartWidth) {
       borderColor: colors.line,
       textStyle: { color: colors.ink, fontSize: 13, fontFamily: colors.font },
       axisPointer: { type: spec.kind === "bar" ? "shadow" : "line", lineStyle: { color: colors.soft } },
-      formatter: tooltip(spec),
+      formatter: tooltip(spec, shown),
     },
     xAxis: axis(spec.x, shown, spec.is_stacked, colors, true, chartWidth),
-    yAxis: axis(spec.y, shown, spec.is_stacked, colors, false, chartWidth),
+    yAxis: yAxes(spec, shown, colors, chartWidth),
     dataZoom: canZoom
       ? [
           {
             type: "slider",
+            filterMode: spec.is_stepped ? "none" : "filter",
             show: !printing.matches,
             height: 4,
             bottom: 8,
@@ -268,6 +378,7 @@ class Group {
       spec: embedded(`chart-${node.id}`),
       chart: echarts.init(node, null, { renderer: "svg" }),
     }));
+    for (const one of this.charts) one.chart.on("datazoom", () => this.relabel(one));
     if (this.charts.length > 1) echarts.connect(this.charts.map(({ chart }) => chart));
     this.legend = element.querySelector(".legend");
     const select = element.querySelector("select");
@@ -284,6 +395,13 @@ class Group {
   draw() {
     for (const { chart, node, spec } of this.charts)
       chart.setOption(options(spec, this.styles, this.view, this.off, node.clientWidth), true);
+  }
+
+  /** Round labels for the part of the axis that is zoomed into. */
+  relabel({ chart, spec }) {
+    const [zoom] = chart.getOption().dataZoom;
+    const labels = roundLabels(spec.x, zoom.startValue, zoom.endValue);
+    if (labels.customValues) chart.setOption({ xAxis: { axisLabel: labels } });
   }
 
   toggle(button, name) {
@@ -305,7 +423,8 @@ class Group {
         button.type = "button";
         button.setAttribute("aria-pressed", String(!this.off.has(one.name)));
         button.title = "Switch this series on or off";
-        button.append(swatch(one, look(one, this.styles, colors), kindOf(one, this.charts[0].spec)), one.name);
+        const kind = isArea(one, this.charts[0].spec) ? "bar" : kindOf(one, this.charts[0].spec);
+        button.append(swatch(one, look(one, this.styles, colors), kind), one.name);
         button.addEventListener("click", () => this.toggle(button, one.name));
         return button;
       }),
@@ -335,7 +454,8 @@ function swatch(series, { color, symbol, dash, width }, kind) {
   const [tag, shape] = kind === "bar" ? ["rect", { x: 8, y: 0, width: 12, height: 12, rx: 2 }] : MARKS[symbol];
   if (kind === "line")
     drawing.append(make("path", { d: "M0 6 H28", stroke: color, "stroke-width": width, "stroke-dasharray": dash.join(" ") }));
-  if (kind !== "line" || !series.is_reference) drawing.append(make(tag, { ...shape, fill: color }));
+  const isBare = series.is_reference || series.is_right || series.is_moment;
+  if (kind !== "line" || !isBare) drawing.append(make(tag, { ...shape, fill: color }));
   return drawing;
 }
 

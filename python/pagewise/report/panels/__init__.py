@@ -26,10 +26,12 @@ from pagewise.report.panels import (
     reuse,
     skew,
     swap_traffic,
+    traffic,
 )
 
 PANELS: list[Callable[[Inputs], Panel | None]] = [
     data_quality.panel,
+    traffic.panel,
     skew.panel,
     reuse.panel,
     swap_traffic.panel,

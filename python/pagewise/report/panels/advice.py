@@ -25,7 +25,7 @@ def panel(inputs: Inputs) -> Panel | None:
     chart = Chart(
         "advice-candidates",
         "I/O time as a share of the slow device alone",
-        Axis("fast tier", "bytes", low=0),
+        Axis("fast tier", "bytes"),
         Axis("", "share", low=0),
         views,
     )

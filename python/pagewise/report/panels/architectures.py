@@ -43,7 +43,7 @@ def panel(inputs: Inputs) -> Panel | None:
         Chart(
             f"architectures-{identifier}",
             title,
-            Axis("fast tier", "bytes", low=0),
+            Axis("fast tier", "bytes"),
             Axis("", unit, low=0),
             [View(str(setup), lines(cells, measure)) for setup, cells in setups.items()],
             group="architectures",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pagewise.report.inputs import Inputs, Result
+from pagewise.report.kinds import nouns
 from pagewise.report.model import Cell, Column, Panel, Table
 from pagewise.units import format_count, format_seconds, format_share
 
@@ -36,7 +39,9 @@ def panel(inputs: Inputs) -> Panel | None:
         for name, header in inputs.headers.items()
         for loss in header["losses"]
     ]
-    tables = [Table("recordings", "Recordings", COLUMNS, rows, is_open=True)]
+    noun = nouns(inputs)
+    columns = [replace(one, label=noun) if one.name == "pages" else one for one in COLUMNS]
+    tables = [Table("recordings", "Recordings", columns, rows, is_open=True)]
     if losses:
         tables.append(Table("losses", "What was lost or skipped", LOSSES, losses))
     return Panel("data-quality", "Data quality", finding(inputs), tables=tables)

@@ -45,7 +45,7 @@ def panel(inputs: Inputs) -> Panel | None:
     chart = Chart(
         "kill-replay-memory",
         "Available memory as recorded, and whom each policy would have killed",
-        Axis("time", "seconds", low=0),
+        Axis("time", "seconds"),
         Axis("available", "bytes", low=0),
         [View(replay["name"], series(replay)) for replay in replays],
         "scatter",

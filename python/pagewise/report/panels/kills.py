@@ -120,7 +120,7 @@ def kill_charts(kills: Sequence[tuple[str, Result]]) -> list[Chart]:
                 Chart(
                     "kills-memory",
                     "Resident memory since the call to kill",
-                    Axis("time", "seconds", low=0),
+                    Axis("time", "seconds"),
                     Axis("resident", "bytes", low=0),
                     [View("", falls)],
                 )

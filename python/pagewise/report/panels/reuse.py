@@ -3,93 +3,124 @@
 from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result
+from pagewise.report.kinds import OBJECTS, PAGES, Kind, kind_of
 from pagewise.report.model import Axis, Chart, Column, Panel, Series, Table, View
 from pagewise.report.thin import cumulative, thin
-from pagewise.units import PAGE_BYTES, format_share, format_size
+from pagewise.units import format_share
 
-COLUMNS = (
-    Column("curve", "curve"),
-    Column("memory_bytes", "memory", "bytes"),
-    Column("miss_ratio", "miss ratio", "share"),
-)
+RATIO = Column("miss_ratio", "miss ratio", "share")
+MEMORY = {
+    PAGES.unit: Column("memory_bytes", "memory", "bytes"),
+    OBJECTS.unit: Column("objects", "room for objects", "count"),
+}
+"""The size of a memory, by the unit in which it is told."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
     """Miss-ratio curves of every policy known, and the distribution of reuse distances."""
-    curves = miss_series(inputs)
-    if not curves:
+    charts: list[Chart] = []
+    tables: list[Table] = []
+    # Memory is told in bytes, that of caches in objects: a page may have both.
+    for kind, suffix in ((PAGES, ""), (OBJECTS, "-objects")):
+        curves = miss_series(inputs, kind)
+        if curves:
+            charts += [miss_chart(curves, kind, suffix), *distance_chart(inputs, kind, suffix)]
+            rows = [
+                (series.name, size, ratio) for series in curves for size, ratio in series.points
+            ]
+            columns = (Column("curve", "curve"), MEMORY[kind.unit], RATIO)
+            caption = f"Miss ratios by {MEMORY[kind.unit].label}"
+            tables.append(Table(f"miss-ratios{suffix}", caption, columns, rows))
+    if not charts:
         return None
-    charts = [
-        Chart(
-            "miss-ratio",
-            "Miss ratio by size of memory",
-            Axis("memory", "bytes", "log"),
-            Axis("misses, share of accesses", "share", low=0, high=1),
-            [View("all recordings", curves)],
-        )
-    ]
-    distances = [
-        Series(name, cumulative(analysis["reuse_distance"], PAGE_BYTES))
-        for name, analysis in inputs.analyses.items()
-    ]
-    if distances:
-        charts.append(
-            Chart(
-                "reuse-distance",
-                "Re-accesses within a reuse distance",
-                Axis("distinct pages in between, as memory", "bytes", "log"),
-                Axis("share of re-accesses", "share", low=0, high=1),
-                [View("all recordings", distances)],
-            )
-        )
-    rows = [(series.name, size, ratio) for series in curves for size, ratio in series.points]
-    return Panel(
-        "reuse",
-        "Reuse and miss-ratio curves",
-        finding(inputs),
-        charts,
-        [Table("miss-ratios", "Miss ratios", COLUMNS, rows)],
-        ["LRU curves are exact at every size, from the stack distances of one pass."],
+    notes = ["LRU curves are exact at every size, from the stack distances of one pass."]
+    title = "Reuse and miss-ratio curves"
+    return Panel("reuse", title, finding(inputs), charts, tables, notes)
+
+
+def miss_chart(curves: list[Series], kind: Kind, suffix: str) -> Chart:
+    """Miss ratios over the size of memory."""
+    label = MEMORY[kind.unit].label
+    return Chart(
+        f"miss-ratio{suffix}",
+        "Miss ratio by size of memory" if kind is PAGES else f"Miss ratio by {label}",
+        Axis(label, kind.unit, "log"),
+        Axis("misses, share of accesses", "share", low=0, high=1),
+        [View("all recordings", curves)],
     )
 
 
-def miss_series(inputs: Inputs) -> list[Series]:
+def distance_chart(inputs: Inputs, kind: Kind, suffix: str) -> list[Chart]:
+    """Re-accesses by reuse distance; nothing where there is no analysis."""
+    distances = [
+        Series(name, cumulative(analysis["reuse_distance"], kind.bytes_each))
+        for name, analysis in of_kind(inputs, kind)
+    ]
+    if not distances:
+        return []
+    between = (
+        "distinct pages in between, as memory" if kind is PAGES else "distinct objects between"
+    )
+    return [
+        Chart(
+            f"reuse-distance{suffix}",
+            "Re-accesses within a reuse distance",
+            Axis(between, kind.unit, "log"),
+            Axis("share of re-accesses", "share", low=0, high=1),
+            [View("all recordings", distances)],
+        )
+    ]
+
+
+def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, Result]]:
+    """The recordings whose memory is told in the unit of ``kind``."""
+    return [
+        (name, analysis)
+        for name, analysis in inputs.accessed().items()
+        if kind_of(analysis).unit == kind.unit
+    ]
+
+
+def miss_series(inputs: Inputs, kind: Kind) -> list[Series]:
     """The LRU curve of each analysis, then the counted sizes of each policy."""
     series = [
         Series(f"{name}, lru", thin(lru_points(analysis)))
-        for name, analysis in inputs.analyses.items()
+        for name, analysis in of_kind(inputs, kind)
     ]
+    known = {one.name for one in series}
     for result in inputs.misses:
+        of_result = kind_of(inputs.analyses.get(result["name"], result))
         for policy, counts in result["misses"].items():
             points = [
-                (int(frames) * PAGE_BYTES, count / max(1, result["requests"]))
+                (int(frames) * kind.bytes_each, count / max(1, result["requests"]))
                 for frames, count in sorted(counts.items(), key=lambda pair: int(pair[0]))
             ]
-            series.append(Series(f"{result['name']}, {policy}", points))
+            name = f"{result['name']}, {policy}"
+            if of_result.unit == kind.unit and name not in known:
+                series.append(Series(name, points))
     return series
 
 
 def finding(inputs: Inputs) -> str:
     """The memory at which misses have fallen half way to what no memory avoids."""
     parts = []
-    for name, analysis in list(inputs.analyses.items())[:3]:
-        points = lru_points(analysis)
-        if not points:
-            continue
-        floor = min(ratio for _, ratio in points)
+    for name, analysis in list(inputs.accessed().items())[:3]:
+        kind, points = kind_of(analysis), lru_points(analysis)
         size = halving(points)
         if size is None:
             continue
+        floor = min(ratio for _, ratio in points)
         parts.append(
-            f"on {name}, {format_size(size)} of memory halve the misses that memory can avoid; "
-            f"{format_share(floor)} of accesses miss at any size, being the first to their page"
+            f"on {name}, {kind.amount(size)} halves the misses that memory can avoid; "
+            f"{format_share(floor)} of accesses miss at any size, being the first to their "
+            f"{kind.noun.removesuffix('s')}"
         )
     text = ". ".join(f"{part[0].upper()}{part[1:]}" for part in parts)
     return f"{text}." if text else "Misses of each policy, counted exactly."
 
 
 def halving(points: list[tuple[float, float]]) -> float | None:
-    """The memory in bytes at which misses are half way down to what no memory avoids."""
+    """The memory at which misses are half way down to what no memory avoids, in its unit."""
     if not points:
         return None
     floor = min(ratio for _, ratio in points)
@@ -98,7 +129,6 @@ def halving(points: list[tuple[float, float]]) -> float | None:
 
 
 def lru_points(analysis: Result) -> list[tuple[float, float]]:
-    """Memory in bytes against miss ratio; a size of 0 has no place on a logarithmic axis."""
-    return [
-        (frames * PAGE_BYTES, ratio) for frames, ratio in analysis["miss_ratio_curve"] if frames
-    ]
+    """Memory against miss ratio; a size of 0 has no place on a logarithmic axis."""
+    each = kind_of(analysis).bytes_each
+    return [(frames * each, ratio) for frames, ratio in analysis["miss_ratio_curve"] if frames]

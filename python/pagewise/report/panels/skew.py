@@ -3,40 +3,44 @@
 from __future__ import annotations
 
 from pagewise.report.inputs import Inputs, Result
+from pagewise.report.kinds import kind_of, nouns
 from pagewise.report.model import Axis, Cell, Chart, Column, Panel, Series, Table, View
 from pagewise.report.thin import thin
 from pagewise.units import format_share
 
 SHARES = ("0.01", "0.05", "0.1", "0.25", "0.5")
-COLUMNS = (
-    Column("recording", "recording"),
-    Column("accesses", "accesses", "count"),
-    Column("pages", "pages", "count"),
-    *(Column(f"top_{share}", f"top {float(share) * 100:g} %", "share") for share in SHARES),
-    Column("pages_for_80_percent", "pages for 80 %", "share"),
-    Column("single_pages", "once, of pages", "share"),
-    Column("single_accesses", "once, of accesses", "share"),
-)
 EVEN = Series("evenly spread", ((0, 0), (1, 1)), is_reference=True)
+
+
+def columns(noun: str) -> tuple[Column, ...]:
+    """The columns of the table; ``noun`` is what is accessed."""
+    return (
+        Column("recording", "recording"),
+        Column("accesses", "accesses", "count"),
+        Column("pages", noun, "count"),
+        *(Column(f"top_{share}", f"top {float(share) * 100:g} %", "share") for share in SHARES),
+        Column("pages_for_80_percent", f"{noun} for 80 %", "share"),
+        Column("single_pages", f"once, of {noun}", "share"),
+        Column("single_accesses", "once, of accesses", "share"),
+    )
 
 
 def panel(inputs: Inputs) -> Panel | None:
     """The skew curve of each recording, and its shares in a table."""
-    if not inputs.analyses:
+    analyses = inputs.accessed()
+    if not analyses:
         return None
-    curves = [
-        Series(name, thin(skew_points(analysis))) for name, analysis in inputs.analyses.items()
-    ]
+    curves = [Series(name, thin(skew_points(analysis))) for name, analysis in analyses.items()]
     chart = Chart(
         "skew-curve",
-        "Share of accesses that the busiest pages take",
-        Axis("share of pages, busiest first", "share", low=0, high=1),
+        f"Share of accesses that the busiest {nouns(inputs)} take",
+        Axis(f"share of {nouns(inputs)}, busiest first", "share", low=0, high=1),
         Axis("share of accesses", "share", low=0, high=1),
         [View("all recordings", [*curves, EVEN])],
     )
     charts = [chart, *volume_chart(inputs)]
-    rows = [row(name, analysis) for name, analysis in inputs.analyses.items()]
-    tables = [Table("skew", "Skew and single accesses", COLUMNS, rows, is_open=True)]
+    rows = [row(name, analysis) for name, analysis in analyses.items()]
+    tables = [Table("skew", "Skew and single accesses", columns(nouns(inputs)), rows, is_open=True)]
     processes = by_process(inputs)
     if processes:
         tables.append(processes)
@@ -47,7 +51,7 @@ def volume_chart(inputs: Inputs) -> list[Chart]:
     """Bytes moved by the busiest tenth of pages and by the rest (S0 Fig. 1), by kind of traffic."""
     bars = [
         (f"{name}, {label}", split)
-        for name, analysis in inputs.analyses.items()
+        for name, analysis in inputs.accessed().items()
         for kind, label in (("swap", "swap accesses"), ("block", "all block I/O"))
         if (split := (analysis.get("volume") or {}).get(kind))
     ]
@@ -88,16 +92,17 @@ def by_process(inputs: Inputs) -> Table | None:
         for name, analysis in inputs.analyses.items()
         for process in analysis.get("processes") or []
     ]
-    return Table("skew-by-process", "By process", COLUMNS, rows) if rows else None
+    return Table("skew-by-process", "By process", columns(nouns(inputs)), rows) if rows else None
 
 
 def finding(inputs: Inputs) -> str:
     """The two shares, recording by recording."""
     parts = [
-        f"on {name} the busiest tenth of pages takes "
+        f"on {name} the busiest tenth of {kind_of(analysis).noun} takes "
         f"{format_share(analysis['top_share']['0.1'])} of accesses, and "
-        f"{format_share(analysis['single_access']['pages'])} of pages are used exactly once"
-        for name, analysis in list(inputs.analyses.items())[:3]
+        f"{format_share(analysis['single_access']['pages'])} of {kind_of(analysis).noun} are used "
+        "exactly once"
+        for name, analysis in list(inputs.accessed().items())[:3]
     ]
     text = "; ".join(parts)
     return f"{text[0].upper()}{text[1:]}."

@@ -23,7 +23,7 @@ COLUMNS = (
 def panel(inputs: Inputs) -> Panel | None:
     """Distributions of fault times and of the time until a page is used again."""
     analyses = {
-        name: analysis for name, analysis in inputs.analyses.items() if analysis.get("swap")
+        name: analysis for name, analysis in inputs.accessed().items() if analysis.get("swap")
     }
     if not analyses:
         return None

@@ -1,0 +1,120 @@
+//! What to do with a CSV file that no format recognises: the command that names its columns.
+
+use std::path::Path;
+
+use super::csv_columns::{Columns, delimiter_of, names};
+use super::{Role, head_lines};
+
+/// Lines that are compared.
+const LINES: usize = 4;
+
+/// What is wrong with the CSV file at `path`, which begins with `head`, and a command that imports it; none
+/// for what is no CSV file.
+pub(super) fn hint(path: &Path, head: &[u8]) -> Option<String> {
+    let lines = head_lines(head, LINES);
+    let lines: Vec<&str> =
+        lines.iter().map(|line| std::str::from_utf8(line)).collect::<Result<_, _>>().ok()?;
+    let (&first, others) = lines.split_first()?;
+    let delimiter = delimiter_of(first);
+    let columns = names(first, delimiter);
+    let is_table = columns.len() > 1 && !others.is_empty();
+    if !is_table || others.iter().any(|line| names(line, delimiter).len() != columns.len()) {
+        return None;
+    }
+    let is_number = |name: &String| name.parse::<f64>().is_ok();
+    let has_header = !columns.iter().any(|name| name.is_empty() || is_number(name));
+    Some(if has_header { of_columns(path, first, &columns) } else { of_headless(path, &columns) })
+}
+
+/// For a file whose header names the columns.
+fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
+    let roles = Columns::by_name(header).roles;
+    let named = |role: Role| roles.iter().position(|&found| found == Some(role));
+    let free = || roles.iter().position(Option::is_none).unwrap_or(0);
+    let place = match named(Role::Sector) {
+        Some(column) => (Role::Sector, column),
+        None => (Role::Id, named(Role::Id).unwrap_or_else(free)),
+    };
+    let rest = [Role::Time, Role::Op, Role::Sectors, Role::Size, Role::Process, Role::Device];
+    let rest = rest.into_iter().filter_map(|role| Some((role, named(role)?)));
+    let can_be_told = |name: &str| !name.contains([',', '=']);
+    let map: Vec<String> = std::iter::once(place)
+        .chain(rest)
+        .filter(|&(_, column)| can_be_told(&columns[column]))
+        .map(|(role, column)| format!("{}={}", name_of(role), columns[column]))
+        .collect();
+    let mapping = if place.0 == Role::Sector { "block" } else { "objects" };
+    format!(
+        "is CSV, and its columns {} do not say what a record is; name them with --map, for example: \
+         pagewise import {} -o trace.parquet --as {mapping} --map {}",
+        columns.join(", "),
+        quoted(&path.to_string_lossy()),
+        quoted(&map.join(",")),
+    )
+}
+
+/// For a file without a header.
+fn of_headless(path: &Path, columns: &[String]) -> String {
+    let letters: Vec<String> = (1..=columns.len()).map(|number| format!("c{number}")).collect();
+    let file = path.to_string_lossy();
+    let unpack = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("gz") => "zcat",
+        Some("zst") => "zstdcat",
+        _ => "cat",
+    };
+    format!(
+        "is CSV without a header line; put one in front and name the columns with --map, for example: \
+         (echo {}; {unpack} {}) | pagewise import - -o trace.parquet --as objects --map id=c2,time=c1",
+        letters.join(","),
+        quoted(&file),
+    )
+}
+
+fn name_of(role: Role) -> &'static str {
+    Role::ALL[role as usize].0
+}
+
+/// The text as one word of a shell.
+fn quoted(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\"'\"'"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(path: &str, text: &str) -> Option<String> {
+        hint(Path::new(path), text.as_bytes())
+    }
+
+    #[test]
+    fn the_example_names_the_columns_that_are_there() {
+        let hint = told("a b.csv", "ts;obj;sz;rw\n1;17;100;R\n2;18;200;W\n").unwrap();
+        let command =
+            "pagewise import 'a b.csv' -o trace.parquet --as objects --map id=obj,time=ts,op=rw";
+        assert!(hint.ends_with(command), "{hint}");
+        assert!(hint.contains("ts, obj, sz, rw"), "{hint}");
+        let hint = told("x.csv", "lba,what's this\n1,2\n").unwrap();
+        assert!(hint.ends_with("--as block --map sector=lba"), "{hint}");
+        let hint = told("x.csv", "what's this,b\n1,2\n").unwrap();
+        assert!(hint.ends_with("--map 'id=what'\"'\"'s this'"), "{hint}");
+    }
+
+    #[test]
+    fn a_file_without_a_header_gets_one() {
+        let hint = told("x.csv.gz", "1,17,100\n2,18,200\n").unwrap();
+        let command = "(echo c1,c2,c3; zcat x.csv.gz) | pagewise import - -o trace.parquet --as objects --map id=c2,time=c1";
+        assert!(hint.ends_with(command), "{hint}");
+    }
+
+    #[test]
+    fn what_is_no_table_has_no_hint() {
+        for text in ["", "word\n", "a,b\n", "a,b\n1,2,3\n", "03-17 16:13, x=1\nno comma at all\n"] {
+            assert_eq!(told("x", text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+"""The help of commands, and what is missing of their arguments: as text of any width.
+
+Examples are never wrapped, so that they can be pasted. Below `NARROW` columns the description of an
+option stands under its name.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from inspect import cleandoc
+from textwrap import fill
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from pagewise.errors import UsageError
+
+WIDTH_MAX = 100
+NARROW = 60
+"""Columns below which there is no room for two columns of text."""
+TERM_MAX = 30
+"""Columns of the names of options; a longer name has a line of its own."""
+USAGE = 2
+RANGE = re.compile(r"(\d+)<=x<=(\d+)")
+"""How typer writes a range of numbers."""
+
+Row = tuple[str, str]
+
+
+class Command(TyperCommand):
+    """A command whose help is plain text, and that tells everything that is missing at once."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help."""
+        formatter.write(help_text(self, ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Takes the arguments; raises UsageError with all that are missing."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.BadParameter as error:
+            missing = missing_of(self, ctx, given)
+            if getattr(error, "param", None) not in missing:
+                raise
+            names = ", ".join(term(param) for param in missing)
+            rows = [(term(param), param.help or "") for param in missing]
+            hint = "\n".join([*listed(rows), f"  see: {ctx.command_path} --help"])
+            raise UsageError(f"missing: {names}", hint=hint.strip()) from error
+
+
+class Group(TyperGroup):
+    """A group of commands whose help is plain text."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Writes the help."""
+        formatter.write(help_text(self, ctx))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Takes the arguments; without any, shows the help."""
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
+            typer.echo(help_text(self, ctx))
+            raise typer.Exit(USAGE)
+        return super().parse_args(ctx, args)
+
+
+def missing_of(command: Command, ctx: Any, args: list[str]) -> list[Any]:
+    """The required arguments and options that ``args`` lack."""
+    options, _, _ = command.make_parser(ctx).parse_args(args=args)
+    return [
+        param
+        for param in command.get_params(ctx)
+        if param.required and param.value_is_missing(param.consume_value(ctx, options)[0])
+    ]
+
+
+def help_text(command: Command | Group, ctx: Any) -> str:
+    """The whole help of a command."""
+    params = [param for param in command.get_params(ctx) if not getattr(param, "hidden", False)]
+    arguments = [param for param in params if is_argument(param)]
+    options = [param for param in params if not is_argument(param)]
+    metavars = [
+        term(param) if param.required else f"[{term(param).strip('[]')}]" for param in arguments
+    ]
+    rest = ["COMMAND [ARGUMENT]..."] if isinstance(command, Group) else metavars
+    lines = [" ".join(["Usage:", ctx.command_path, "[OPTIONS]", *rest]), ""]
+    for paragraph in cleandoc(command.help or "").split("\n\n"):
+        lines += [wrapped(paragraph), ""]
+    lines += section("Arguments", described(arguments, ctx))
+    lines += section("Options", described(options, ctx))
+    if isinstance(command, Group):
+        for panel, rows in commands_of(command, ctx).items():
+            lines += section(panel, rows)
+    if command.epilog:
+        lines += ["Examples:", *(f"  {line}" for line in command.epilog.splitlines()), ""]
+    return "\n".join(lines)
+
+
+def is_argument(param: Any) -> bool:
+    """Whether it has a place and no name."""
+    return bool(param.param_type_name == "argument")
+
+
+def term(param: Any) -> str:
+    """An argument or option as it is written on the command line."""
+    if is_argument(param):
+        name = str(param.metavar or param.name.upper())
+        return name if param.nargs == 1 or name.endswith("...") else f"{name}..."
+    both = [sorted(names, key=len) for names in (param.opts, param.secondary_opts) if names]
+    names = "/".join(", ".join(names) for names in both)
+    if param.is_flag or param.count:
+        return names
+    choices = param.type_descriptor.choices or ()
+    return f"{names} {param.metavar or '|'.join(map(str, choices)) or param.name.upper()}"
+
+
+def described(params: Iterable[Any], ctx: Any) -> list[Row]:
+    """Arguments or options, each with what it does."""
+    records = ((term(param), param.get_help_record(ctx)) for param in params)
+    return [(name, RANGE.sub(r"\1 to \2", record[1])) for name, record in records if record]
+
+
+def commands_of(group: Group, ctx: Any) -> dict[str, list[Row]]:
+    """The commands of a group with their first sentences, under the headings of their kind."""
+    panels: dict[str, list[Row]] = {}
+    for name in group.list_commands(ctx):
+        command: Any = group.get_command(ctx, name)
+        if not command.hidden:
+            rows = panels.setdefault(command.rich_help_panel or "Commands", [])
+            rows.append((name, cleandoc(command.help or "").split("\n\n")[0]))
+    return panels
+
+
+def section(title: str, rows: list[Row]) -> list[str]:
+    """A heading and its rows; nothing where there is no row."""
+    return [f"{title}:", *listed(rows), ""] if rows else []
+
+
+def listed(rows: list[Row]) -> Iterator[str]:
+    """Terms with their texts: beside them where there is room for two columns, else under them."""
+    is_narrow = width() < NARROW
+    longest = max((len(name) for name, _ in rows if len(name) <= TERM_MAX), default=0)
+    indent = 6 if is_narrow else min(longest, TERM_MAX) + 4
+    for name, text in rows:
+        first = f"  {name}"
+        if is_narrow or len(first) + 2 > indent:
+            yield first
+            first = ""
+        if text:
+            yield wrapped(text, first=first.ljust(indent), rest=" " * indent)
+        elif first:
+            yield first
+
+
+def wrapped(text: str, first: str = "", rest: str = "") -> str:
+    """Text as lines of the terminal's width."""
+    return fill(
+        " ".join(text.split()),
+        width(),
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def width() -> int:
+    """Columns of the terminal, as far as lines of text should use them."""
+    return min(shutil.get_terminal_size().columns, WIDTH_MAX)

@@ -1,0 +1,83 @@
+"""What recordings hold, in words: pages that swap, blocks of a disk, objects of a cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pagewise.report.inputs import Inputs, Result
+from pagewise.report.model import Unit
+from pagewise.units import PAGE_BYTES, format_count, format_size
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The words for one kind of recordings."""
+
+    title: str
+    """What stands before the names of recordings in the title of a page."""
+    noun: str
+    """What is accessed; more than one of them."""
+    reads: str
+    """What a read is called."""
+    writes: str
+    accessed: str
+    """What the subtitle says is accessed."""
+    bytes_each: int
+    """Bytes that one takes in memory; 1 where memory is counted in them."""
+    unit: Unit
+
+    def amount(self, size: float) -> str:
+        """A size of memory in words."""
+        figure = self.figure(size)
+        return f"{figure} of memory" if self.unit == "bytes" else f"a cache of {figure}"
+
+    def figure(self, size: float) -> str:
+        """A size of memory with its unit."""
+        return (
+            format_size(size)
+            if self.unit == "bytes"
+            else f"{format_count(round(size))} {self.noun}"
+        )
+
+
+PAGES = Kind(
+    "Swap on", "pages", "pages in", "pages out", "pages of 4 KiB", PAGE_BYTES, unit="bytes"
+)
+BLOCKS = Kind(
+    "Block I/O of", "pages", "reads", "writes", "pages of 4 KiB", PAGE_BYTES, unit="bytes"
+)
+OBJECTS = Kind("Cache trace", "objects", "reads", "writes", "objects of a cache", 1, unit="count")
+KINDS = {"swap": PAGES, "block": BLOCKS, "objects": OBJECTS}
+
+
+def kind_of(analysis: Result) -> Kind:
+    """The kind of a recording; results of an earlier pagewise do not say, and are of swap."""
+    return KINDS.get(str(analysis.get("kind")), PAGES)
+
+
+def kinds_of(inputs: Inputs) -> list[Kind]:
+    """The kinds of the recordings, each once."""
+    return list(dict.fromkeys(map(kind_of, inputs.accessed().values())))
+
+
+def is_of_caches(inputs: Inputs) -> bool:
+    """Whether all recordings are of caches, and there is one."""
+    return kinds_of(inputs) == [OBJECTS]
+
+
+def title_of(inputs: Inputs) -> str:
+    """What the title says before the names of the recordings."""
+    kinds = kinds_of(inputs)
+    if inputs.analyses and not kinds:
+        return "Recording"
+    return kinds[0].title if len(kinds) == 1 else "Accesses of" if kinds else PAGES.title
+
+
+def accessed(inputs: Inputs) -> str:
+    """What the recordings access, in the subtitle."""
+    return " and ".join(dict.fromkeys(kind.accessed for kind in kinds_of(inputs))) or PAGES.accessed
+
+
+def nouns(inputs: Inputs) -> str:
+    """What the recordings access: ``pages``, ``objects``, or both."""
+    return " or ".join(dict.fromkeys(kind.noun for kind in kinds_of(inputs))) or "pages"

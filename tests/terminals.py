@@ -1,0 +1,38 @@
+"""Commands whose output goes to a terminal of a width."""
+
+import fcntl
+import os
+import struct
+import subprocess
+import termios
+from pathlib import Path
+
+import waiting
+
+ROOT = Path(__file__).parents[1]
+HUNG_S = 300
+
+
+def on_a_terminal(command: list[str | Path], columns: int, *, has_errors: bool = False) -> str:
+    """What a command writes to a terminal of that width; ``has_errors``: standard error, too."""
+    controller, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    shown = b""
+    with waiting.running(
+        command,
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal if has_errors else subprocess.DEVNULL,
+        # No bars of progress between the lines.
+        env={**os.environ, "TERM": "dumb"},
+    ) as process:
+        os.close(terminal)
+        with waiting.killed_after(HUNG_S, process):
+            try:
+                while part := os.read(controller, 1 << 16):
+                    shown += part
+            except OSError:
+                pass  # The terminal has no writer any more.
+    os.close(controller)
+    return shown.decode().replace("\r\n", "\n")

@@ -1,0 +1,77 @@
+"""Help texts: readable at any width, without names of Python's types, with examples to paste."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+from commands import ran
+
+from pagewise import cli
+
+TYPES = re.compile(r"<[^<>\s][^<>]*>|\b((bool|str|int|float)\b|list\[)|BOOLEAN|INTEGER")
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command and group, with the words that lead to it."""
+    yield path, group
+    for name, command in getattr(group, "commands", {}).items():
+        yield from commands(command, (*path, name))
+
+
+ALL = dict(commands(typer.main.get_command(cli.app)))
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_help_names_no_type_and_wraps_no_example(
+    path: tuple[str, ...],
+    columns: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert shutil.get_terminal_size().columns == columns
+    status, text, diagnostics = ran(*path, "--help", capsys=capsys)
+    assert (status, diagnostics) == (0, "")
+    prose, _, examples = text.partition("\nExamples:\n")
+    assert not TYPES.search(prose), TYPES.search(prose)
+    told = [line.strip() for line in examples.splitlines() if line]
+    assert told == (ALL[path].epilog or "").splitlines()
+    assert all(example.removeprefix("sudo ").startswith("pagewise ") for example in told)
+    # Nothing is cut: only what cannot be broken, such as a long option, goes beyond the width.
+    wide = [line for line in prose.splitlines()[1:] if len(line) > columns]
+    assert all(len(line.split()) <= 2 for line in wide), wide
+
+
+def test_every_option_of_a_command_is_in_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for path, command in ALL.items():
+        _, text, _ = ran(*path, "--help", capsys=capsys)
+        for param in command.params:
+            names = [param.metavar] if param.param_type_name == "argument" else param.opts
+            assert all(name in text for name in names), (path, names)
+
+
+def test_all_that_is_missing_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    told = 0
+    for path, command in ALL.items():
+        required = [param for param in command.params if param.required]
+        if not required or not hasattr(command, "callback"):
+            continue
+        told += 1
+        status, output, diagnostics = ran(*path, capsys=capsys)
+        assert (status, output) == (2, ""), path
+        first, *rest = diagnostics.splitlines()
+        for param in required:
+            name = param.metavar if param.param_type_name == "argument" else param.opts[-1]
+            assert name in first and any(name in line for line in rest), (path, name)
+        assert f"see: pagewise {' '.join(path)} --help" in rest[-1]
+    assert told > 10
+
+
+def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    for path in ((), ("advise",), ("pagesize",)):
+        status, output, diagnostics = ran(*path, capsys=capsys)
+        assert (status, diagnostics) == (2, "") and output.startswith("Usage: pagewise")

@@ -1,0 +1,65 @@
+"""What `make demo` asks of a machine: one apt line, what recording needs included."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[1] / "tools" / "prerequisites.sh"
+RECORDING = "clang pkg-config libelf-dev zlib1g-dev"
+
+
+def asked(
+    folder: Path, user: int, *, has_compiler: bool = True, has_bpf: bool = False
+) -> tuple[int, str, str]:
+    """Exit status, what apt-get was called with, and the messages, on a machine that has this."""
+    log = folder / "apt.log"
+    stubs = {
+        "id": f"echo {user}",
+        "apt-get": f'echo "$*" >> {log}',
+        "cargo": "echo cargo 1.99.0",
+        "python3": f'exec {sys.executable} "$@"',
+    }
+    if has_compiler:
+        # A compiler with the headers of libelf, or without.
+        stubs["cc"] = "cat > /dev/null" if has_bpf else "cat > /dev/null; exit 1"
+    if has_bpf:
+        stubs |= {"clang": "true", "pkg-config": "true"}
+    for name, line in stubs.items():
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / name).chmod(0o755)
+    for tool in ("sh", "cat", "dirname", "sed", "env"):
+        (folder / tool).symlink_to(str(shutil.which(tool)))
+    run = subprocess.run(
+        [SCRIPT, "demo"],
+        env={**os.environ, "PATH": str(folder)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return run.returncode, log.read_text() if log.exists() else "", run.stderr
+
+
+@pytest.mark.parametrize("has_compiler", [True, False])
+def test_root_gets_what_recording_needs(tmp_path: Path, has_compiler: bool) -> None:
+    status, apt, _ = asked(tmp_path, 0, has_compiler=has_compiler)
+    assert status == 0
+    (install,) = (line for line in apt.splitlines() if line.startswith("install"))
+    assert install.endswith(RECORDING) and ("gcc" in install) != has_compiler
+
+
+def test_others_get_one_line_to_paste(tmp_path: Path) -> None:
+    status, apt, said = asked(tmp_path, 1000, has_compiler=False)
+    assert (status, apt) == (2, "")
+    assert f"sudo apt-get install -y gcc {RECORDING}\n" in said
+
+
+def test_recording_is_no_condition_of_the_demo(tmp_path: Path) -> None:
+    assert asked(tmp_path, 1000)[:2] == (0, "")
+
+
+def test_nothing_is_installed_twice(tmp_path: Path) -> None:
+    assert asked(tmp_path, 0, has_bpf=True)[:2] == (0, "")
