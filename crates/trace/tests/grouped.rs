@@ -82,7 +82,7 @@ impl Source for Given {
 /// All events of a source with the numbers of their pages, and its header at the end.
 fn drained(mut source: Box<dyn Source>) -> (Vec<(PagedEvent, u32)>, Header) {
     let (mut rows, mut found) = (Rows::default(), Vec::new());
-    while source.next_rows(&mut rows).unwrap() {
+    while source.next_rows(&mut rows).expect("in memory") {
         for index in 0..rows.len() {
             let event = rows.events.get(index);
             let time_ns = rows.events.time_ns[index];
@@ -102,7 +102,8 @@ fn drained(mut source: Box<dyn Source>) -> (Vec<(PagedEvent, u32)>, Header) {
 }
 
 fn larger(events: &[PagedEvent], batch: usize, page_bytes: u64) -> Box<dyn Source> {
-    with_pages_of(Box::new(Given::new(events, batch)), page_bytes, Path::new("given")).unwrap()
+    with_pages_of(Box::new(Given::new(events, batch)), page_bytes, Path::new("given"))
+        .expect("can be grouped")
 }
 
 /// An event of few processes with few pages, so that they meet in larger ones.
