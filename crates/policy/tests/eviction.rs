@@ -47,7 +47,7 @@ type Counter = Box<dyn FnMut(&[PageId]) -> u64>;
 
 /// What counts the misses of consecutive batches of `requests`.
 fn counter(policy: &str, frames: u32, requests: &[PageId], pages: usize) -> Counter {
-    match Choice::parse(policy).unwrap().build {
+    match Choice::parse(policy).expect("tests name what there is").build {
         Build::Online(build) => {
             let (mut policy, mut memory) = (build(frames), Residency::new(frames));
             Box::new(move |batch| policy.replay(batch, pages, &mut memory))

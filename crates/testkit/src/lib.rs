@@ -4,6 +4,7 @@ pub mod allocations;
 pub mod counting;
 pub mod eviction;
 pub mod generate;
+pub mod grouping;
 pub mod kill;
 pub mod lifecycle;
 pub mod references;

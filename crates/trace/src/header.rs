@@ -67,6 +67,9 @@ pub struct Header {
     pub start_ns: i64,
     /// Bytes per page.
     pub page_bytes: u64,
+    /// Whether addresses tell which pages are neighbours; not in a copy with numbers for addresses.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub has_addresses: bool,
     /// Number of events.
     pub events: u64,
     /// Distinct pages, where the pages are densely numbered; none where only (space, address) is
@@ -106,6 +109,14 @@ pub struct Header {
     /// Which part of another trace it is, where it was cut from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_yes(flag: &bool) -> bool {
+    *flag
 }
 
 /// A part of a trace by time.
@@ -148,6 +159,7 @@ impl Header {
             has_durations: false,
             start_ns: 0,
             page_bytes: PAGE_BYTES,
+            has_addresses: true,
             events: 0,
             pages: Some(0),
             processes: Processes::default(),

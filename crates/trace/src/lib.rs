@@ -7,6 +7,7 @@ mod error;
 mod files;
 pub mod formats;
 mod framing;
+pub mod grouped;
 mod header;
 pub mod import;
 pub mod input;

@@ -16,12 +16,12 @@ impl Stream {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         }
         let mut stream = Stream { state: hash ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
-        stream.next();
+        stream.next_bits();
         stream
     }
 
     /// The next 64 random bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn next_bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -32,7 +32,7 @@ impl Stream {
     /// A number below `bound`, which must not be 0. The bias of the multiplication is below
     /// `bound` / 2^64.
     pub fn below(&mut self, bound: u32) -> u32 {
-        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u32
+        ((u128::from(self.next_bits()) * u128::from(bound)) >> 64) as u32
     }
 
     /// True in `percent` of 100 draws.
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn names_and_seeds_give_different_streams_and_repeat_themselves() {
-        let draw = |seed, name| Stream::named(seed, name).next();
+        let draw = |seed, name| Stream::named(seed, name).next_bits();
         assert_eq!(draw(1, "touch"), draw(1, "touch"));
         assert_ne!(draw(1, "touch"), draw(2, "touch"));
         assert_ne!(draw(1, "touch"), draw(1, "write"));

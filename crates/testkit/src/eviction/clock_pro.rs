@@ -50,7 +50,7 @@ impl ClockPro {
         of_kind.min_by_key(|&place| self.list[place].since).expect("there is one")
     }
 
-    fn to_head(&mut self, page: PageId, kind: Kind) {
+    fn push_head(&mut self, page: PageId, kind: Kind) {
         self.now += 1;
         let is_in_test = kind == Cold;
         let entry = Entry { page, kind, is_referenced: false, is_in_test, since: self.now };
@@ -59,7 +59,7 @@ impl ClockPro {
 
     fn promote(&mut self, page: PageId) {
         self.cold_target = (self.cold_target + 1).min(self.frames);
-        self.to_head(page, Hot);
+        self.push_head(page, Hot);
         self.hand_hot();
     }
 
@@ -101,7 +101,7 @@ impl ClockPro {
                 if entry.is_in_test {
                     self.promote(entry.page);
                 } else {
-                    self.to_head(entry.page, Cold);
+                    self.push_head(entry.page, Cold);
                 }
             } else if entry.is_in_test {
                 self.list[place].kind = Gone;
@@ -131,9 +131,9 @@ impl ClockPro {
             self.list.remove(place);
             self.promote(page);
         } else if !self.has_evicted && self.count(Hot) < self.frames - self.cold_target {
-            self.to_head(page, Hot);
+            self.push_head(page, Hot);
         } else {
-            self.to_head(page, Cold);
+            self.push_head(page, Cold);
         }
     }
 }

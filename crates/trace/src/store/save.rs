@@ -9,7 +9,7 @@ use crate::{Error, Header, Rows, Source, TraceKind};
 
 /// Writes the events of `source` to `path`, replacing what is there, and returns the header written.
 ///
-/// A page's dense number stands for its address, since a source knows no other. Anonymous pages of
+/// A page's dense number stands for its address, since a source knows no other: `has_addresses`. Anonymous pages of
 /// a swap trace get the name space of their process, as `Rows` demands; all others share one.
 ///
 /// # Errors
@@ -40,6 +40,7 @@ pub fn save(
     }
     let header = Header {
         pages: Some(source.header().pages.unwrap_or(pages)),
+        has_addresses: false,
         has_sizes: false,
         has_durations: false,
         ..source.header().clone()

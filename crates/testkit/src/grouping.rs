@@ -1,0 +1,110 @@
+//! Events of small pages grouped into larger ones, one event at a time and with sets.
+
+use std::collections::{HashMap, HashSet};
+use types::{EventFlags, EventKind};
+
+/// An event of a trace with what identifies its page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagedEvent {
+    /// When it happened.
+    pub time_ns: i64,
+    /// What happened.
+    pub kind: EventKind,
+    /// What is known about it.
+    pub flags: EventFlags,
+    /// The process that owns the page, or that issued the request.
+    pub process: u32,
+    /// Name space of the address.
+    pub space: u32,
+    /// Number of the page in its name space.
+    pub address: u64,
+}
+
+/// What follows one another at a large page and counts as one event.
+struct Run {
+    direction: Direction,
+    /// Its small pages.
+    members: HashSet<u64>,
+    writes: bool,
+    /// Device reads and writes that were kept since it began.
+    traffic: HashSet<EventKind>,
+    /// The process that a page ends with.
+    owner: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Out,
+    In,
+    /// Of a request of this kind, by this process, at this time.
+    Request(EventKind, u32, i64),
+    /// Nothing but device traffic yet.
+    Unknown,
+}
+
+/// The events of pages `factor` times as large; `address` is that of the large page.
+pub fn grouped(events: &[PagedEvent], factor: u64) -> Vec<PagedEvent> {
+    let mut runs: HashMap<(u32, u64), Run> = HashMap::new();
+    let mut last_request = None;
+    let mut kept = Vec::new();
+    for event in events {
+        if event.kind == EventKind::Exit {
+            runs.retain(|_, run| run.owner != Some(event.process));
+            kept.push(*event);
+            continue;
+        }
+        let place = (event.space, event.address / factor);
+        let is_request = matches!(event.kind, EventKind::Read | EventKind::Write);
+        // A request ends where another page is named by a request.
+        if is_request && last_request != Some(place) {
+            runs.remove(&place);
+        }
+        if is_request {
+            last_request = Some(place);
+        }
+        if keep(&mut runs, place, event) {
+            kept.push(PagedEvent { address: place.1, ..*event });
+        }
+    }
+    kept
+}
+
+fn keep(runs: &mut HashMap<(u32, u64), Run>, place: (u32, u64), event: &PagedEvent) -> bool {
+    let direction = match event.kind {
+        EventKind::SwapOut | EventKind::Evict => Direction::Out,
+        EventKind::SwapIn | EventKind::Request => Direction::In,
+        EventKind::Read | EventKind::Write => {
+            Direction::Request(event.kind, event.process, event.time_ns)
+        }
+        _ => return keep_traffic(runs, place, event.kind),
+    };
+    let is_anonymous = matches!(event.kind, EventKind::SwapOut | EventKind::SwapIn);
+    let owner = is_anonymous.then_some(event.process);
+    let writes = direction == Direction::Out && event.flags.contains(EventFlags::DIRTY);
+    if let Some(run) = runs.get_mut(&place)
+        && run.direction == direction
+        && run.owner == owner
+        && run.members.insert(event.address)
+    {
+        let is_first_write = writes && !run.writes;
+        run.writes |= writes;
+        return is_first_write;
+    }
+    let (members, traffic) = (HashSet::from([event.address]), HashSet::new());
+    runs.insert(place, Run { direction, members, writes, traffic, owner });
+    true
+}
+
+/// Of what a device does with a page only the first of each kind counts until the page moves again,
+/// and none of its reads while the page is in memory.
+fn keep_traffic(runs: &mut HashMap<(u32, u64), Run>, place: (u32, u64), kind: EventKind) -> bool {
+    let run = runs.entry(place).or_insert_with(|| Run {
+        direction: Direction::Unknown,
+        members: HashSet::new(),
+        writes: false,
+        traffic: HashSet::new(),
+        owner: None,
+    });
+    let is_in_memory = run.direction == Direction::In;
+    !(is_in_memory && kind == EventKind::DeviceRead) && run.traffic.insert(kind)
+}

@@ -1,0 +1,136 @@
+//! A trace as it would be with larger pages: its events grouped by the larger page that they belong to.
+//!
+//! Page-outs of one larger page that follow one another, each of another recorded page, are one
+//! page-out, and likewise page-ins: a *run*. Of a run the first event counts, and of page-outs the
+//! first dirty one, since that is when the whole page is written. Until the next run the device reads
+//! and writes it at most once beside, and reads nothing of a page that is in memory. Reads and writes
+//! of storage are grouped within one request: same kind, process and time, one after the other.
+
+mod runs;
+
+use std::path::Path;
+
+use runs::Runs;
+use types::Events;
+
+use crate::{Error, ErrorKind, Header, Rows, Source, TraceKind, page_key};
+
+/// The largest page: 1 GiB, as the largest that processors translate.
+const PAGE_BYTES_MAX: u64 = 1 << 30;
+
+/// `source` with pages of this size, which `path` names in errors: itself if it has them.
+///
+/// # Errors
+/// `Usage` for a size that is no power of two or less than the recorded one, or for a trace that does
+/// not tell which of its pages are neighbours.
+pub fn with_pages_of(
+    source: Box<dyn Source>,
+    page_bytes: u64,
+    path: &Path,
+) -> Result<Box<dyn Source>, Error> {
+    let header = source.header();
+    if header.page_bytes == page_bytes {
+        return Ok(source);
+    }
+    let refuse = |why: &str| Err(Error::new(ErrorKind::Usage, path, why));
+    let is_size = page_bytes.is_power_of_two() && page_bytes <= PAGE_BYTES_MAX;
+    if !is_size || page_bytes < header.page_bytes {
+        let recorded = header.page_bytes;
+        let why = format!("pages of {page_bytes} bytes: a size is a power of two from {recorded}");
+        return refuse(&why);
+    }
+    if header.kind == TraceKind::Objects {
+        return refuse("holds objects of a cache, which have no neighbours to share a page with");
+    }
+    if !header.has_addresses {
+        return refuse("has no addresses, so it does not tell which pages are neighbours");
+    }
+    Ok(Box::new(Grouped::new(source, page_bytes)))
+}
+
+/// The events of a source grouped by larger pages.
+struct Grouped {
+    source: Box<dyn Source>,
+    header: Header,
+    /// Recorded pages of a larger one, as a power of two.
+    shift: u32,
+    given: u64,
+    rows: Rows,
+    runs: Runs,
+    kept: Vec<usize>,
+}
+
+impl Grouped {
+    fn new(source: Box<dyn Source>, page_bytes: u64) -> Grouped {
+        let shift = (page_bytes / source.header().page_bytes).trailing_zeros();
+        let header = Header { pages: Some(0), ..of_pages(source.header(), page_bytes) };
+        let (rows, kept) = (Rows::default(), Vec::new());
+        Grouped { source, header, shift, given: 0, rows, runs: Runs::default(), kept }
+    }
+
+    /// What is complete once everything was read.
+    fn end(&mut self) {
+        let header = of_pages(self.source.header(), self.header.page_bytes);
+        let pages = self.header.pages;
+        self.header = Header { pages, events: self.given, ..header };
+    }
+}
+
+/// The header of a trace whose events are grouped.
+fn of_pages(header: &Header, page_bytes: u64) -> Header {
+    Header { page_bytes, has_sizes: false, ..header.clone() }
+}
+
+impl Source for Grouped {
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn next_batch(&mut self, events: &mut Events) -> Result<bool, Error> {
+        let mut rows = Rows { events: std::mem::take(events), ..Rows::default() };
+        let result = self.next_rows(&mut rows);
+        *events = rows.events;
+        result
+    }
+
+    fn next_rows(&mut self, rows: &mut Rows) -> Result<bool, Error> {
+        rows.clear();
+        if !self.source.next_rows(&mut self.rows)? {
+            self.end();
+            return Ok(false);
+        }
+        self.kept.clear();
+        for index in 0..self.rows.len() {
+            let address = self.rows.address[index] >> self.shift;
+            let key = page_key(self.rows.space[index], address);
+            let time_ns = self.rows.events.time_ns.get(index).copied();
+            let event = self.rows.events.get(index);
+            if let Some(page) = self.runs.keep(event, time_ns, key) {
+                self.kept.push(index);
+                rows.events.page.push(page);
+                rows.address.push(address);
+            }
+        }
+        take_others(&self.rows, &self.kept, rows);
+        self.given += rows.len() as u64;
+        self.header.pages = Some(self.runs.pages());
+        Ok(true)
+    }
+}
+
+/// Copies what does not change of the rows that are kept.
+fn take_others(from: &Rows, kept: &[usize], to: &mut Rows) {
+    take(&from.events.time_ns, kept, &mut to.events.time_ns);
+    take(&from.events.kind, kept, &mut to.events.kind);
+    take(&from.events.flags, kept, &mut to.events.flags);
+    take(&from.events.process, kept, &mut to.events.process);
+    take(&from.space, kept, &mut to.space);
+    take(&from.duration_ns, kept, &mut to.duration_ns);
+}
+
+/// Copies the kept values of a column; one that the recording lacks stays empty.
+fn take<T: Copy>(from: &[T], kept: &[usize], to: &mut Vec<T>) {
+    if !from.is_empty() {
+        to.extend(kept.iter().map(|&index| from[index]));
+    }
+}
