@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from lazy_programs import AGENT, LIBRARY, NEEDED, compiled
+from lazy_programs import AGENT, LIBRARY, NEEDED, compiled, loaded
 
 pytestmark = NEEDED
 
@@ -314,6 +314,61 @@ def system_calls(program: Path, folder: Path, environment: dict[str, str]) -> li
     ]
     subprocess.run(["strace", "-o", log, *variables, program], check=True, timeout=300)
     return re.findall(r"^\w+(?:\(AT_FDCWD, \"[^\"]*\")?", log.read_text(), re.MULTILINE)
+
+
+PLUGIN = r"""
+#include <stdlib.h>
+void *take(void *block, size_t size) { return size ? realloc(block, size) : (free(block), (void *)0); }
+"""
+
+# The plugin is found where the program's own DT_RUNPATH says, so dlopen has to know who calls.
+HOST = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+static void *(*take)(void *, size_t);
+#ifdef EARLY
+__attribute__((constructor))
+#endif
+static void load(void)
+{
+    void *plugin = dlopen("libplugin.so", RTLD_NOW | RTLD_DEEPBIND);
+    if (plugin)
+        take = (void *(*)(void *, size_t))dlsym(plugin, "take");
+}
+int main(void)
+{
+    char *kept = malloc(300000);
+    memset(kept, 1, 300000);
+    load();
+    if (!take)
+        return 2;
+    for (size_t size = 1000; size < 8 << 20; size *= 3) {
+        char *block = memset(malloc(size), 2, size);
+        block = take(block, 2 * size);
+        take(block, 0);
+        free(memset(take(0, size), 3, size));
+    }
+    kept = realloc(kept, 900000);
+    int is_kept = kept[299999] == 1;
+    free(kept);
+    return is_kept ? 0 : 3;
+}
+"""
+
+
+@pytest.mark.parametrize("mode", ["fast", "guarded", "thp"])
+@pytest.mark.parametrize("when", ["EARLY", "LATE"])
+def test_a_library_that_is_bound_past_it_frees_the_programs_blocks(
+    tmp_path: Path, mode: str, when: str
+) -> None:
+    compiled(PLUGIN, tmp_path / "libplugin.so", "-shared", "-fPIC")
+    runpath = "-Wl,--enable-new-dtags,-rpath,$ORIGIN"
+    host = compiled(HOST, tmp_path / "host", f"-D{when}", runpath, "-ldl")
+    assert subprocess.run([host], timeout=60).returncode == 0
+    ended = subprocess.run([host], env=loaded(MODE=mode), timeout=60)
+    assert ended.returncode == 0
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")

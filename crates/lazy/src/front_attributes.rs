@@ -246,7 +246,7 @@ fn heed(resource: libc::__rlimit_resource_t, limit: Option<&libc::rlimit>) {
     }
 }
 
-fn retire_if_served() {
+pub fn retire_if_served() {
     if may_serve() {
         retire();
     }

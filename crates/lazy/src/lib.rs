@@ -22,6 +22,7 @@ mod chunks;
 mod deferred;
 mod fork;
 mod front_attributes;
+mod front_dlopen;
 mod front_malloc;
 mod front_mmap;
 mod front_process;
