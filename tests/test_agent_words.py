@@ -1,11 +1,14 @@
 """Help and refusals of the agent, as somebody who meets it first reads them."""
 
 import os
+import signal
 import subprocess
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from lazy_programs import AGENT
+from waiting import running, within
 
 pytestmark = pytest.mark.skipif(
     not AGENT.exists(), reason="no pagewise-agent beside this Python: make build"
@@ -62,3 +65,13 @@ def test_a_program_without_dashes_before_it_is_refused_with_a_tip(
 def test_other_refusals_have_no_such_tip() -> None:
     for words in (["lazy", "--moed", "thp"], ["lazy"], ["doctor", "true"]):
         assert "put --" not in ran(*words).stderr
+
+
+def test_a_signal_ends_a_command_that_waits_for_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with running([AGENT, "killtrace", "--read", pipe]) as waiter:
+        stat = Path(f"/proc/{waiter.pid}/stat")
+        assert within(60, lambda: ") S " in stat.read_text())
+        waiter.terminate()
+        assert waiter.wait(60) == -signal.SIGTERM
