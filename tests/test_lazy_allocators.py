@@ -318,7 +318,13 @@ def system_calls(program: Path, folder: Path, environment: dict[str, str]) -> li
 
 PLUGIN = r"""
 #include <stdlib.h>
-void *take(void *block, size_t size) { return size ? realloc(block, size) : (free(block), (void *)0); }
+void *take(void *block, size_t size)
+{
+    if (size)
+        return realloc(block, size);
+    free(block);
+    return NULL;
+}
 """
 
 # The plugin is found where the program's own DT_RUNPATH says, so dlopen has to know who calls.

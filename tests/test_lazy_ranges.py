@@ -197,7 +197,7 @@ static int check(int is_block)
 
 int main(void)
 {
-    /* A block first: once glibc has freed one of this size, it serves the next from its heap, and reuses it. */
+    /* A block first: once glibc has freed one of this size, it serves the next from its heap. */
     int blocks = check(1);
     return blocks ? blocks : check(0);
 }

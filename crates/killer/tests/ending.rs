@@ -17,12 +17,12 @@ const WITHOUT_MAP: &str = "0 0 0 0 0 0 0";
 
 fn write(folder: &Path, process: &Sleeper, statm: &str) {
     let process = folder.join("proc").join(process.0.id().to_string());
-    fs::create_dir_all(&process).unwrap();
+    fs::create_dir_all(&process).expect("the folder is the test's");
     let stat = "7 (x) R 1 7 7 0 -1 64 5 0 6 0 11 12 0 0 20 0 1 0 9 0";
     for (name, text) in
         [("stat", stat), ("statm", statm), ("oom_score_adj", "0"), ("cgroup", "0::/")]
     {
-        fs::write(process.join(name), text).unwrap();
+        fs::write(process.join(name), text).expect("the folder is the test's");
     }
 }
 
