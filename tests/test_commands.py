@@ -148,8 +148,8 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     [
         (["analyze", "absent"], 3, "absent"),
         (["analyze"], 2, "missing: TRACE\n  TRACE  A trace file"),
-        (["misses"], 2, "missing: TRACE, --policy NAME[,NAME...], --frames N[,N...]\n"),
-        (["misses", "TRACE", "--frames", "1"], 2, "missing: --policy NAME[,NAME...]\n"),
+        (["misses"], 2, "missing: TRACE..., --policy NAME[:OPTION=VALUE,...][,...], --frames"),
+        (["misses", "TRACE", "--frames", "1"], 2, "missing: --policy NAME[:OPTION"),
         (["import", "a.csv"], 2, "missing: -o, --output TRACE\n"),
         (["analyze", "TRACE", "--top", "3"], 2, "add --by process"),
         (["analyze", "TRACE", "--by", "process", "--top", "0"], 2, "greater than or equal to 1"),

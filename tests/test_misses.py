@@ -72,9 +72,9 @@ def test_a_table_has_the_share_that_misses_or_hits(
     arguments = [other, "--policy", "lru", "--frames", "2,8"]
     _, output, _ = ran("misses", *arguments, capsys=capsys)
     assert output.splitlines()[0] == "20 requests to 3 pages"
-    assert "2 (8 KiB)   55.0 %" in output and "8 (32 KiB)  15.0 %" in output
+    assert "2 (8 KiB)\t55.0 %" in output and "8 (32 KiB)\t15.0 %" in output
     _, output, _ = ran("misses", *arguments, "--ratio", capsys=capsys)
-    assert "2 (8 KiB)   45.0 %" in output and "8 (32 KiB)  85.0 %" in output
+    assert "2 (8 KiB)\t45.0 %" in output and "8 (32 KiB)\t85.0 %" in output
 
 
 def test_several_traces_are_rows_of_a_table_for_each_size(
@@ -82,19 +82,16 @@ def test_several_traces_are_rows_of_a_table_for_each_size(
 ) -> None:
     arguments = ["--policy", "lru,random:seed=7", "--frames", "2,8"]
     _, output, _ = ran("misses", trace, other, *arguments, capsys=capsys)
-    lines = [line.rstrip() for line in output.splitlines()]
-    assert lines[:3] == [
-        "trace  requests  pages",
-        "small         7      4",
-        "other        20      3",
-    ]
+    lines = output.splitlines()
+    assert lines[:3] == ["trace\trequests\tpages", "small\t7\t4", "other\t20\t3"]
     titles = [line for line in lines if line.startswith("misses")]
     assert titles == [
         f"misses, of requests, with {size}" for size in ("2 frames (8 KiB)", "8 frames (32 KiB)")
     ]
     last = lines[lines.index(titles[1]) :]
     assert [line.split()[0] for line in last[-2:]] == ["small", "other"]
-    assert last[-1] == "other  15.0 %  15.0 %"
+    assert last[1] == "trace\tlru\trandom seed=7"
+    assert last[-1] == "other\t15.0 %\t15.0 %"
 
 
 def test_traces_of_one_name_are_told_apart_by_their_paths(

@@ -20,8 +20,8 @@ COMMANDS: dict[str, tuple[list[object], str]] = {
         "process\tpid\taccesses\tpages\tbusiest tenth\taccessed once",
     ),
     "misses": (
-        ["misses", "TRACE", "--policy", "lru", "--frames", "2"],
-        "policy\tframes\tmisses\tof requests",
+        ["misses", "TRACE", "--policy", "lru,fifo", "--frames", "2"],
+        "frames\tlru\tfifo",
     ),
     "simulate": (
         ["simulate", "TRACE", "--architecture", "priority", "--fast-tier", "8KiB", *DEVICES],

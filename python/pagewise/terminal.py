@@ -10,6 +10,7 @@ out, and other control characters are spelled out. JSON keeps names as they are,
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import sys
@@ -48,6 +49,11 @@ def leave_pipes() -> None:
 def console(*, stderr: bool = False) -> Console:
     """A console without markup, highlighting or emoji; NO_COLOR is obeyed."""
     return QuietConsole(stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
+
+
+def room() -> float:
+    """Columns of the terminal that a table may take; elsewhere it may have any width."""
+    return console().width if sys.stdout.isatty() else math.inf
 
 
 def show(*parts: Part) -> None:

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
 import typer
-from rich.console import RenderableType
 from rich.text import Text
 
 from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePaths, opened, tell_losses
 from pagewise.report.inputs import recording_name
-from pagewise.terminal import console, figures, show, show_json, watched
+from pagewise.terminal import Part, figures, room, show, show_json, watched
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
 EXAMPLES = (
@@ -81,7 +80,7 @@ def names_of(results: Sequence[Row]) -> list[str]:
     return short if len(set(short)) == len(short) else [one["trace"] for one in results]
 
 
-def totals(results: Sequence[Row], names: Sequence[str]) -> Iterator[RenderableType]:
+def totals(results: Sequence[Row], names: Sequence[str]) -> Iterator[Part]:
     """How many requests each trace has, to how many pages."""
     counts = [(format_count(one["requests"]), format_count(one["pages"])) for one in results]
     if len(results) == 1:
@@ -92,9 +91,7 @@ def totals(results: Sequence[Row], names: Sequence[str]) -> Iterator[RenderableT
     yield figures(["trace", "requests", "pages"], rows)
 
 
-def pivots(
-    results: Sequence[Row], names: Sequence[str], *, is_hits: bool
-) -> Iterator[list[RenderableType]]:
+def pivots(results: Sequence[Row], names: Sequence[str], *, is_hits: bool) -> Iterator[list[Part]]:
     """A column for each policy and a row for each size; of several traces a table for each size
     with a row for each trace."""
     what = "hits" if is_hits else "misses"
@@ -126,15 +123,13 @@ def share(one: Row, policy: str, size: str, *, is_hits: bool) -> str:
     return format_share(counted / requests if requests else None)
 
 
-def table(
-    first: str, policies: Sequence[str], rows: Sequence[list[str]]
-) -> Iterator[RenderableType]:
+def table(first: str, policies: Sequence[str], rows: Sequence[list[str]]) -> Iterator[Part]:
     """The rows under their headings, as several tables where one would be too wide."""
     names, *columns = zip([first, *map(heading, policies)], *rows, strict=True)
     widths = [GAP + max(map(text_width, column)) for column in columns]
     start = 0
     while start < len(columns):
-        end = fitting(widths, start, console().width - max(map(text_width, names)))
+        end = fitting(widths, start, room() - max(map(text_width, names)))
         headings = [Text(first), *(Text(column[0]) for column in columns[start:end])]
         figured = [[row[0], *row[1 + start : 1 + end]] for row in rows]
         yield from ([""] if start else [])
@@ -142,10 +137,10 @@ def table(
         start = end
 
 
-def fitting(widths: Sequence[int], start: int, room: int) -> int:
+def fitting(widths: Sequence[int], start: int, width: float) -> int:
     """The end of the columns that fit from ``start`` on, one at least."""
     end = start + 1
-    while end < len(widths) and sum(widths[start : end + 1]) <= room:
+    while end < len(widths) and sum(widths[start : end + 1]) <= width:
         end += 1
     return end
 
