@@ -64,7 +64,7 @@ def test_seconds_of_the_same_load_are_too_short(
     assert run(["advise", "swap", str(path), *DEVICES]) == 1
     text = capsys.readouterr().out
     assert "evidence" in text and "too short" in text and "record about" in text
-    assert "swapon" not in text
+    assert "swapon" not in text and "fast tier  " not in text and "take " not in text
     assert run(["advise", "swap", str(path), *DEVICES, "--json"]) == 1
     advice = json.loads(capsys.readouterr().out)
     assert advice["settings"] == [] and advice["evidence"]["verdict"] == "too short"

@@ -9,11 +9,11 @@ from report_results import EVIL, analysis
 
 import pagewise as pw
 from pagewise import _core
-from pagewise.report.inputs import gather
+from pagewise.report.inputs import Inputs, gather
 from pagewise.report.model import Axis, Chart, Panel, Series, View
 from pagewise.report.panels import PANELS, traffic
 from pagewise.report.sentences import without_single_bars
-from pagewise.report.verdict import verdict
+from pagewise.report.verdict import fewest_misses, verdict
 
 ROOT = Path(__file__).parents[1]
 PAGE = 4096
@@ -148,6 +148,15 @@ def test_a_cache_trace_is_titled_as_one_and_judged_among_policies(
     assert all("pages" not in finding.statement for finding in rest)
     counted_again = pw.misses(cache, policy="lru", frames=[11])["misses"]["lru"]
     assert counted["misses"]["lru"]["11"] == counted_again["11"]
+
+
+def test_policies_are_compared_at_sizes_that_all_were_counted_at() -> None:
+    counted = {"lru": {"10": 90, "1000": 20}, "arc": {"10": 80}, "opt": {"10": 70}}
+    misses = {"name": "loop", "requests": 100, "misses": counted}
+    found = fewest_misses(Inputs(misses=[misses]), set())
+    assert found and found.figure == "arc"
+    assert "80.0 % of accesses on average; lru 90.0 %" in found.statement
+    assert "future, 70.0 %" in found.statement
 
 
 def test_memory_of_caches_is_counted_in_objects_beside_that_in_bytes(cache: Path) -> None:

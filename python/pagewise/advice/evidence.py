@@ -26,7 +26,7 @@ REACCESSES_MIN = 10_000
 ACTIVE_MIN_S = 60.0
 SHARE_MAX = 0.05
 """How much I/O share the size of one half may cost on the other."""
-ENOUGH = "enough"
+ENOUGH, NOT_SWAP = "enough", "not swap"
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Evidence:
     def verdict(self) -> str:
         """``enough``, ``not swap``, ``too short`` or ``unstable``: the first that applies."""
         if not self.is_swap:
-            return "not swap"
+            return NOT_SWAP
         if self.reaccesses < REACCESSES_MIN or self._is_brief():
             return "too short"
         return ENOUGH if self.halves.agree() else "unstable"

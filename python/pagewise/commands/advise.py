@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pagewise.advice.evidence import ENOUGH
+from pagewise.advice.evidence import ENOUGH, NOT_SWAP
 from pagewise.commands import pagesize_choose
 from pagewise.commands.help import Group
 from pagewise.commands.machine import taken
@@ -134,15 +134,14 @@ app.command("pagesize", epilog=epilog(pagesize_choose.ADVISE_EXAMPLES))(pagesize
 
 
 def described(advice: dict[str, Any]) -> list[Any]:
-    """The advice as text and tables."""
-    parts: list[Any] = [
-        facts([*evidence(advice), *alone(advice)]),
-        "",
-        facts(headline(advice)),
-        "",
-        f"I/O time by size of the fast tier, share of {advice['slow']['name']} alone:",
-        curves(advice),
-    ]
+    """The advice as text and tables; no size where the recording cannot carry one."""
+    parts: list[Any] = [facts([*evidence(advice), *alone(advice)])]
+    verdict = advice["evidence"]["verdict"]
+    if verdict == ENOUGH:
+        parts += ["", facts(headline(advice))]
+    if verdict != NOT_SWAP:
+        shown = f"I/O time by size of the fast tier, share of {advice['slow']['name']} alone:"
+        parts += ["", shown, curves(advice)]
     parts += pasted(advice["settings"])
     notes = [f"note: {note}" for note in advice["notes"]]
     return [*parts, *([""] if notes else []), *notes]

@@ -29,14 +29,15 @@ Row: TypeAlias = dict[str, Any]
 def run(
     traces: TracePaths,
     policy: Annotated[
-        str,
+        list[str],
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...][,...]",
-            help="Eviction policies, with options as in lru-k:k=3; see `pagewise list policies`.",
+            help="Eviction policies, with options as in lru-k:k=3; `pagewise list policies --json` "
+            "names the options.",
         ),
     ],
     frames: Annotated[
-        str,
+        list[str],
         typer.Option(
             metavar="N[,N...]", help="Memory in pages of 4 KiB, or as a size such as 64MiB."
         ),
@@ -58,8 +59,8 @@ def run(
     with watched("replaying") as progress:
         result = questions.misses(
             sources if len(sources) > 1 else sources[0],
-            policy=policy,
-            frames=frames,
+            policy=",".join(policy),
+            frames=",".join(frames),
             progress=progress,
         )
     results = result["traces"] if len(sources) > 1 else [result]

@@ -226,35 +226,40 @@ def halved(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def fewest_misses(inputs: Inputs, shown: set[str]) -> Finding | None:
-    """The policy that misses least over the counted sizes, among those that do not see ahead."""
+    """The policy that misses least, among those that do not see ahead, at the sizes all have."""
     for result in inputs.misses:
-        ratios = {
-            policy: [count / max(1, result["requests"]) for count in counts.values()]
+        counted = {
+            policy: counts
             for policy, counts in result["misses"].items()
             if counts and policy not in OFFLINE
         }
-        if ratios:
+        shared = set.intersection(*map(set, counted.values())) if counted else set()
+        ratios = {
+            policy: [counts[size] / max(1, result["requests"]) for size in shared]
+            for policy, counts in counted.items()
+        }
+        if shared:
             policy = min(ratios, key=lambda name: fmean(ratios[name]))
             low, high = min(ratios[policy]), max(ratios[policy])
             return Finding(
                 policy,
                 f"misses least of {len(ratios)} policies on {result['name']}: "
                 f"{format_share(fmean(ratios[policy]))} of accesses on average"
-                f"{beside(result, ratios, policy)}.",
+                f"{beside(result, ratios, policy, shared)}.",
                 f"{format_share(low)} to {format_share(high)} over the sizes, exact counts",
                 "reuse",
             )
     return None
 
 
-def beside(result: Result, ratios: dict[str, list[float]], policy: str) -> str:
+def beside(result: Result, ratios: dict[str, list[float]], policy: str, shared: set[str]) -> str:
     """The same of LRU, and of the policy that sees ahead, where they were counted."""
     optimum = result["misses"].get(OFFLINE[0])
     parts = []
     if LRU in ratios and policy != LRU:
         parts.append(f"{LRU} {format_share(fmean(ratios[LRU]))}")
-    if optimum:
-        least = fmean(count / max(1, result["requests"]) for count in optimum.values())
+    if optimum and shared <= set(optimum):
+        least = fmean(optimum[size] / max(1, result["requests"]) for size in shared)
         parts.append(f"the optimum, which knows the future, {format_share(least)}")
     return f"; {', '.join(parts)}" if parts else ""
 

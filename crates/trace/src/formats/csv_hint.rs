@@ -30,10 +30,9 @@ pub(super) fn hint(path: &Path, head: &[u8]) -> Option<String> {
 fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
     let roles = Columns::by_name(header).roles;
     let named = |role: Role| roles.iter().position(|&found| found == Some(role));
-    let free = || roles.iter().position(Option::is_none).unwrap_or(0);
-    let place = match named(Role::Sector) {
-        Some(column) => (Role::Sector, column),
-        None => (Role::Id, named(Role::Id).unwrap_or_else(free)),
+    let sector = named(Role::Sector).map(|column| (Role::Sector, column));
+    let Some(place) = sector.or_else(|| Some((Role::Id, named(Role::Id)?))) else {
+        return of_strange_columns(path, columns);
     };
     let rest = [Role::Time, Role::Op, Role::Sectors, Role::Size, Role::Process, Role::Device];
     let rest = rest.into_iter().filter_map(|role| Some((role, named(role)?)));
@@ -50,6 +49,17 @@ fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
         columns.join(", "),
         quoted(&path.to_string_lossy()),
         quoted(&map.join(",")),
+    )
+}
+
+/// For a file whose header names no column that says what is accessed: the user must know which it is.
+fn of_strange_columns(path: &Path, columns: &[String]) -> String {
+    let file = quoted(&path.to_string_lossy());
+    format!(
+        "is CSV, and its columns {} do not say what a record is; put them in the place of COLUMN, for requests to a disk: \
+         pagewise import {file} -o trace.parquet --as block --map time=COLUMN,op=COLUMN,sector=COLUMN; for objects of a cache: \
+         pagewise import {file} -o trace.parquet --as objects --map time=COLUMN,id=COLUMN",
+        columns.join(", "),
     )
 }
 
@@ -100,8 +110,16 @@ mod tests {
         assert!(hint.contains("ts, obj, sz, rw"), "{hint}");
         let hint = told("x.csv", "lba,what's this\n1,2\n").unwrap();
         assert!(hint.ends_with("--as block --map sector=lba"), "{hint}");
-        let hint = told("x.csv", "what's this,b\n1,2\n").unwrap();
-        assert!(hint.ends_with("--map 'id=what'\"'\"'s this'"), "{hint}");
+        let hint = told("x.csv", "obj,what's this\n1,2\n").unwrap();
+        assert!(hint.ends_with("--as objects --map id=obj"), "{hint}");
+    }
+
+    #[test]
+    fn columns_with_strange_names_are_not_guessed() {
+        let hint = told("x.csv", "when_us;app;rwflag;start_block\n1;a;R;2\n").unwrap();
+        assert!(hint.contains("columns when_us, app, rwflag, start_block do not"), "{hint}");
+        assert!(hint.contains("--as block --map time=COLUMN,op=COLUMN,sector=COLUMN"), "{hint}");
+        assert!(hint.ends_with("--as objects --map time=COLUMN,id=COLUMN"), "{hint}");
     }
 
     #[test]
