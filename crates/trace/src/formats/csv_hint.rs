@@ -32,7 +32,7 @@ fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
     let named = |role: Role| roles.iter().position(|&found| found == Some(role));
     let sector = named(Role::Sector).map(|column| (Role::Sector, column));
     let Some(place) = sector.or_else(|| Some((Role::Id, named(Role::Id)?))) else {
-        return of_strange_columns(path, columns);
+        return of_strange_columns(path, columns, &roles);
     };
     let rest = [Role::Time, Role::Op, Role::Sectors, Role::Size, Role::Process, Role::Device];
     let rest = rest.into_iter().filter_map(|role| Some((role, named(role)?)));
@@ -52,14 +52,24 @@ fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
     )
 }
 
-/// For a file whose header names no column that says what is accessed: the user must know which it is.
-fn of_strange_columns(path: &Path, columns: &[String]) -> String {
+/// For a file whose header names no column that says what is accessed: only the user knows which it is.
+fn of_strange_columns(path: &Path, columns: &[String], roles: &[Option<Role>]) -> String {
     let file = quoted(&path.to_string_lossy());
+    let map = |wanted: &[Role]| {
+        let column = |role: Role| roles.iter().position(|&found| found == Some(role));
+        let named = |&role: &Role| {
+            let name = column(role).map_or("COLUMN", |column| &columns[column]);
+            format!("{}={name}", name_of(role))
+        };
+        quoted(&wanted.iter().map(named).collect::<Vec<_>>().join(","))
+    };
     format!(
         "is CSV, and its columns {} do not say what a record is; put them in the place of COLUMN, for requests to a disk: \
-         pagewise import {file} -o trace.parquet --as block --map time=COLUMN,op=COLUMN,sector=COLUMN; for objects of a cache: \
-         pagewise import {file} -o trace.parquet --as objects --map time=COLUMN,id=COLUMN",
+         pagewise import {file} -o trace.parquet --as block --map {}; for objects of a cache: \
+         pagewise import {file} -o trace.parquet --as objects --map {}",
         columns.join(", "),
+        map(&[Role::Time, Role::Op, Role::Sector]),
+        map(&[Role::Time, Role::Id]),
     )
 }
 
@@ -105,13 +115,13 @@ mod tests {
     fn the_example_names_the_columns_that_are_there() {
         let hint = told("a b.csv", "ts;obj;sz;rw\n1;17;100;R\n2;18;200;W\n").unwrap();
         let command =
-            "pagewise import 'a b.csv' -o trace.parquet --as objects --map id=obj,time=ts,op=rw";
+            "pagewise import 'a b.csv' -o trace.parquet --as objects --map time=ts,id=COLUMN";
         assert!(hint.ends_with(command), "{hint}");
         assert!(hint.contains("ts, obj, sz, rw"), "{hint}");
         let hint = told("x.csv", "lba,what's this\n1,2\n").unwrap();
         assert!(hint.ends_with("--as block --map sector=lba"), "{hint}");
-        let hint = told("x.csv", "obj,what's this\n1,2\n").unwrap();
-        assert!(hint.ends_with("--as objects --map id=obj"), "{hint}");
+        let hint = told("x.csv", "id,what's this\n1,2\n").unwrap();
+        assert!(hint.ends_with("--as objects --map id=id"), "{hint}");
     }
 
     #[test]
