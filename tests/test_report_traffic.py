@@ -57,6 +57,32 @@ def test_what_stands_out_is_said() -> None:
     assert kills.rows[0] == ("busy", 0.25, EVIL, 7, "the kernel (out of memory)")
 
 
+def test_accesses_that_are_all_reads_have_one_view() -> None:
+    result = analysis("busy", 0.5)
+    for series in result["traffic"]["series"]:
+        series["writes"] = [0, 0, 0]
+    panel = traffic.panel(gather([result]))
+    assert panel is not None and [view.label for view in panel.charts[0].views] == ["pages in"]
+
+
+@pytest.mark.parametrize(
+    ("series", "step_s", "told"),
+    [
+        ({"reads": [1], "writes": [1, 2]}, 1, r"traffic.series\[0\]: expected 1 counts"),
+        ({"reads": [], "writes": []}, 1, r"traffic.series\[0\]: expected 1 counts"),
+        ({"reads": [1], "writes": [1]}, 0, "traffic.step_s: expected a number above 0"),
+    ],
+)
+def test_traffic_without_all_its_figures_is_refused(
+    series: dict[str, list[int]], step_s: int, told: str
+) -> None:
+    result = analysis("busy", 0.5)
+    named = {"name": "x", "processes": 1, **series}
+    result["traffic"] = {"step_s": step_s, "series": [named]}
+    with pytest.raises(pw.UnreadableInput, match=told):
+        gather([result])
+
+
 def test_without_a_clock_there_is_no_picture() -> None:
     result = analysis("busy", 0.5)
     result["traffic"] = None

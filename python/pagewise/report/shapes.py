@@ -355,9 +355,22 @@ SHAPES: Mapping[str, Shape] = {
 def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
     """The first field of a result that is not as ``kind`` has it; none where all are."""
     found = departure(result, SHAPES[kind])
-    further = {"sweep": _sweep, "study": _tables}
+    further = {"analyze": _traffic, "sweep": _sweep, "study": _tables}
     further |= dict.fromkeys(("page-size", "advice-page-size"), _memories)
     return found or (further[kind](result) if kind in further else None)
+
+
+def _traffic(analysis: Mapping[str, Any]) -> Mismatch | None:
+    """Steps of time have a length, and every series has a figure for each of them."""
+    traffic = analysis.get("traffic") or {"step_s": 1, "series": []}
+    if not traffic["step_s"]:
+        return Mismatch("traffic.step_s", "a number above 0", "0")
+    lengths = [len(one[side]) for one in traffic["series"] for side in ("reads", "writes")]
+    for number, length in enumerate(lengths):
+        if length == 0 or length != lengths[0]:
+            expected = f"{max(1, lengths[0])} counts in reads and in writes"
+            return Mismatch(f"traffic.series[{number // 2}]", expected, f"a list of {length}")
+    return None
 
 
 def _sweep(sweep: Mapping[str, Any]) -> Mismatch | None:

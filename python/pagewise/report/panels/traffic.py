@@ -172,19 +172,9 @@ def chart(identifier: str, one: Timed) -> Chart:
         view = View(one.name, aside)
         title = f"Stalls for memory and kills on {one.name}"
         return Chart(identifier, title, x, STALLED, [view], is_stepped=True)
-    both = f"{one.kind.reads} and {one.kind.writes}"
-    directions = {
-        both: ("reads", "writes"),
-        one.kind.writes: ("writes",),
-        one.kind.reads: ("reads",),
-    }
     views = [
-        View(
-            label,
-            [*(area(one, series, counts) for series in one.traffic), *aside],
-        )
-        for label, counts in directions.items()
-        if any(any(series[count]) for series in one.traffic for count in counts)
+        View(label, [*(area(one, series, counts) for series in one.traffic), *aside])
+        for label, counts in directions(one).items()
     ]
     return Chart(
         identifier,
@@ -196,6 +186,18 @@ def chart(identifier: str, one: Timed) -> Chart:
         is_stepped=True,
         y_right=STALLED if one.stalls else None,
     )
+
+
+def directions(one: Timed) -> dict[str, tuple[str, ...]]:
+    """What the reader can choose to see: what is counted under which label."""
+    labels = {"writes": one.kind.writes, "reads": one.kind.reads}
+    apart: dict[str, tuple[str, ...]] = {
+        label: (count,)
+        for count, label in labels.items()
+        if any(any(series[count]) for series in one.traffic)
+    }
+    both: dict[str, tuple[str, ...]] = {f"{one.kind.reads} and {one.kind.writes}": tuple(labels)}
+    return both | apart if len(apart) > 1 else apart
 
 
 def area(one: Timed, series: Result, counts: Sequence[str]) -> Series:
