@@ -3,6 +3,7 @@
 use crate::devices::{Device, Latency};
 use crate::error::Error;
 use std::collections::BTreeMap;
+use types::PAGE_BYTES;
 
 /// How reads of pages other than the faulting one are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +78,9 @@ pub struct SimulateRequest {
     pub architecture: String,
     /// Size of the fast tier in bytes; whole pages of it are used.
     pub fast_bytes: u64,
-    /// The small, quick device.
+    /// Bytes of a page; the trace has pages of this size.
+    pub page_bytes: u64,
+    /// The small, quick device, with the times of such a page.
     pub fast: Device,
     /// The large, slow device.
     pub slow: Device,
@@ -95,7 +98,7 @@ pub struct SimulateRequest {
 }
 
 impl SimulateRequest {
-    /// An architecture with its defaults.
+    /// An architecture with its defaults, and pages of 4 KiB.
     pub fn new(
         architecture: impl Into<String>,
         fast_bytes: u64,
@@ -105,6 +108,7 @@ impl SimulateRequest {
         SimulateRequest {
             architecture: architecture.into(),
             fast_bytes,
+            page_bytes: PAGE_BYTES,
             fast,
             slow,
             options: BTreeMap::new(),
