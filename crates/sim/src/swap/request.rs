@@ -5,6 +5,9 @@ use crate::error::Error;
 use std::collections::BTreeMap;
 use types::PAGE_BYTES;
 
+/// The largest page: 1 GiB.
+const PAGE_BYTES_MAX: u64 = 1 << 30;
+
 /// How reads of pages other than the faulting one are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Readahead {
@@ -117,6 +120,22 @@ impl SimulateRequest {
             clean_evictions: CleanEvictions::default(),
             replays_range: false,
         }
+    }
+
+    /// The same with pages of this size, and with the times of such a page.
+    ///
+    /// # Errors
+    /// `Usage` for what is no power of two from 4 KiB to 1 GiB.
+    pub fn with_pages_of(self, page_bytes: u64) -> Result<SimulateRequest, Error> {
+        if !page_bytes.is_power_of_two() || !(PAGE_BYTES..=PAGE_BYTES_MAX).contains(&page_bytes) {
+            return Err(Error::usage(format!(
+                "page_bytes cannot be {page_bytes}; it is a power of two from {PAGE_BYTES} to \
+                 {PAGE_BYTES_MAX}"
+            )));
+        }
+        let (fast, slow) =
+            (self.fast.with_pages_of(page_bytes), self.slow.with_pages_of(page_bytes));
+        Ok(SimulateRequest { page_bytes, fast, slow, ..self })
     }
 
     /// The same on devices for which another figure of the latency range is the typical one.

@@ -1,34 +1,34 @@
-//! Which events of larger pages count: those that begin a run, and few others.
+//! Which events of larger pages count: those that begin a group, and few others.
 
 use types::{Event, EventFlags, EventKind, PageId};
 
 use crate::renumber::Renumber;
 
-/// The runs of all larger pages so far.
+/// The groups of all larger pages so far.
 #[derive(Default)]
-pub struct Runs {
+pub struct Groups {
     numbers: PageNumbers,
-    /// Of each recorded page the number of the run that it was last in.
-    run_of: Vec<u32>,
+    /// Of each recorded page the number of the group that it was last in.
+    group_of: Vec<u32>,
     /// By larger page.
-    runs: Vec<Run>,
+    groups: Vec<Group>,
     /// How often each process has ended.
     ends: Vec<u32>,
     /// The request that is going on.
     request: Option<(PageId, EventKind, u32, Option<i64>)>,
 }
 
-/// The latest run of one larger page.
+/// The latest group of one larger page.
 #[derive(Clone, Copy)]
-struct Run {
-    /// Which run of its page it is, counted from 1; 0 before the first.
+struct Group {
+    /// Which group of its page it is, counted from 1; 0 before the first.
     number: u32,
     direction: Direction,
     /// A page-out of it was dirty.
     writes: bool,
     /// What a device did meanwhile: bits by kind.
     traffic: u8,
-    /// The process that the page ends with, and how often it had ended when the run began.
+    /// The process that the page ends with, and how often it had ended when the group began.
     owner: u32,
     ends: u32,
 }
@@ -45,8 +45,8 @@ enum Direction {
 /// Of a page that ends with no process.
 const NOBODY: u32 = u32::MAX;
 
-impl Run {
-    const NONE: Run = Run {
+impl Group {
+    const NONE: Group = Group {
         number: 0,
         direction: Direction::Unknown,
         writes: false,
@@ -56,10 +56,10 @@ impl Run {
     };
 }
 
-impl Runs {
+impl Groups {
     /// Larger pages so far.
     pub fn pages(&self) -> u32 {
-        self.runs.len() as u32
+        self.groups.len() as u32
     }
 
     /// The larger page of an event that counts, none where it belongs to another event. `key` is that
@@ -70,8 +70,8 @@ impl Runs {
             return Some(PageId(0));
         }
         let page = self.numbers.of(event.page, key);
-        slot(&mut self.runs, page.index(), Run::NONE);
-        slot(&mut self.run_of, event.page.index(), 0);
+        slot(&mut self.groups, page.index(), Group::NONE);
+        slot(&mut self.group_of, event.page.index(), 0);
         let direction = match event.kind {
             EventKind::SwapOut | EventKind::Evict => Direction::Out,
             EventKind::SwapIn | EventKind::Request => Direction::In,
@@ -97,31 +97,31 @@ impl Runs {
         let owner = if is_anonymous { event.process.0 } else { NOBODY };
         let ends = self.ends_of(owner);
         let writes = direction == Direction::Out && event.flags.contains(EventFlags::DIRTY);
-        let run = &mut self.runs[page.index()];
-        let run_of = &mut self.run_of[event.page.index()];
-        let is_same = (run.direction, run.owner, run.ends) == (direction, owner, ends);
-        if goes_on && is_same && *run_of != run.number {
-            *run_of = run.number;
-            let is_first_write = writes && !run.writes;
-            run.writes |= writes;
+        let group = &mut self.groups[page.index()];
+        let group_of = &mut self.group_of[event.page.index()];
+        let is_same = (group.direction, group.owner, group.ends) == (direction, owner, ends);
+        if goes_on && is_same && *group_of != group.number {
+            *group_of = group.number;
+            let is_first_write = writes && !group.writes;
+            group.writes |= writes;
             return is_first_write;
         }
-        *run = Run { number: run.number + 1, direction, writes, traffic: 0, owner, ends };
-        *run_of = run.number;
+        *group = Group { number: group.number + 1, direction, writes, traffic: 0, owner, ends };
+        *group_of = group.number;
         true
     }
 
     fn keep_traffic(&mut self, page: PageId, kind: EventKind) -> bool {
-        let ends = self.ends_of(self.runs[page.index()].owner);
-        let run = &mut self.runs[page.index()];
-        if run.ends != ends {
+        let ends = self.ends_of(self.groups[page.index()].owner);
+        let group = &mut self.groups[page.index()];
+        if group.ends != ends {
             // The page ended with its process.
-            *run = Run { number: run.number, ..Run::NONE };
+            *group = Group { number: group.number, ..Group::NONE };
         }
         let bit = 1 << (kind == EventKind::DeviceWrite) as u8;
-        let is_needless = run.direction == Direction::In && kind == EventKind::DeviceRead;
-        let counts = !is_needless && run.traffic & bit == 0;
-        run.traffic |= if is_needless { 0 } else { bit };
+        let is_needless = group.direction == Direction::In && kind == EventKind::DeviceRead;
+        let counts = !is_needless && group.traffic & bit == 0;
+        group.traffic |= if is_needless { 0 } else { bit };
         counts
     }
 
