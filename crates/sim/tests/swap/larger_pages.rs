@@ -69,8 +69,8 @@ fn larger(events: &[PagedEvent], request: &SimulateRequest) -> Outcome {
 }
 
 fn an_event() -> impl Strategy<Value = PagedEvent> {
-    let facts = (0..40_u32, 0..3_u32, any::<bool>(), 0..16_u64);
-    facts.prop_map(|(choice, process, is_dirty, address)| {
+    let facts = (0..40_u32, 0..3_u32, any::<bool>(), 0..3_u32, 0..16_u64);
+    facts.prop_map(|(choice, process, is_dirty, zero, address)| {
         let kind = match choice {
             0 => EventKind::Exit,
             1..4 => EventKind::DeviceRead,
@@ -83,7 +83,11 @@ fn an_event() -> impl Strategy<Value = PagedEvent> {
         PagedEvent {
             time_ns: 0,
             kind,
-            flags: if is_dirty { EventFlags::DIRTY } else { EventFlags::default() },
+            flags: match (is_dirty, zero) {
+                (_, 0) => EventFlags::DIRTY.with(EventFlags::ZERO),
+                (true, _) => EventFlags::DIRTY,
+                (false, _) => EventFlags::default(),
+            },
             process,
             space: if is_file { 0 } else { process + 1 },
             address: if kind == EventKind::Exit { 0 } else { address },

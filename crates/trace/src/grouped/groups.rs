@@ -10,6 +10,9 @@ pub struct Groups {
     numbers: PageNumbers,
     /// Of each recorded page the number of the group that it was last in.
     group_of: Vec<u32>,
+    /// Of each recorded page, one more than how often its process had ended when it was last seen to
+    /// hold anything but zeros; 0 if it was not, or holds zeros.
+    filled: Vec<u32>,
     /// By larger page.
     groups: Vec<Group>,
     /// How often each process has ended.
@@ -24,13 +27,15 @@ struct Group {
     /// Which group of its page it is, counted from 1; 0 before the first.
     number: u32,
     direction: Direction,
-    /// A page-out of it was dirty.
-    writes: bool,
+    /// An event of it moves contents between memory and a device.
+    moves: bool,
     /// What a device did meanwhile: bits by kind.
     traffic: u8,
     /// The process that the page ends with, and how often it had ended when the group began.
     owner: u32,
     ends: u32,
+    /// Recorded pages of it that hold anything but zeros, as far as is known.
+    filled: u32,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,10 +54,11 @@ impl Group {
     const NONE: Group = Group {
         number: 0,
         direction: Direction::Unknown,
-        writes: false,
+        moves: false,
         traffic: 0,
         owner: NOBODY,
         ends: 0,
+        filled: 0,
     };
 }
 
@@ -62,28 +68,53 @@ impl Groups {
         self.groups.len() as u32
     }
 
-    /// The larger page of an event that counts, none where it belongs to another event. `key` is that
-    /// of the larger page. What names no page always counts.
-    pub fn keep(&mut self, event: Event, time_ns: Option<i64>, key: u64) -> Option<PageId> {
+    /// The event of the larger page, where it counts; none where it belongs to another event. `key` is
+    /// that of the larger page. What names no page always counts.
+    pub fn keep(&mut self, event: Event, time_ns: Option<i64>, key: u64) -> Option<Event> {
         if event.kind == EventKind::Exit {
             *slot(&mut self.ends, event.process.index(), 0) += 1;
-            return Some(PageId(0));
+            return Some(Event { page: PageId(0), ..event });
         }
         let page = self.numbers.of(event.page, key);
         slot(&mut self.groups, page.index(), Group::NONE);
         slot(&mut self.group_of, event.page.index(), 0);
+        slot(&mut self.filled, event.page.index(), 0);
         let direction = match event.kind {
             EventKind::SwapOut | EventKind::Evict => Direction::Out,
             EventKind::SwapIn | EventKind::Request => Direction::In,
             EventKind::Read | EventKind::Write => Direction::Request,
-            kind => return self.keep_traffic(page, kind).then_some(page),
+            kind => return self.keep_traffic(page, kind).then_some(Event { page, ..event }),
         };
         let request = (page, event.kind, event.process.0, time_ns);
         let goes_on = direction != Direction::Request || self.request == Some(request);
         if direction == Direction::Request {
             self.request = Some(request);
         }
-        (self.keep_move(page, event, direction, goes_on)).then_some(page)
+        let flags = self.flags_of_larger(page, event);
+        let event = Event { flags, ..event };
+        let counts = self.keep_move(page, event, direction, goes_on);
+        counts.then_some(Event { page, ..event })
+    }
+
+    /// A larger page holds zeros if all its recorded pages do, as far as is known.
+    fn flags_of_larger(&mut self, page: PageId, event: Event) -> EventFlags {
+        if !is_anonymous(event.kind) {
+            return event.flags;
+        }
+        let ends = self.ends_of(event.process.0);
+        let group = &mut self.groups[page.index()];
+        let filled = &mut self.filled[event.page.index()];
+        if group.ends != ends {
+            group.filled = 0;
+        }
+        let was_filled = *filled == ends + 1;
+        let is_filled = !event.is_of_zeros();
+        *filled = if is_filled { ends + 1 } else { 0 };
+        group.filled = group.filled + u32::from(is_filled) - u32::from(was_filled);
+        match group.filled {
+            0 => event.flags,
+            _ => EventFlags(event.flags.0 & !EventFlags::ZERO.0),
+        }
     }
 
     fn keep_move(
@@ -93,20 +124,21 @@ impl Groups {
         direction: Direction,
         goes_on: bool,
     ) -> bool {
-        let is_anonymous = matches!(event.kind, EventKind::SwapOut | EventKind::SwapIn);
-        let owner = if is_anonymous { event.process.0 } else { NOBODY };
+        let owner = if is_anonymous(event.kind) { event.process.0 } else { NOBODY };
         let ends = self.ends_of(owner);
-        let writes = direction == Direction::Out && event.flags.contains(EventFlags::DIRTY);
+        let is_clean = direction == Direction::Out && !event.flags.contains(EventFlags::DIRTY);
+        let moves = !is_clean && !event.is_of_zeros();
         let group = &mut self.groups[page.index()];
         let group_of = &mut self.group_of[event.page.index()];
         let is_same = (group.direction, group.owner, group.ends) == (direction, owner, ends);
         if goes_on && is_same && *group_of != group.number {
             *group_of = group.number;
-            let is_first_write = writes && !group.writes;
-            group.writes |= writes;
-            return is_first_write;
+            let is_first_move = moves && !group.moves;
+            group.moves |= moves;
+            return is_first_move;
         }
-        *group = Group { number: group.number + 1, direction, writes, traffic: 0, owner, ends };
+        let (number, filled) = (group.number + 1, group.filled);
+        *group = Group { number, direction, moves, traffic: 0, owner, ends, filled };
         *group_of = group.number;
         true
     }
@@ -128,6 +160,11 @@ impl Groups {
     fn ends_of(&self, process: u32) -> u32 {
         self.ends.get(process as usize).copied().unwrap_or(0)
     }
+}
+
+/// Whether the event is of a page that ends with its process.
+fn is_anonymous(kind: EventKind) -> bool {
+    matches!(kind, EventKind::SwapOut | EventKind::SwapIn)
 }
 
 /// The entry at `index`, which is made if it is not there.

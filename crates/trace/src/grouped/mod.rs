@@ -1,8 +1,9 @@
 //! A trace as it would be with larger pages: its events grouped by the larger page that they belong to.
 //!
 //! Page-outs of one larger page that follow one another, each of another recorded page, are one
-//! page-out, and likewise page-ins. Of such a group the first event counts, and of page-outs the
-//! first dirty one, since that is when the whole page is written. Until the next group the device reads
+//! page-out, and likewise page-ins. Of such a group the first event counts, and the first that moves
+//! contents, since that is when the whole page is written or read: a page-out that is dirty, and no
+//! event of a page of zeros. A larger page holds zeros if all its recorded pages do. Until the next group the device reads
 //! and writes it at most once beside, and reads nothing of a page that is in memory. Reads and writes
 //! of storage are grouped within one request: same kind, process and time, one after the other.
 
@@ -105,9 +106,10 @@ impl Source for Grouped {
             let key = page_key(self.rows.space[index], address);
             let time_ns = self.rows.events.time_ns.get(index).copied();
             let event = self.rows.events.get(index);
-            if let Some(page) = self.groups.keep(event, time_ns, key) {
+            if let Some(event) = self.groups.keep(event, time_ns, key) {
                 self.kept.push(index);
-                rows.events.page.push(page);
+                rows.events.page.push(event.page);
+                rows.events.flags.push(event.flags);
                 rows.address.push(address);
             }
         }
@@ -122,7 +124,6 @@ impl Source for Grouped {
 fn take_others(from: &Rows, kept: &[usize], to: &mut Rows) {
     take(&from.events.time_ns, kept, &mut to.events.time_ns);
     take(&from.events.kind, kept, &mut to.events.kind);
-    take(&from.events.flags, kept, &mut to.events.flags);
     take(&from.events.process, kept, &mut to.events.process);
     take(&from.space, kept, &mut to.space);
     take(&from.duration_ns, kept, &mut to.duration_ns);
