@@ -50,6 +50,7 @@ def number_trace(
     columns: Sequence[tuple[str, str]],
     *,
     output: _Path,
+    page_bytes: int = 4096,
     progress: _Progress | None = None,
 ) -> tuple[bool, int, int]: ...
 def slice_trace(
@@ -116,6 +117,7 @@ def analyze(
     columns: Sequence[tuple[str, str]],
     *,
     top_processes: int | None = None,
+    page_bytes: int | None = None,
     progress: _Progress | None = None,
 ) -> str: ...
 def misses(

@@ -22,7 +22,7 @@ REPEATS = 3
 """Measurements of each operation; their spread is the device's range."""
 SMALLEST_BYTES = 1 << 20
 LARGE_BYTES = 1 << 18
-"""Second size of reads, large enough that its bytes take most of the time."""
+"""Second size, large enough that its bytes take most of the time."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ def probe(
     """Measures random 4 KiB accesses at queue depth 1, past the page cache, and writes ``output``.
 
     ``path``: a folder on the disk. ``size``: of the test file, removed afterwards. ``seconds``: of
-    each of six measurements. Returns the times in microseconds and the path written.
+    each of twelve measurements. Returns the times in microseconds and the path written.
     """
     folder, target = Path(path), Path(output)
     if not folder.is_dir():
@@ -61,10 +61,17 @@ def probe(
         small = measured("randread", file, PAGE_BYTES, size_bytes, seconds)
         large = measured("randread", file, LARGE_BYTES, size_bytes, seconds)
         written = measured("randwrite", file, PAGE_BYTES, size_bytes, seconds)
+        much = measured("randwrite", file, LARGE_BYTES, size_bytes, seconds)
     read, write, moved = Times.of(small), Times.of(written), transfer(small, large)
+    writes = transfer(written, much)
     name = target.name.removesuffix(".toml")
     text = device_file(
-        name, read, write, moved, f"fio, {REPEATS} runs of {seconds} s on {size} at depth 1"
+        name,
+        read,
+        write,
+        moved,
+        f"fio, {REPEATS} runs of {seconds} s on {size} at depth 1",
+        writes and writes[1],
     )
     write_text(target, text)
     return {
@@ -74,6 +81,7 @@ def probe(
         "write_us": vars(write),
         "setup_us": moved and vars(moved[0]),
         "bandwidth_mb_s": moved and vars(moved[1]),
+        "write_bandwidth_mb_s": moved and writes and vars(writes[1]),
     }
 
 
@@ -85,7 +93,7 @@ def measured(
 
 
 def transfer(small_us: list[float], large_us: list[float]) -> tuple[Times, Times] | None:
-    """Set-up (us) and bandwidth (MB/s) of reads, from each pair of a small and a large read."""
+    """Set-up (us) and bandwidth (MB/s), from each pair of a small and a large operation."""
     setups, rates = [], []
     for small, large in zip(small_us, large_us, strict=True):
         us_per_byte = (large - small) / (LARGE_BYTES - PAGE_BYTES)
@@ -126,7 +134,12 @@ def mean_us(operation: str, path: str, block_bytes: int, size_bytes: int, second
 
 
 def device_file(
-    name: str, read: Times, write: Times, moved: tuple[Times, Times] | None, source: str
+    name: str,
+    read: Times,
+    write: Times,
+    moved: tuple[Times, Times] | None,
+    source: str,
+    write_bandwidth_mb_s: Times | None = None,
 ) -> str:
     """The TOML text of a device; see the folder devices for others."""
     today = date.today().isoformat()
@@ -149,4 +162,6 @@ def device_file(
             section("transfer.setup", moved[0]),
             section("transfer.bandwidth_mb_s", moved[1], unit=""),
         ]
+    if moved and write_bandwidth_mb_s:
+        parts.append(section("transfer.write_bandwidth_mb_s", write_bandwidth_mb_s, unit=""))
     return "\n".join(parts)

@@ -9,12 +9,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pagewise import _core, allocations, references
 from pagewise.errors import UsageError
 from pagewise.grids.simulations import Simulation
 from pagewise.grids.spec import option_text
+from pagewise.larger_pages import (
+    parse_page_size,
+    refuse_times_of_small_pages,
+    refuse_what_is_read_once,
+)
 from pagewise.policies import policies_in
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, parse_frames, parse_size
@@ -27,6 +33,9 @@ ANSWERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 """What the core says of a recording, by what that holds."""
 
 
+ANALYZED_AT_4_KIB = ("page_bytes", "accesses", "pages", "writes", "swap")
+SIMULATED_AT_4_KIB = ("page_bytes", "fast", "slow", "io_time_s", "stall_time_s", "ranges", "wear")
+"""What is told of the recorded pages beside larger ones."""
 TOP_PROCESSES = 20
 """Processes that have a row of their own in `analyze` unless another number is asked for."""
 
@@ -63,6 +72,7 @@ def analyze(
     *,
     by: str | None = None,
     top: int = TOP_PROCESSES,
+    page_size: int | str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Skew, single accesses, reuse, and the exact LRU miss-ratio curve of every size.
@@ -73,15 +83,31 @@ def analyze(
     ``pages``, ``writes``,
     ``top_share`` {share of pages: share of accesses}, ``pages_for_80_percent``, ``single_access``
     {pages, accesses}, and the curves. Source: S0 Fig. 1; Mattson's stack distances.
+    ``page_size`` (``"16KiB"``) groups accesses into larger pages; ``at_4_kib`` {accesses, pages,
+    writes, swap, page_bytes} then has the recorded ones.
     """
     if by not in (None, "process"):
         raise UsageError(f"cannot analyze by {by!r}", hint="only by process")
     if top < 1:
         raise UsageError(f"a table of {top} processes has no row", hint="1 or more")
     source = read(trace)
-    arguments = source.arguments()
-    rows = None if by is None else top
-    text = _core.analyze(*arguments, top_processes=rows, progress=progress)
+    page_bytes = None if page_size is None else parse_page_size(page_size)
+    is_larger = page_bytes is not None and page_bytes > PAGE_BYTES
+    if is_larger:
+        refuse_what_is_read_once(source)
+    result = _analyzed(source, page_bytes, None if by is None else top, progress)
+    if is_larger:
+        recorded = _analyzed(source, PAGE_BYTES, None, progress)
+        result["at_4_kib"] = {name: recorded[name] for name in ANALYZED_AT_4_KIB}
+    return result
+
+
+def _analyzed(
+    source: Trace, page_bytes: int | None, rows: int | None, progress: Progress | None
+) -> dict[str, Any]:
+    text = _core.analyze(
+        *source.arguments(), top_processes=rows, page_bytes=page_bytes, progress=progress
+    )
     return {**result_of("analyze", text), "trace": source.path}
 
 
@@ -126,6 +152,7 @@ def simulate(
     slow: str,
     option: Mapping[str, object] | None = None,
     profile: str | None = None,
+    page_size: int | str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """What one swap architecture costs on this recording.
@@ -136,22 +163,34 @@ def simulate(
     for every architecture ``readahead`` (off, recorded), ``clean_evictions`` (none, inferred) and
     ``ranges``: where decisions depend on latencies, ``yes`` (default) replays them over the
     devices' ranges too, which takes three times as long, ``no`` leaves ``ranges`` null.
-    ``profile``: ``"faithful"`` or ``"practical"``.
+    ``profile``: ``"faithful"`` or ``"practical"``. ``page_size`` (``"16KiB"``) groups accesses into
+    larger pages, which are moved whole and take the devices' times for that size; ``at_4_kib`` then
+    has the same figures for the recorded pages.
     Fields: ``fast`` {reads, writes, bytes_written}, ``slow`` {reads, writes}, ``promotions``,
     ``demotions``, ``io_time_s``, ``stall_time_s``, ``wear`` {fast, slow} per day,
     null when unknown; ``pagewise`` and ``build`` (version and hash of the sources). ``--json`` adds
     ``trace_sha256``, which is `Trace.sha256` and takes another reading of the file.
     """
-    fast_tier_bytes = parse_size(fast_tier)
-    if 0 < fast_tier_bytes < PAGE_BYTES:
+    fast_tier_bytes, page_bytes = parse_size(fast_tier), parse_page_size(page_size)
+    if 0 < fast_tier_bytes < page_bytes:
         raise UsageError(
             f"a fast tier of {fast_tier_bytes} bytes holds no page",
             hint="give a unit, as in 256MiB, or 0 for none",
         )
     options = tuple((name, option_text(value)) for name, value in (option or {}).items())
-    asked = Simulation(architecture, fast_tier_bytes, fast, slow, options, profile)
-    request = json.dumps({"ranges": "yes", **asked.to_json()})
+    asked = Simulation(architecture, fast_tier_bytes, fast, slow, options, profile, page_bytes)
     source = read(trace)
+    if page_bytes == PAGE_BYTES:
+        return _simulated(source, asked, progress)
+    refuse_times_of_small_pages(page_bytes, fast, slow)
+    refuse_what_is_read_once(source)
+    result = _simulated(source, asked, progress)
+    recorded = _simulated(source, replace(asked, page_bytes=PAGE_BYTES), progress)
+    return {**result, "at_4_kib": {name: recorded[name] for name in SIMULATED_AT_4_KIB}}
+
+
+def _simulated(source: Trace, asked: Simulation, progress: Progress | None) -> dict[str, Any]:
+    request = json.dumps({"ranges": "yes", **asked.to_json()})
     text = _core.simulate(*source.arguments(), request, progress=progress)
     return {
         **result_of("simulate", text),

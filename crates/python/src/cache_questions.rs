@@ -11,10 +11,11 @@ use crate::errors::{detached, usage};
 use crate::opening::{Recording, with_losses};
 use crate::texts::{answered, with_options};
 
-/// Skew, single accesses and reuse of a recording, as JSON text; with `top_processes` by process too, in that
-/// many rows.
+/// Skew, single accesses and reuse of a recording, with pages of `page_bytes` or as recorded, as JSON
+/// text; with `top_processes` by process too, in that many rows.
 #[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, *, top_processes=None, progress=None))]
+#[pyo3(signature = (path, format, mapping, columns, *, top_processes=None, page_bytes=None, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn analyze(
     py: Python<'_>,
     path: PathBuf,
@@ -22,11 +23,14 @@ pub fn analyze(
     mapping: Option<&str>,
     columns: Vec<(String, String)>,
     top_processes: Option<usize>,
+    page_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     let answer = detached(py, progress, |progress| {
-        let mut source = recording.open()?;
+        let source = recording.open()?;
+        let page_bytes = page_bytes.unwrap_or(source.header().page_bytes);
+        let mut source = recording.grouped(source, page_bytes)?;
         let analysis = sim::analysis::analyze(&mut *source, top_processes, progress)?;
         Ok::<_, sim::Error>(with_losses(json!(analysis), &*source))
     })?;

@@ -39,6 +39,18 @@ impl Recording {
         trace::open(&self.path, &self.options)
     }
 
+    /// What `open` gave, with pages of this size.
+    ///
+    /// # Errors
+    /// `Usage` where its pages cannot be grouped into such.
+    pub fn grouped(
+        &self,
+        source: Box<dyn Source>,
+        page_bytes: u64,
+    ) -> Result<Box<dyn Source>, Error> {
+        trace::grouped::with_pages_of(source, page_bytes, &self.path)
+    }
+
     /// Opens it as what it is.
     ///
     /// # Errors

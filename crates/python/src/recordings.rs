@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use trace::{Opened, Rows};
-use types::{EventKind, PageClass, Progress};
+use types::{EventKind, PAGE_BYTES, PageClass, Progress};
 
 use crate::arrow_stream::ArrowStream;
 use crate::errors::{Raise, detached, usage};
@@ -68,10 +68,12 @@ pub fn info(
     })
 }
 
-/// Makes sure that the pages of a recording are numbered: writes a copy to `output` unless it is a trace
-/// file with numbers. Returns whether it did, and how many pages and events there are.
+/// Makes sure that the pages of a recording are numbered and of `page_bytes`: writes a copy to `output`
+/// unless it is a trace file with such numbers. Returns whether it did, and how many pages and events
+/// there are.
 #[pyfunction]
-#[pyo3(signature = (path, format, mapping, columns, *, output, progress=None))]
+#[pyo3(signature = (path, format, mapping, columns, *, output, page_bytes=PAGE_BYTES, progress=None))]
+#[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
 pub fn number_trace(
     py: Python<'_>,
     path: PathBuf,
@@ -79,15 +81,19 @@ pub fn number_trace(
     mapping: Option<&str>,
     columns: Vec<(String, String)>,
     output: PathBuf,
+    page_bytes: u64,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<(bool, u32, u64)> {
     let recording = Recording::new(py, path, format, mapping, columns)?;
     detached(py, progress, |progress| {
-        let mut source = recording.open()?;
+        let source = recording.open()?;
         // What is read directly knows neither before it is read.
-        if let (Some(pages), events @ 1..) = (source.header().pages, source.header().events) {
+        if let (Some(pages), events @ 1..) = (source.header().pages, source.header().events)
+            && source.header().page_bytes == page_bytes
+        {
             return Ok((false, pages, events));
         }
+        let mut source = recording.grouped(source, page_bytes)?;
         let header = trace::store::save(&mut *source, &output, progress)?;
         Ok::<_, trace::Error>((true, header.pages.unwrap_or(0), header.events))
     })

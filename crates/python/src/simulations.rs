@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use sim::devices::Device;
 use sim::swap::{self, Marks, SimulateRequest, Values};
+use types::PAGE_BYTES;
 
 use crate::errors::{Raise, detached};
 use crate::opening::{Recording, with_losses};
@@ -24,6 +25,9 @@ pub(crate) struct Wanted {
     #[serde(default)]
     options: BTreeMap<String, String>,
     profile: Option<String>,
+    /// Bytes of a page; of the devices, times of such a page are taken.
+    #[serde(default = "small")]
+    page_bytes: u64,
     #[serde(default)]
     readahead: Option<String>,
     #[serde(default)]
@@ -33,12 +37,18 @@ pub(crate) struct Wanted {
     ranges: Option<String>,
 }
 
+/// A page of every recording.
+fn small() -> u64 {
+    PAGE_BYTES
+}
+
 impl Wanted {
     /// The request, with devices resolved.
     pub(crate) fn request(self) -> Result<SimulateRequest, sim::Error> {
         let fast = resolve_device(&self.fast)?;
         let slow = resolve_device(&self.slow)?;
-        let mut request = SimulateRequest::new(self.architecture, self.fast_tier_bytes, fast, slow);
+        let mut request = SimulateRequest::new(self.architecture, self.fast_tier_bytes, fast, slow)
+            .with_pages_of(self.page_bytes)?;
         request.options = self.options;
         request.profile = self.profile;
         if let Some(readahead) = self.readahead {
@@ -75,7 +85,7 @@ pub fn simulate(
     let wanted: Wanted = parsed(py, "request", request)?;
     let answer = detached(py, progress, |progress| {
         let request = wanted.request()?;
-        let mut source = recording.open()?;
+        let mut source = recording.grouped(recording.open()?, request.page_bytes)?;
         let outcome = swap::simulate(&mut *source, &request, progress)?;
         Ok::<_, sim::Error>(with_losses(json!(outcome), &*source))
     })?;
@@ -145,6 +155,7 @@ pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<String> {
         "profile": request.profile,
         "options": options,
         "fast_tier_bytes": fast_tier_bytes,
+        "page_bytes": request.page_bytes,
         "fast": request.fast,
         "slow": request.slow,
         "readahead": request.readahead.name(),

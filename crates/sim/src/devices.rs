@@ -4,6 +4,8 @@
 //! runs use the typical one, which is the geometric mean of the range unless the file gives it.
 //! `devices/*.toml` is the list of built-in devices; docs/devices.md describes the file format.
 
+mod sized;
+
 use crate::error::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
@@ -83,7 +85,7 @@ pub struct Figure {
     pub provenance: Provenance,
 }
 
-/// What reading more or less than a page at once takes: a set-up and a time for every byte.
+/// What reading, or writing, more or less than a page at once takes: a set-up and a time for every byte.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Transfer {
     /// The part of a read that does not depend on its size.
@@ -91,6 +93,9 @@ pub struct Transfer {
     pub setup: Latency,
     /// Megabytes (10^6 bytes) a second from then on.
     pub bandwidth_mb_s: Figure,
+    /// The same of writes, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_bandwidth_mb_s: Option<Figure>,
 }
 
 /// A storage device.
@@ -118,6 +123,9 @@ pub struct Device {
     /// Only where the device is the memory of the board itself: bytes of pages it holds for each
     /// byte of memory it takes, 1 without compression.
     pub compression: Option<Figure>,
+    /// Whether it is only two latencies that the caller gave.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_exact: bool,
 }
 
 impl Latency {
@@ -193,6 +201,7 @@ impl Device {
             name: file.name,
             summary: file.summary,
             note: file.note,
+            is_exact: false,
         })
     }
 
@@ -218,6 +227,7 @@ impl Device {
             capacity: None,
             rated_cycles: None,
             compression: None,
+            is_exact: true,
         }
     }
 
@@ -354,6 +364,7 @@ impl LatencyFile {
 struct TransferFile {
     setup: LatencyFile,
     bandwidth_mb_s: FigureFile,
+    write_bandwidth_mb_s: Option<FigureFile>,
 }
 
 impl TransferFile {
@@ -361,7 +372,12 @@ impl TransferFile {
         let setup = self.setup.latency().map_err(|reason| format!("setup] {reason}"))?;
         let bandwidth_mb_s =
             self.bandwidth_mb_s.figure().map_err(|reason| format!("bandwidth_mb_s] {reason}"))?;
-        Ok(Transfer { setup, bandwidth_mb_s })
+        let write_bandwidth_mb_s = self
+            .write_bandwidth_mb_s
+            .map(FigureFile::figure)
+            .transpose()
+            .map_err(|reason| format!("write_bandwidth_mb_s] {reason}"))?;
+        Ok(Transfer { setup, bandwidth_mb_s, write_bandwidth_mb_s })
     }
 }
 

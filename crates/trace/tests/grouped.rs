@@ -108,8 +108,9 @@ fn larger(events: &[PagedEvent], batch: usize, page_bytes: u64) -> Box<dyn Sourc
 
 /// An event of few processes with few pages, so that they meet in larger ones.
 fn event(kinds: &'static [EventKind]) -> impl Strategy<Value = PagedEvent> {
-    let facts = (prop::sample::select(kinds), 0..3_i64, 0..3_u32, any::<[bool; 2]>(), 0..20_u64);
-    facts.prop_map(|(kind, time_ns, process, [is_dirty, is_of_device], address)| {
+    let facts = (prop::sample::select(kinds), 0..3_i64, 0..3_u32, any::<[bool; 3]>(), 0..20_u64);
+    facts.prop_map(|(kind, time_ns, process, [is_dirty, is_of_device, is_zero], address)| {
+        let set = |is_set, flag| if is_set { flag } else { EventFlags::default() };
         let is_anonymous = match kind {
             EventKind::SwapOut | EventKind::SwapIn => true,
             EventKind::DeviceRead | EventKind::DeviceWrite => is_of_device,
@@ -118,7 +119,7 @@ fn event(kinds: &'static [EventKind]) -> impl Strategy<Value = PagedEvent> {
         PagedEvent {
             time_ns,
             kind,
-            flags: if is_dirty { EventFlags::DIRTY } else { EventFlags::default() },
+            flags: set(is_dirty, EventFlags::DIRTY).with(set(is_zero, EventFlags::ZERO)),
             process,
             space: if is_anonymous { process + 1 } else { 0 },
             address: if kind == EventKind::Exit { 0 } else { address },
@@ -228,4 +229,33 @@ fn a_trace_with_pages_of_that_size_is_as_it_was() {
     let events = [swap(EventKind::SwapOut, 0, EventFlags::DIRTY); 2];
     let (found, header) = drained(larger(&events, 1, 4096));
     assert_eq!((found.len(), header.events), (2, 2));
+}
+
+#[test]
+fn a_larger_page_holds_zeros_if_all_its_parts_do() {
+    use EventKind::{SwapIn, SwapOut};
+    const DIRTY: EventFlags = EventFlags::DIRTY;
+    let zero = DIRTY.with(EventFlags::ZERO);
+    let given = [
+        swap(SwapOut, 0, zero),
+        swap(SwapOut, 1, zero), // still zeros
+        swap(SwapIn, 0, EventFlags::ZERO),
+        swap(SwapOut, 0, zero),
+        swap(SwapOut, 1, DIRTY), // now it is written
+        swap(SwapOut, 2, DIRTY),
+        swap(SwapIn, 0, EventFlags::ZERO), // and read
+        swap(SwapOut, 1, zero),            // page 2 holds something
+    ];
+    let (found, _) = drained(larger(&given, 3, 16384));
+    let flags: Vec<_> = found.iter().map(|(event, _)| (event.kind, event.flags)).collect();
+    let none = EventFlags::default();
+    let expected = [
+        (SwapOut, zero),
+        (SwapIn, EventFlags::ZERO),
+        (SwapOut, zero),
+        (SwapOut, DIRTY),
+        (SwapIn, none),
+        (SwapOut, DIRTY),
+    ];
+    assert_eq!(flags, expected);
 }

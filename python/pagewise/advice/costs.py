@@ -162,7 +162,7 @@ def slow_pages(outcome: Outcome) -> int:
 
 def slow_bytes(outcome: Outcome) -> int:
     """The same in bytes."""
-    return slow_pages(outcome) * PAGE_BYTES
+    return slow_pages(outcome) * int(outcome.get("page_bytes", PAGE_BYTES))
 
 
 def spread(values: Iterable[float], typical: float) -> Range:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pagewise import questions
 from pagewise.errors import UnreadableInput, UsageError
-from pagewise.report.shape import COUNT, Shape, departure
+from pagewise.report.shape import COUNT, Maybe, Shape, departure
 from pagewise.studies.launch_runs import read_run
 from pagewise.units import PAGE_BYTES, parse_size
 
@@ -46,9 +46,10 @@ def parse(text: str) -> Reference:
     if result is None:
         accesses = questions.analyze(path)["accesses"]
         return Reference(accesses * PAGE_BYTES, f"the accesses of {path.name}")
-    _check(path, result, {"slow": {"reads": COUNT, "writes": COUNT}})
+    _check(path, result, {"slow": {"reads": COUNT, "writes": COUNT}, "page_bytes": Maybe(COUNT)})
     pages = result["slow"]["reads"] + result["slow"]["writes"]
-    return Reference(pages * PAGE_BYTES, f"the slow tier of {path.name}")
+    page_bytes = result.get("page_bytes") or PAGE_BYTES
+    return Reference(pages * page_bytes, f"the slow tier of {path.name}")
 
 
 def _json(path: Path) -> dict[str, Any] | None:

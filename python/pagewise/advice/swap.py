@@ -28,12 +28,18 @@ from pagewise.advice.costs import (
     Devices,
     Latencies,
     Outcome,
+    slow_bytes,
 )
 from pagewise.advice.trial import Trial
 from pagewise.advice.warnings import warnings
 from pagewise.errors import NothingRecorded, UsageError
 from pagewise.grids.simulations import MILLICELLS, Simulation, simulate_many
 from pagewise.grids.traces import Numbered, numbered_meanwhile
+from pagewise.larger_pages import (
+    parse_page_size,
+    refuse_times_of_small_pages,
+    refuse_what_is_read_once,
+)
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
 from pagewise.units import PAGE_BYTES, format_range, parse_size
@@ -50,6 +56,7 @@ class Question:
     recording: Numbered
     fast: str
     slow: str
+    page_bytes: int = PAGE_BYTES
 
     def described(self, active_s: float | None) -> Devices:
         """Both devices with all their figures."""
@@ -60,7 +67,7 @@ class Question:
     def request(self, name: str, size: int, latencies: Latencies | None = None) -> dict[str, Any]:
         """One cell: an architecture with its default options at one size."""
         fast, slow = latencies or (self.fast, self.slow)
-        return Simulation(name, size, fast, slow).to_json()
+        return Simulation(name, size, fast, slow, page_bytes=self.page_bytes).to_json()
 
     def outcomes(
         self,
@@ -106,6 +113,7 @@ def advise_swap(
     reference: str | None = None,
     memory: str | int | None = None,
     compression: float | None = None,
+    page_size: int | str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """The advice as a ``pagewise.advice/1`` object: sizes in bytes, times in seconds, shares.
@@ -116,42 +124,49 @@ def advise_swap(
     I/O should come down to: a size, or a file of `docs/advise.md`. ``memory``: all memory of the
     board (``"1GiB"``), of which a fast tier in memory takes its part.
     ``compression``: bytes of pages per byte of memory (2.5) instead of the device's figure; it
-    makes any fast device one in memory. ``progress(done, total)`` counts thousandths of cells.
+    makes any fast device one in memory. ``page_size`` (``"16KiB"``) groups accesses into larger
+    pages, which are moved whole. ``progress(done, total)`` counts thousandths of cells.
 
     Fields: ``evidence`` (whether the recording can carry a size, and its range); ``today`` (the
     size for the best that stock Linux has, or null) and ``worth`` (the size for ``architecture``,
     the best of all), each with I/O time, share, wear per day, life in years, how busy, what memory
     it takes; ``best`` (the least I/O time at the size of ``today``); ``settings`` with undo for
-    ``today``, empty without evidence; ``warnings``; ``candidates``.
+    ``today``, empty without evidence; ``warnings``; ``candidates``; with larger pages ``at_4_kib``
+    (what the slow device alone, and ``today``, take with the recorded pages).
     Raises NothingRecorded for a recording without an access, UsageError where a device is needed.
     """
     recording = read(trace)
     given = machines.Options(fast, slow, memory, compression)
-    with numbered_meanwhile(recording) as found:
-        return _advised(found, recording.path, given, reference, progress)
+    page_bytes = parse_page_size(page_size)
+    if page_bytes > PAGE_BYTES:
+        refuse_what_is_read_once(recording)
+    with numbered_meanwhile(recording, page_bytes=page_bytes) as found:
+        return _advised(found, recording, given, reference, page_bytes, progress)
 
 
 def _advised(
     found: Numbered,
-    path: str,
+    recording: Trace,
     given: machines.Options,
     reference: str | None,
+    page_bytes: int,
     progress: Progress | None,
 ) -> dict[str, Any]:
-    """The advice on the recording at ``path``, of which ``found`` has the numbered pages."""
-    held = found.trace.info()
+    """The advice on a recording, of which ``found`` has the numbered pages of this size."""
+    held, path = found.trace.info(), recording.path
     machine = machines.recorded(held["header"])
     options = machines.completed(machine, given, path)
+    refuse_times_of_small_pages(page_bytes, options.fast, options.slow)
     limit = None if options.memory is None else parse_size(options.memory)
     goal = None if reference is None else references.parse(reference)
     analysis = _analyzed(found.trace, path)
-    footprint_bytes = analysis["pages"] * PAGE_BYTES
-    question = Question(found, options.fast, options.slow)
+    footprint_bytes = analysis["pages"] * page_bytes
+    question = Question(found, options.fast, options.slow, page_bytes)
     devices = question.described(held["active_s"])
     source = options.compression_source
     board = memories.board(devices.fast, limit, options.compression, source)
     board = board and replace(board, has_zswap=machines.has_zswap(machine))
-    sizes = sizing.ladder(footprint_bytes)
+    sizes = sizing.ladder(footprint_bytes, page_bytes)
     trial = _tried(question, devices, board, sizes, evidences.marks(held), progress)
     chosen, stock = trial.best(), trial.best_stock()
     taken = {chosen: trial.worth(chosen), stock: trial.worth(stock)}
@@ -163,6 +178,7 @@ def _advised(
     is_enough = evidence.verdict == evidences.ENOUGH
     place = _place(machine, analysis, devices)
     settings = stock_linux.settings(board, taken[stock], stock, place) if is_enough else []
+    today = _today(trial, stock, costs[stock])
     return {
         "schema": SCHEMA,
         "pagewise": _core.version(),
@@ -171,6 +187,7 @@ def _advised(
         "duration_s": held["duration_s"],
         "evidence": evidence.to_json(),
         "footprint_bytes": footprint_bytes,
+        "page_bytes": page_bytes,
         "fast": devices.fast,
         "slow": devices.slow,
         "machine": machine,
@@ -180,7 +197,7 @@ def _advised(
         "alone": trial.slow_alone(),
         "architecture": {**trial.described(chosen), "meanwhile": stock},
         "worth": costs[chosen],
-        "today": _today(trial, stock, costs[stock]),
+        "today": today,
         "best": _best(trial, chosen, taken[stock] or taken[chosen]),
         "reference": goal and trial.against(goal, chosen),
         "candidates": [
@@ -189,6 +206,26 @@ def _advised(
         "settings": [setting.to_json() for setting in settings],
         "warnings": warnings(trial, taken),
         "notes": list(dict.fromkeys(_notes(trial, chosen))),
+        **({} if page_bytes == PAGE_BYTES else {"at_4_kib": _at_4_kib(recording, question, today)}),
+    }
+
+
+def _at_4_kib(recording: Trace, question: Question, today: dict[str, Any] | None) -> dict[str, Any]:
+    """What the slow device alone, and the choice for today, take with the recorded pages."""
+    cells = [(catalog.baseline(), 0)]
+    cells += [(today["architecture"], today["fast_tier_bytes"])] if today else []
+    with numbered_meanwhile(recording) as found:
+        question = replace(question, recording=found, page_bytes=PAGE_BYTES)
+        devices = question.described(None)
+        alone, *taken = question.outcomes(cells, devices.other_latencies())
+
+    def told(outcome: Outcome) -> dict[str, Any]:
+        return {"io_time_s": devices.io_time(outcome), "slow_bytes": slow_bytes(outcome)}
+
+    return {
+        "footprint_bytes": found.size.pages * PAGE_BYTES,
+        "alone": told(alone),
+        "today": told(taken[0]) if taken else None,
     }
 
 
@@ -198,7 +235,7 @@ def _place(
     """Where settings are pasted. A trace that is not of swap may have all its pages there."""
     swap = analysis["swap"]
     pages = swap["pages_in_swap_max"] if swap else analysis["pages"]
-    return stock_linux.Place(machine, pages * PAGE_BYTES, devices.fast["name"])
+    return stock_linux.Place(machine, pages * analysis["page_bytes"], devices.fast["name"])
 
 
 def _today(trial: Trial, stock: str, cost: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -8,11 +8,10 @@ from statistics import fmean
 from typing import Any, TypeAlias
 
 from pagewise.advice import stock_linux
-from pagewise.advice.costs import TYPICAL, Corner, Devices, Outcome, slow_bytes, slow_pages
+from pagewise.advice.costs import TYPICAL, Corner, Devices, Outcome, slow_bytes
 from pagewise.advice.memory import Board
 from pagewise.advice.reference import Reference
 from pagewise.models import sizing
-from pagewise.units import PAGE_BYTES
 
 Outcomes: TypeAlias = Mapping[str, Mapping[int, Outcome]]
 
@@ -171,7 +170,7 @@ class Trial:
                     "io_time_s": self.devices.io_time_s(outcome),
                     "io_share": self.devices.io_time_s(outcome) / base if base else 1.0,
                     "slow_bytes": slow_bytes(outcome),
-                    "fast_bytes_written": outcome["fast"]["writes"] * PAGE_BYTES,
+                    "fast_bytes_written": outcome["fast"]["bytes_written"],
                     "wear_fast": (outcome.get("wear") or {}).get("fast"),
                 }
                 for size, outcome in self.outcomes[name].items()
@@ -180,11 +179,10 @@ class Trial:
 
     def reaching(self, reference: Reference, name: str) -> int | None:
         """The smallest size whose slow-tier I/O stays at or below the reference from there on."""
-        limit_pages = reference.io_bytes / PAGE_BYTES
-        if slow_pages(self.alone) <= limit_pages:
+        if slow_bytes(self.alone) <= reference.io_bytes:
             return 0
-        pages = {size: slow_pages(outcome) for size, outcome in self.outcomes[name].items()}
-        return sizing.reaching(pages, limit_pages)
+        moved = {size: slow_bytes(outcome) for size, outcome in self.outcomes[name].items()}
+        return sizing.reaching(moved, reference.io_bytes)
 
     def against(self, reference: Reference, name: str) -> dict[str, Any]:
         """What the size costs that reaches the reference."""

@@ -15,6 +15,7 @@ from pagewise.commands.options import (
     Format,
     Json,
     Map,
+    PageSize,
     TracePath,
     epilog,
     opened,
@@ -96,6 +97,7 @@ def swap(
             "that of the recorded machine's zram, or the device's own figure.",
         ),
     ] = None,
+    page_size: PageSize = None,
     format: Format = None,
     as_: As = None,
     map_: Map = None,
@@ -115,6 +117,7 @@ def swap(
             reference=reference,
             memory=memory,
             compression=compression,
+            page_size=page_size,
             progress=progress,
         )
     tell_losses(advice)
@@ -139,6 +142,8 @@ def described(advice: dict[str, Any]) -> list[Any]:
     verdict = advice["evidence"]["verdict"]
     if verdict == ENOUGH:
         parts += ["", facts(headline(advice))]
+    if larger := larger_pages(advice):
+        parts += ["", facts(larger)]
     if verdict != NOT_SWAP:
         shown = f"I/O time by size of the fast tier, share of {advice['slow']['name']} alone:"
         parts += ["", shown, curves(advice)]
@@ -250,6 +255,23 @@ def strain(advice: dict[str, Any], chosen: dict[str, Any], tier: str) -> list[tu
         rows.append((f"  {name} busy", f"{format_range(busy, format_percent)} of the time"))
     if years := chosen[f"life_{tier}_years"]:
         rows.append((f"  life of {name}", f"{format_range(years, format_years)}"))
+    return rows
+
+
+def larger_pages(advice: dict[str, Any]) -> list[tuple[str, str]]:
+    """What larger pages cost beside the recorded ones, without a fast tier and with that taken."""
+    recorded = advice.get("at_4_kib")
+    if recorded is None:
+        return []
+    pairs = [(f"{advice['slow']['name']} alone", recorded["alone"], advice["alone"])]
+    if advice["today"] and advice["evidence"]["verdict"] == ENOUGH:
+        pairs.append((advice["today"]["architecture"], recorded["today"], advice["today"]))
+    rows = [(f"pages of {format_size(advice['page_bytes'])}", "instead of 4 KiB:")]
+    for name, small, large in pairs:
+        times = (format_range(one["io_time_s"], format_seconds) for one in (large, small))
+        moved = (format_size(one.get("slow_bytes", one.get("io_bytes"))) for one in (large, small))
+        rows.append((f"  {name}", f"{' instead of '.join(times)} of I/O time"))
+        rows.append(("", f"{' instead of '.join(moved)} moved by {advice['slow']['name']}"))
     return rows
 
 

@@ -8,21 +8,31 @@ from typing import Annotated, Any
 import typer
 
 from pagewise import questions
-from pagewise.commands.options import As, Format, Json, Map, TracePath, opened, tell_losses
+from pagewise.commands.options import (
+    As,
+    Format,
+    Json,
+    Map,
+    PageSize,
+    TracePath,
+    opened,
+    tell_losses,
+)
 from pagewise.errors import UsageError
 from pagewise.terminal import facts, figures, say, show, show_json, watched
 from pagewise.units import (
-    PAGE_BYTES,
     format_count,
     format_counted,
     format_share,
     format_size,
 )
 
+COUNTED = ("accesses", "pages")
 EXAMPLES = (
     "pagewise analyze trace.parquet",
     "pagewise analyze trace.parquet --by process --top 5",
     "pagewise analyze trace.csv.gz --as block --json",
+    "pagewise analyze trace.parquet --page-size 16KiB",
 )
 
 
@@ -40,6 +50,7 @@ def run(
             f"{questions.TOP_PROCESSES}. Kernel threads share a row, and so do all others.",
         ),
     ] = None,
+    page_size: PageSize = None,
     format: Format = None,
     as_: As = None,
     map_: Map = None,
@@ -47,15 +58,15 @@ def run(
 ) -> None:
     """Tell how skewed the accesses are, how many pages are used once, and what memory would help.
 
-    Shares of pages and of accesses; a page is 4 KiB. Exact LRU miss ratios of every size come from
-    one pass; all curves are in the --json output and in the report.
+    Shares of pages and of accesses; a page is 4 KiB, or of --page-size. Exact LRU miss ratios of
+    every size come from one pass; all curves are in the --json output and in the report.
     """
     if top is not None and by is None:
         raise UsageError("--top counts processes", hint="add --by process")
     source = opened(trace, format, as_, map_)
     with watched("analyzing") as progress:
         rows = top or questions.TOP_PROCESSES
-        result = questions.analyze(source, by=by, top=rows, progress=progress)
+        result = questions.analyze(source, by=by, top=rows, page_size=page_size, progress=progress)
     tell_losses(result)
     if result["accesses"] == 0:
         say(f"warning: nothing to count; what {trace} holds: pagewise info {shlex.quote(trace)}")
@@ -91,7 +102,7 @@ def process_number(process: dict[str, Any]) -> str:
 def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
     """The figures that answer most questions, in about ten lines."""
     pages = result["pages"]
-    footprint = format_size(pages * PAGE_BYTES)
+    footprint = format_size(pages * result["page_bytes"])
     single = result["single_access"]
     rows = [
         (
@@ -99,6 +110,7 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
             f"{format_count(result['accesses'])} ({format_count(result['writes'])} writes)",
         ),
         ("pages", f"{format_count(pages)} ({footprint})"),
+        *larger_pages(result),
     ]
     rows += [
         (f"busiest {float(share) * 100:g} % of pages", f"{format_share(value)} of accesses")
@@ -113,6 +125,24 @@ def summary(result: dict[str, Any]) -> list[tuple[str, str]]:
         ),
     ]
     return rows + swap_rows(result)
+
+
+def larger_pages(result: dict[str, Any]) -> list[tuple[str, str]]:
+    """What larger pages move and hold beside the recorded ones."""
+    recorded = result.get("at_4_kib")
+    if recorded is None:
+        return []
+
+    def told(found: dict[str, Any]) -> str:
+        moved, held = (format_size(found[name] * found["page_bytes"]) for name in COUNTED)
+        swapped = found["swap"] and format_size(
+            found["swap"]["pages_in_swap_max"] * found["page_bytes"]
+        )
+        peak = f", at most {swapped} in swap" if swapped else ""
+        return f"{format_count(found['accesses'])} accesses move {moved}; {held} of pages{peak}"
+
+    sizes = [(f"pages of {format_size(each['page_bytes'])}", each) for each in (recorded, result)]
+    return [(name, told(each)) for name, each in sizes]
 
 
 def swap_rows(result: dict[str, Any]) -> list[tuple[str, str]]:

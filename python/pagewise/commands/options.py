@@ -62,6 +62,15 @@ Map: TypeAlias = Annotated[
 Force: TypeAlias = Annotated[
     bool, typer.Option("--force", help="Overwrite the output file if it exists.")
 ]
+PageSize: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--page-size",
+        metavar="SIZE",
+        help="Group accesses into larger pages, which are moved whole: a power of two from 4KiB, "
+        "as 16KiB.",
+    ),
+]
 Options: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

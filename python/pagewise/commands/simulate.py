@@ -15,6 +15,7 @@ from pagewise.commands.options import (
     Json,
     Map,
     Options,
+    PageSize,
     TracePath,
     name_values,
     opened,
@@ -37,6 +38,8 @@ EXAMPLES = (
     "--fast zram-lz4 --slow ufs-3.1",
     "pagewise simulate trace.parquet --architecture hybrid --option entry_bit=0 --fast-tier 64MiB "
     "--fast 4/5us --slow 90/40us",
+    "pagewise simulate trace.parquet --architecture priority --fast-tier 256MiB --fast zram-lz4 "
+    "--slow ufs-3.1 --page-size 16KiB",
 )
 
 
@@ -67,6 +70,7 @@ def run(
             help="Set all choices as the paper has them, or as a device would.",
         ),
     ] = None,
+    page_size: PageSize = None,
     format: Format = None,
     as_: As = None,
     map_: Map = None,
@@ -74,9 +78,9 @@ def run(
 ) -> None:
     """Replay a recording on two tiers of swap and count reads, writes, time and wear.
 
-    Counts are pages of 4 KiB. Life is the time until the rated writes are used up if this traffic
-    goes on day and night, each byte written twice (1 to 5 times) by the device itself; the wear of
-    --json is the share of them used per day, without that.
+    Counts are pages of 4 KiB, or of --page-size. Life is the time until the rated writes are used
+    up if this traffic goes on day and night, each byte written twice (1 to 5 times) by the device
+    itself; the wear of --json is the share of them used per day, without that.
     """
     source = opened(trace, format, as_, map_)
     values = name_values(option)
@@ -87,6 +91,7 @@ def run(
             fast_tier=fast_tier,
             option=values,
             profile=profile,
+            page_size=page_size,
             fast=fast,
             slow=slow,
             progress=progress,
@@ -102,6 +107,7 @@ def run(
             fast_tier=0,
             fast=fast,
             slow=slow,
+            page_size=page_size,
             option={name: values[name] for name in OF_THE_REPLAY if name in values},
             progress=progress,
         )
@@ -146,9 +152,37 @@ def described(
                 *[("note", note) for note in result.get("notes", [])],
             ]
         ),
+        *larger_pages(result, alone),
         "",
         figures(["option", "value", "meaning"], options(result), words=3),
     ]
+
+
+def larger_pages(result: dict[str, Any], alone: dict[str, Any]) -> list[Any]:
+    """What larger pages cost beside the recorded ones, with the fast tier and without."""
+    if "at_4_kib" not in result:
+        return []
+    with_tier = (result["architecture"], result)
+    found = [with_tier] if result["fast_bytes"] else []
+    rows = [
+        moved(name, pages)
+        for name, outcome in [*found, ("slow device alone", alone)]
+        for pages in (outcome["at_4_kib"], outcome)
+    ]
+    return ["", figures(["", "pages of", "read", "written", "I/O time"], rows)]
+
+
+def moved(name: str, outcome: dict[str, Any]) -> list[str]:
+    """The bytes that both devices move with pages of one size, and the time that takes."""
+    page_bytes = outcome["page_bytes"]
+    read, written = (
+        format_size(sum(outcome[tier][what] for tier in ("fast", "slow")) * page_bytes)
+        for what in ("reads", "writes")
+    )
+    alike = {"low": outcome["io_time_s"], "high": outcome["io_time_s"]}
+    times = (outcome["ranges"] or {"io_time_s": alike})["io_time_s"]
+    time = format_range({"typical": outcome["io_time_s"], **times}, format_seconds)
+    return [name, format_size(page_bytes), read, written, time]
 
 
 def options(result: dict[str, Any]) -> list[list[str]]:

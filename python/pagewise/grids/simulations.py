@@ -13,6 +13,7 @@ from pagewise.grids.key import canonical
 from pagewise.grids.memory import Size
 from pagewise.grids.traces import Numbered
 from pagewise.recording import Progress, Trace
+from pagewise.units import PAGE_BYTES
 
 OF_THE_REPLAY = ("readahead", "clean_evictions", "ranges")
 """Options that every architecture takes, because they belong to the replay of the trace."""
@@ -35,6 +36,7 @@ class Simulation:
     slow: str
     options: tuple[tuple[str, str], ...] = ()
     profile: str | None = None
+    page_bytes: int = PAGE_BYTES
     place: str = field(default="", compare=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -48,6 +50,7 @@ class Simulation:
             "slow": self.slow,
             "options": options,
             "profile": self.profile,
+            **({} if self.page_bytes == PAGE_BYTES else {"page_bytes": self.page_bytes}),
             **of_the_replay,
         }
 

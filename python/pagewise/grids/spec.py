@@ -194,7 +194,7 @@ def _requests(
     profile = str(table["profile"]) if "profile" in table else None
     name = require_text(table, "name", place)
     return [
-        Simulation(name, size, fast, slow, options, profile, place)
+        Simulation(name, size, fast, slow, options, profile, place=place)
         for options in _options(table, place)
         for size in sizes
         for fast, slow in devices

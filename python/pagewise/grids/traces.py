@@ -16,6 +16,7 @@ from pagewise.grids.memory import Size
 from pagewise.recording import Progress, Trace
 from pagewise.scratch import scratch
 from pagewise.storage import fetch, is_remote, local_path, refuse_endless
+from pagewise.units import PAGE_BYTES
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,17 @@ def materialize(source: TraceSource, folder: Path) -> Path:
     return Path(local_path(source.address))
 
 
-def numbered(trace: Trace, copy: Path, progress: Progress | None = None) -> Numbered:
-    """The trace itself where it is a trace file with numbers, else a copy at ``copy``, which is
-    made if it is not there.
+def numbered(
+    trace: Trace, copy: Path, progress: Progress | None = None, *, page_bytes: int = PAGE_BYTES
+) -> Numbered:
+    """The trace itself where it is a trace file with numbers and pages of this size, else a copy at
+    ``copy``, which is made if it is not there.
 
     Several processes may ask for the same copy at once.
     """
     source = Trace(str(copy)) if copy.exists() else trace
     is_copied, pages, events = _core.number_trace(
-        *source.arguments(), output=str(copy), progress=progress
+        *source.arguments(), output=str(copy), page_bytes=page_bytes, progress=progress
     )
     return Numbered(Trace(str(copy)) if is_copied else source, Size(pages, events))
 
@@ -79,10 +82,12 @@ def prepared(source: TraceSource, sha256: str, folder: Path) -> Numbered:
 
 
 @contextmanager
-def numbered_meanwhile(trace: Trace, progress: Progress | None = None) -> Iterator[Numbered]:
-    """The trace with numbered pages; a copy goes when the block ends."""
+def numbered_meanwhile(
+    trace: Trace, progress: Progress | None = None, *, page_bytes: int = PAGE_BYTES
+) -> Iterator[Numbered]:
+    """The trace with numbered pages of this size; a copy goes when the block ends."""
     with scratch() as folder:
-        yield numbered(trace, folder / "numbered.parquet", progress)
+        yield numbered(trace, folder / "numbered.parquet", progress, page_bytes=page_bytes)
 
 
 def content_digest(path: Path) -> str:

@@ -59,14 +59,14 @@ def worth_buying(io_time_s: Mapping[int, float], alone_s: float) -> int | None:
     return min(size for size, value in surplus.items() if value >= WITHIN * best)
 
 
-def reaching(pages: Mapping[int, int], limit_pages: float) -> int | None:
-    """The smallest size from which on no size exceeds ``limit_pages``; none where the largest does.
+def reaching(moved: Mapping[int, int], limit: float) -> int | None:
+    """The smallest size from which on no size exceeds ``limit``; none where the largest does.
 
-    ``pages`` maps bytes of fast tier to accesses of the slow tier.
+    ``moved`` maps bytes of fast tier to the I/O of the slow tier.
     """
     found = None
-    for size in sorted(pages, reverse=True):
-        if pages[size] > limit_pages:
+    for size in sorted(moved, reverse=True):
+        if moved[size] > limit:
             break
         found = size
     return found

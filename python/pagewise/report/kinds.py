@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pagewise.report.inputs import Inputs, Result
 from pagewise.report.model import Unit
@@ -52,7 +52,11 @@ KINDS = {"swap": PAGES, "block": BLOCKS, "objects": OBJECTS}
 
 def kind_of(analysis: Result) -> Kind:
     """The kind of a recording; results of an earlier pagewise do not say, and are of swap."""
-    return KINDS.get(str(analysis.get("kind")), PAGES)
+    kind = KINDS.get(str(analysis.get("kind")), PAGES)
+    page_bytes = analysis.get("page_bytes") or PAGE_BYTES
+    if kind is OBJECTS or page_bytes == PAGE_BYTES:
+        return kind
+    return replace(kind, accessed=f"pages of {format_size(page_bytes)}", bytes_each=page_bytes)
 
 
 def kinds_of(inputs: Inputs) -> list[Kind]:

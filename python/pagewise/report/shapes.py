@@ -106,6 +106,7 @@ ANALYZE = {
     "header": Maybe(HEADER),
     "gaps": Maybe([{"from_s": NUMBER, "to_s": NUMBER}]),
     "recordings": Maybe(COUNT),
+    "page_bytes": Maybe(COUNT),
     "losses": Maybe(LOSSES),
     "zero_pages": Maybe({"outs": COUNT, "ins": COUNT}),
     "not_recorded": Maybe([TEXT]),

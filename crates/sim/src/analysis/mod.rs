@@ -42,6 +42,8 @@ pub struct Analysis {
     pub schema: &'static str,
     /// What the pages of the trace are.
     pub kind: TraceKind,
+    /// Bytes of a page.
+    pub page_bytes: u64,
     /// Accesses: page-outs and page-ins of a swap trace, reads and writes of other traces.
     pub accesses: u64,
     /// Distinct pages accessed.
@@ -212,6 +214,7 @@ impl Observer {
         Analysis {
             schema: "pagewise.analyze/1",
             kind: header.kind,
+            page_bytes: header.page_bytes,
             accesses: self.stack.accesses(),
             pages: spectrum.pages,
             writes: self.writes,

@@ -115,3 +115,70 @@ fn a_ratio_makes_a_device_that_much_faster() {
     assert_eq!((fast.read.typical_ns, fast.write.typical_ns), (6_000, 12_000));
     assert_eq!(latency_ratios().len(), 9);
 }
+
+#[test]
+fn every_builtin_device_says_what_a_larger_page_takes() {
+    for device in builtin() {
+        let larger = device.with_pages_of(16384);
+        for (small, large) in [(&device.read, &larger.read), (&device.write, &larger.write)] {
+            assert!(
+                large.low_ns >= small.low_ns && large.high_ns > small.high_ns,
+                "{}",
+                device.name
+            );
+            assert!(large.low_ns <= large.typical_ns && large.typical_ns <= large.high_ns);
+        }
+        // Reading four pages at once takes about as long as one after another, or less.
+        assert!(10 * larger.read.typical_ns <= 42 * device.read.typical_ns, "{}", device.name);
+        assert_eq!(device.with_pages_of(4096), device);
+    }
+}
+
+#[test]
+fn a_larger_page_takes_the_transfer_of_its_further_bytes() {
+    let larger = Device::resolve("ufs-3.1").unwrap().with_pages_of(16384);
+    // 12,288 bytes at 2,100, 1,733 and 1,430 MB/s.
+    let read = &larger.read;
+    assert_eq!([read.low_ns, read.typical_ns, read.high_ns], [85_851, 96_534, 108_593]);
+    assert!(!read.provenance.verified);
+    // At most four writes of 50 us.
+    let write = &larger.write;
+    assert_eq!([write.low_ns, write.typical_ns, write.high_ns], [30_851, 78_551, 200_000]);
+}
+
+#[test]
+fn a_device_file_may_tell_the_bandwidth_of_writes() {
+    let section = |name: &str, figures: &str| {
+        format!("[{name}]\n{figures}\nsource = \"x\"\ndate = \"2026-11-20\"\nverified = true\n")
+    };
+    let text = [
+        "name = \"card\"\n".to_owned(),
+        section("read", "low_us = 10.0\nhigh_us = 10.0"),
+        section("write", "low_us = 20.0\nhigh_us = 20.0"),
+        section("transfer.setup", "low_us = 9.0\nhigh_us = 9.0"),
+        section("transfer.bandwidth_mb_s", "low = 1000\nhigh = 1000"),
+        section("transfer.write_bandwidth_mb_s", "low = 100\nhigh = 400"),
+    ];
+    let larger = Device::from_toml(&text.concat(), "card.toml").unwrap().with_pages_of(16384);
+    let write = &larger.write;
+    assert_eq!([write.low_ns, write.typical_ns, write.high_ns], [50_720, 81_440, 142_880]);
+    assert_eq!(larger.read.typical_ns, 22_288);
+    assert!(write.provenance.verified);
+    let wrong = text.concat().replace("low = 100\n", "low = 0\n");
+    let error = Device::from_toml(&wrong, "card.toml").unwrap_err().to_string();
+    assert!(error.contains("[transfer.write_bandwidth_mb_s]"), "{error}");
+}
+
+#[test]
+fn times_given_by_the_caller_are_those_of_the_page() {
+    let device = Device::resolve("90/40us").unwrap();
+    assert_eq!(device.with_pages_of(16384), device);
+}
+
+#[test]
+fn what_a_file_does_not_tell_of_larger_pages_lies_between_bounds() {
+    let larger = Device::resolve("emmc-5.1").unwrap().with_pages_of(16384);
+    let read = &larger.read;
+    assert_eq!([read.low_ns, read.typical_ns, read.high_ns], [150_000, 387_298, 1_000_000]);
+    assert!(read.provenance.source.contains("at most 4 operations"));
+}

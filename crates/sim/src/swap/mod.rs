@@ -37,7 +37,7 @@ use outcome::TraceFacts;
 use policy::placement::{Latencies, Placement, SlotOnSwapIn};
 use rayon::prelude::*;
 use std::collections::BTreeMap;
-use types::{Bytes, Cancelled, Events, Nanos, Progress};
+use types::{Cancelled, Events, Nanos, Progress};
 
 /// What an architecture is there for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ struct Setup<'a> {
 impl Setup<'_> {
     /// Frames of the fast tier.
     fn capacity(&self) -> u64 {
-        Bytes(self.request.fast_bytes).pages()
+        self.request.fast_bytes / self.request.page_bytes
     }
 
     /// What an operation on a page takes.
@@ -174,7 +174,12 @@ pub fn simulate_many(
     marks: &Marks,
     progress: &dyn Progress,
 ) -> Vec<Result<Outcome, Error>> {
-    let mut runs: Vec<Result<Run, Error>> = requests.iter().map(Run::start).collect();
+    let page_bytes = source.header().page_bytes;
+    let start = |request: &SimulateRequest| match request.page_bytes == page_bytes {
+        true => Run::start(request),
+        false => Err(other_pages(page_bytes, request.page_bytes)),
+    };
+    let mut runs: Vec<Result<Run, Error>> = requests.iter().map(start).collect();
     let mut cells: Vec<&mut Sliced> =
         runs.iter_mut().flatten().flat_map(|run| &mut run.cells).collect();
     let timeline = match replay(source, &mut cells, marks, progress) {
@@ -193,6 +198,10 @@ pub fn simulate_many(
         Ok(Outcome { slices: slices.swap_remove(0), ..outcome })
     };
     runs.into_par_iter().zip(requests.par_iter()).map(finish).collect()
+}
+
+fn other_pages(found: u64, wanted: u64) -> Error {
+    Error::usage(format!("the trace has pages of {found} bytes, the request of {wanted}"))
 }
 
 /// Every option of the request's architecture with the value it would run with.

@@ -5,7 +5,7 @@ use super::tally::{Counts, Tally, ZeroPages};
 use crate::devices::{Device, Latency};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
-use types::{Nanos, PAGE_BYTES};
+use types::Nanos;
 
 /// Version of the JSON object.
 const SCHEMA: &str = "pagewise.simulate/1";
@@ -85,6 +85,8 @@ pub struct Outcome {
     pub fast_device: String,
     /// Name of the slow device.
     pub slow_device: String,
+    /// Bytes of a page.
+    pub page_bytes: u64,
     /// Operations of the fast tier.
     pub fast: TierCounts,
     /// Operations of the slow tier.
@@ -216,8 +218,9 @@ impl Outcome {
             fast_bytes: request.fast_bytes,
             fast_device: request.fast.name.clone(),
             slow_device: request.slow.name.clone(),
-            fast: tier_counts(total.fast_reads, total.fast_writes),
-            slow: tier_counts(total.slow_reads, total.slow_writes),
+            page_bytes: request.page_bytes,
+            fast: tier_counts(request, total.fast_reads, total.fast_writes),
+            slow: tier_counts(request, total.slow_reads, total.slow_writes),
             promotions: total.promotions,
             demotions: total.demotions,
             fast_only_pages: tally.fast_only_pages,
@@ -228,10 +231,15 @@ impl Outcome {
                 fast: wear_per_day(
                     &request.fast,
                     Some(request.fast_bytes),
-                    total.fast_writes,
+                    total.fast_writes * request.page_bytes,
                     facts,
                 ),
-                slow: wear_per_day(&request.slow, None, total.slow_writes, facts),
+                slow: wear_per_day(
+                    &request.slow,
+                    None,
+                    total.slow_writes * request.page_bytes,
+                    facts,
+                ),
             },
             ranges: has_range.then(|| Ranges {
                 io_time_s: TimeRange::new(request, ends, Operations::all),
@@ -245,8 +253,8 @@ impl Outcome {
     }
 }
 
-fn tier_counts(reads: u64, writes: u64) -> TierCounts {
-    TierCounts { reads, writes, bytes_written: writes * PAGE_BYTES }
+fn tier_counts(request: &SimulateRequest, reads: u64, writes: u64) -> TierCounts {
+    TierCounts { reads, writes, bytes_written: writes * request.page_bytes }
 }
 
 fn seconds(time_ns: u128) -> f64 {
@@ -257,7 +265,7 @@ fn seconds(time_ns: u128) -> f64 {
 fn wear_per_day(
     device: &Device,
     capacity_bytes: Option<u64>,
-    writes: u64,
+    bytes_written: u64,
     facts: &TraceFacts<'_>,
 ) -> Option<f64> {
     let cycles = device.rated_cycles.as_ref()?.typical;
@@ -266,7 +274,7 @@ fn wear_per_day(
     if capacity == 0 {
         return None;
     }
-    let lives = (writes * PAGE_BYTES) as f64 / (capacity as f64 * cycles);
+    let lives = bytes_written as f64 / (capacity as f64 * cycles);
     Some(lives * NANOS_PER_DAY / active.0 as f64)
 }
 

@@ -3,6 +3,10 @@
 use crate::devices::{Device, Latency};
 use crate::error::Error;
 use std::collections::BTreeMap;
+use types::PAGE_BYTES;
+
+/// The largest page: 1 GiB.
+const PAGE_BYTES_MAX: u64 = 1 << 30;
 
 /// How reads of pages other than the faulting one are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +81,9 @@ pub struct SimulateRequest {
     pub architecture: String,
     /// Size of the fast tier in bytes; whole pages of it are used.
     pub fast_bytes: u64,
-    /// The small, quick device.
+    /// Bytes of a page; the trace has pages of this size.
+    pub page_bytes: u64,
+    /// The small, quick device, with the times of such a page.
     pub fast: Device,
     /// The large, slow device.
     pub slow: Device,
@@ -95,7 +101,7 @@ pub struct SimulateRequest {
 }
 
 impl SimulateRequest {
-    /// An architecture with its defaults.
+    /// An architecture with its defaults, and pages of 4 KiB.
     pub fn new(
         architecture: impl Into<String>,
         fast_bytes: u64,
@@ -105,6 +111,7 @@ impl SimulateRequest {
         SimulateRequest {
             architecture: architecture.into(),
             fast_bytes,
+            page_bytes: PAGE_BYTES,
             fast,
             slow,
             options: BTreeMap::new(),
@@ -113,6 +120,22 @@ impl SimulateRequest {
             clean_evictions: CleanEvictions::default(),
             replays_range: false,
         }
+    }
+
+    /// The same with pages of this size, and with the times of such a page.
+    ///
+    /// # Errors
+    /// `Usage` for what is no power of two from 4 KiB to 1 GiB.
+    pub fn with_pages_of(self, page_bytes: u64) -> Result<SimulateRequest, Error> {
+        if !page_bytes.is_power_of_two() || !(PAGE_BYTES..=PAGE_BYTES_MAX).contains(&page_bytes) {
+            return Err(Error::usage(format!(
+                "page_bytes cannot be {page_bytes}; it is a power of two from {PAGE_BYTES} to \
+                 {PAGE_BYTES_MAX}"
+            )));
+        }
+        let (fast, slow) =
+            (self.fast.with_pages_of(page_bytes), self.slow.with_pages_of(page_bytes));
+        Ok(SimulateRequest { page_bytes, fast, slow, ..self })
     }
 
     /// The same on devices for which another figure of the latency range is the typical one.

@@ -2,6 +2,7 @@
 
 mod against_naive;
 mod clairvoyant;
+mod larger_pages;
 mod recordings;
 mod rules;
 mod support;

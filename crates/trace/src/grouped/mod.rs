@@ -1,16 +1,17 @@
 //! A trace as it would be with larger pages: its events grouped by the larger page that they belong to.
 //!
 //! Page-outs of one larger page that follow one another, each of another recorded page, are one
-//! page-out, and likewise page-ins: a *run*. Of a run the first event counts, and of page-outs the
-//! first dirty one, since that is when the whole page is written. Until the next run the device reads
+//! page-out, and likewise page-ins. Of such a group the first event counts, and the first that moves
+//! contents, since that is when the whole page is written or read: a page-out that is dirty, and no
+//! event of a page of zeros. A larger page holds zeros if all its recorded pages do. Until the next group the device reads
 //! and writes it at most once beside, and reads nothing of a page that is in memory. Reads and writes
 //! of storage are grouped within one request: same kind, process and time, one after the other.
 
-mod runs;
+mod groups;
 
 use std::path::Path;
 
-use runs::Runs;
+use groups::Groups;
 use types::Events;
 
 use crate::{Error, ErrorKind, Header, Rows, Source, TraceKind, page_key};
@@ -56,7 +57,7 @@ struct Grouped {
     shift: u32,
     given: u64,
     rows: Rows,
-    runs: Runs,
+    groups: Groups,
     kept: Vec<usize>,
 }
 
@@ -65,7 +66,7 @@ impl Grouped {
         let shift = (page_bytes / source.header().page_bytes).trailing_zeros();
         let header = Header { pages: Some(0), ..of_pages(source.header(), page_bytes) };
         let (rows, kept) = (Rows::default(), Vec::new());
-        Grouped { source, header, shift, given: 0, rows, runs: Runs::default(), kept }
+        Grouped { source, header, shift, given: 0, rows, groups: Groups::default(), kept }
     }
 
     /// What is complete once everything was read.
@@ -105,15 +106,16 @@ impl Source for Grouped {
             let key = page_key(self.rows.space[index], address);
             let time_ns = self.rows.events.time_ns.get(index).copied();
             let event = self.rows.events.get(index);
-            if let Some(page) = self.runs.keep(event, time_ns, key) {
+            if let Some(event) = self.groups.keep(event, time_ns, key) {
                 self.kept.push(index);
-                rows.events.page.push(page);
+                rows.events.page.push(event.page);
+                rows.events.flags.push(event.flags);
                 rows.address.push(address);
             }
         }
         take_others(&self.rows, &self.kept, rows);
         self.given += rows.len() as u64;
-        self.header.pages = Some(self.runs.pages());
+        self.header.pages = Some(self.groups.pages());
         Ok(true)
     }
 }
@@ -122,7 +124,6 @@ impl Source for Grouped {
 fn take_others(from: &Rows, kept: &[usize], to: &mut Rows) {
     take(&from.events.time_ns, kept, &mut to.events.time_ns);
     take(&from.events.kind, kept, &mut to.events.kind);
-    take(&from.events.flags, kept, &mut to.events.flags);
     take(&from.events.process, kept, &mut to.events.process);
     take(&from.space, kept, &mut to.space);
     take(&from.duration_ns, kept, &mut to.duration_ns);
