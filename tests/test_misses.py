@@ -26,6 +26,16 @@ def test_options_belong_to_the_policy_before_them() -> None:
     assert policies_in(["lru", "lru"]) == ["lru"]
 
 
+def test_options_are_listed_with_their_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    _, output, _ = ran("list", "policies", capsys=capsys)
+    lines = [line.strip() for line in output.splitlines()]
+    place = lines.index("lru-k\tthe page whose k-th last request is oldest leaves")
+    assert lines[place + 1].startswith("lru-k k\twhich of a page's last requests counts")
+    assert lines[place + 1].endswith("; default 2")
+    _, output, _ = ran("list", capsys=capsys)
+    assert "; default 2" not in output
+
+
 def test_results_bear_the_options(trace: Path) -> None:
     misses = pw.misses(trace, policy="lru-k:k=1,lru-k,random:seed=7", frames=[1, 2])["misses"]
     assert list(misses) == ["lru-k:k=1", "lru-k", "random:seed=7"]

@@ -35,7 +35,10 @@ def run(
     ] = None,
     json: Json = False,
 ) -> None:
-    """List everything that commands accept by name: formats, policies, devices and the like."""
+    """List everything that commands accept by name: formats, policies, devices and the like.
+
+    Of one family, the options too.
+    """
     if family is not None and family not in FAMILIES:
         raise UsageError(f"nothing to list under {family!r}", hint=f"one of {', '.join(FAMILIES)}")
     catalog = {name: rows(name) for name in FAMILIES if family in (None, name)}
@@ -43,8 +46,25 @@ def run(
         show_json({"schema": "pagewise.list/1", **catalog})
         return
     for name, entries in catalog.items():
-        lines = [[entry["name"], entry["summary"]] for entry in entries]
+        lines = [
+            line for entry in entries for line in described(entry, has_options=family is not None)
+        ]
         show(figures([name, ""], lines, words=2), "")
+
+
+def described(entry: dict[str, Any], *, has_options: bool) -> list[list[str]]:
+    """What can be named, and below it its options where they are wanted."""
+    options = entry.get("options") or [] if has_options else []
+    return [
+        [entry["name"], entry["summary"]],
+        *(
+            [
+                f"{entry['name']} {option['name']}",
+                f"{option.get('summary') or option['meaning']}; default {option['default']}",
+            ]
+            for option in options
+        ),
+    ]
 
 
 def rows(family: str) -> list[dict[str, Any]]:
