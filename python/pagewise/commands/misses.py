@@ -32,8 +32,7 @@ def run(
         list[str],
         typer.Option(
             metavar="NAME[:OPTION=VALUE,...][,...]",
-            help="Eviction policies, with options as in lru-k:k=3; `pagewise list policies --json` "
-            "names the options.",
+            help="Eviction policies, with options as in lru-k:k=3; see `pagewise list policies`.",
         ),
     ],
     frames: Annotated[
