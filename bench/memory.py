@@ -4,7 +4,7 @@ python bench/run.py memory      minutes
 
 Each call runs in a process of its own, whose peak the kernel keeps (VmHWM). Advice and a sweep run
 on a trace as large as a phone game's, studies on their own traces; imports read a million
-processes from a pipe, each with a name that nobody else has.
+processes from a pipe, each with a name of its own.
 """
 
 from __future__ import annotations

@@ -60,21 +60,22 @@ static CLOSING_PAGES: AtomicU32 = AtomicU32::new(0);
 /// blocks of 280 KiB were waiting for the kernel with 45 MiB.
 const CLOSING_PAGES_MAX: u32 = (2 << 20) / PAGE as u32;
 
-/// Whether threads ever wanted to close more at once.
+/// What `is_crowded` answers.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_CROWDED: AtomicBool = AtomicBool::new(false);
 
-/// Whether so many threads free memory at once that what they are closing and opening adds much to what is held.
+/// Whether threads ever wanted to close more than `CLOSING_PAGES_MAX` pages at once. Memory that they are closing and
+/// opening adds to what the pool holds.
 pub fn is_crowded() -> bool {
     IS_CROWDED.load(Relaxed)
 }
 
-/// From so many free spans on, no more are closed. A closed span between blocks in use makes up to four mappings more:
+/// With this number of free spans, no more are closed. A closed span between blocks in use makes up to four mappings more:
 /// its place and what follows it, and the same in the vault. The kernel grants a process 65,530, most of which are to
 /// be left to the program.
 const SPANS_MAX: u32 = 4096;
 
-/// Whether there are so many.
+/// What `is_scattered` answers.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_SCATTERED: AtomicBool = AtomicBool::new(false);
 
@@ -86,7 +87,7 @@ pub fn note_spans(count: u32) {
     }
 }
 
-/// Whether free memory is in so many pieces that no more of it is closed.
+/// Whether there are `SPANS_MAX` free spans or more.
 pub fn is_scattered() -> bool {
     IS_SCATTERED.load(Relaxed)
 }

@@ -89,7 +89,7 @@ fn layer(root: &Root, path: &Path) -> Option<PathBuf> {
     by_number.or_else(|| named(root, &mount.source))
 }
 
-/// The same of the node at `path`, which may be a link as in `/dev/mapper`.
+/// The folder of the kernel about the device node at `path`, which may be a link as in `/dev/mapper`.
 fn named(root: &Root, path: &Path) -> Option<PathBuf> {
     let node = root.resolve(path).unwrap_or_else(|| path.to_owned());
     root.resolve(Path::new("/sys/class/block").join(node.file_name()?))

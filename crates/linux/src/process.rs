@@ -62,7 +62,7 @@ pub struct ProcessState {
 const PARENT: usize = 4;
 const MAJOR_FAULTS: usize = 12;
 
-/// After so many descendants no more are looked for.
+/// The search ends after this number of descendants.
 const DESCENDANTS_MAX: usize = 4096;
 
 /// What a process has; none for one that ended meanwhile, or has no memory of its own, such as the

@@ -7,9 +7,9 @@ use std::fmt;
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A name is kept up to so many bytes ...
+/// Bytes kept of a name at most ...
 const NAME_BYTES: usize = 255;
-/// ... until all names together have so many, and from then on up to what Linux keeps of one
+/// ... until all names together have this number of bytes; from then on, what Linux keeps of one
 /// (TASK_COMM_LEN less its zero).
 const TEXT_BYTES: usize = 16 << 20;
 const NAME_BYTES_LATER: usize = 15;

@@ -62,7 +62,7 @@ fn no_flip_passes(name: &str, bytes: &[u8], readers: &[Read]) {
     );
 }
 
-/// All bits of so many bytes, or some.
+/// All bits of `bytes` bytes, or a sample of them.
 fn bits_of(bytes: usize) -> Vec<usize> {
     let bits = 8 * bytes;
     if bits <= BITS_MAX {

@@ -34,7 +34,7 @@ const UNOWNED: &str =
     "memory is held by shared memory or files in memory, which no process's end gives back";
 
 /// A process that is ending is worth waiting for if its memory is one part in this many of what the best candidate
-/// frees, and at least so many bytes.
+/// frees, and at least this number of bytes.
 const ENDING_PART: u64 = 2;
 const ENDING_MIN: u64 = 1 << 20;
 /// The reason to kill no process while another one's memory comes back.

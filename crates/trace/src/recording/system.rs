@@ -83,7 +83,7 @@ pub struct Features {
     pub keeps_zeros_out: bool,
     /// Whether transparent huge pages of several sizes can be switched on.
     pub has_mthp: bool,
-    /// Whether stall times are told.
+    /// Whether the kernel reports stall times (PSI).
     pub has_psi: bool,
     /// Version of the cgroup hierarchy that has the memory controller.
     pub cgroup_version: Option<u32>,
