@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scenarios import SMALL
 
 import pagewise as pw
 from pagewise import _core
@@ -194,14 +195,6 @@ def test_this_machine_has_free_memory() -> None:
     assert 0 < free_bytes() <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-SMALL = {
-    "name": "small",
-    "apps": 6,
-    "footprint_mib": 8,
-    "memory_mib": 24,
-    "libraries_mib": 4,
-    "services_mib": 4,
-}
 SPEC = {
     "scenario": [SMALL],
     "sizes": ["0", "1MiB", "2MiB", "4MiB"],

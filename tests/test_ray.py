@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import waiting
+from scenarios import SMALL
 
 from pagewise import scratch
 from pagewise.engines.ray import RayEngine
@@ -163,14 +164,11 @@ def test_a_killed_run_leaves_nothing_that_the_next_does_not_remove(
     assert waiting.within(60, is_clear), list(place.rglob("*"))
 
 
-SMALL = {"apps": 6, "footprint_mib": 8, "memory_mib": 24, "libraries_mib": 4, "services_mib": 4}
-
-
 def test_cells_that_no_node_has_memory_for_run_one_at_a_time(
     cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     spec = {
-        "scenario": [{"name": "short", **SMALL}],
+        "scenario": [SMALL],
         "sizes": ["1MiB", "4MiB", "16MiB"],
         "device": [{"fast": "4/5us", "slow": "90/40us"}],
         "architecture": [{"name": "hybrid"}, {"name": "nvm-cache"}],

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from commands import ran
+from scenarios import SMALL
 from waiting import killed_after, line_of, running
 
 from pagewise.errors import UsageError
@@ -21,14 +22,6 @@ from pagewise.grids import results
 from pagewise.grids.run import sweep
 from pagewise.grids.spec import parse
 
-SMALL = {
-    "name": "small",
-    "apps": 6,
-    "footprint_mib": 8,
-    "memory_mib": 24,
-    "libraries_mib": 4,
-    "services_mib": 4,
-}
 SPEC = {
     "scenario": [SMALL],
     "seeds": [0, 1],

@@ -1,0 +1,10 @@
+"""A scenario that is generated in a blink."""
+
+SMALL = {
+    "name": "small",
+    "apps": 6,
+    "footprint_mib": 8,
+    "memory_mib": 24,
+    "libraries_mib": 4,
+    "services_mib": 4,
+}
