@@ -15,11 +15,12 @@ from pagewise.advice.costs import AT
 from pagewise.advice.memory import Board, board
 from pagewise.advice.swap import Question, advise_swap
 from pagewise.cli import run
-from pagewise.commands.advise import described
+from pagewise.commands.advise import curves, described
 from pagewise.errors import UsageError
 from pagewise.grids.traces import numbered_meanwhile
 from pagewise.studies.launch_runs import read_run
 from pagewise.terminal import show
+from pagewise.units import format_size
 
 MIB = 2**20
 DEVICES = ["--fast", "4/5us", "--slow", "90/40us"]
@@ -245,6 +246,16 @@ def test_the_text_fits_80_columns_and_tells_what_was_lost(
     assert "life of sd-a1" in text and "memory it takes" not in text  # no size without evidence
     assert "note: the recording lost 1 record (lines that could not be read: 1)" in diagnostics
     assert "warning: sd-a1 alone cannot keep up" in diagnostics
+
+
+def test_the_size_to_take_is_a_column_of_the_table(advice: dict):
+    sizes = [row["fast_tier_bytes"] for row in advice["candidates"][0]["sizes"]]
+    for size in sizes:
+        other = {**advice, "today": {**advice["today"], "fast_tier_bytes": size}}
+        table = curves(other)
+        headers = [str(name) for name in table.columns]
+        assert format_size(size) in headers and len(headers) <= 8
+        assert headers[-1] == format_size(sizes[-1])
 
 
 def test_nothing_to_paste_is_broken_by_the_width(advice: dict, capsys: pytest.CaptureFixture):

@@ -260,6 +260,22 @@ def test_file_pages_block_requests_and_kills(budget: Path, tmp_path: Path) -> No
     assert report["accesses"] - report["writes"] >= 8 * MIB // 4096
 
 
+def test_a_recording_of_block_requests_alone_names_the_option_that_reads_them(
+    tmp_path: Path,
+) -> None:
+    recording = tmp_path / "block.pgr"
+    writing = ["dd", "if=/dev/zero", f"of={tmp_path / 'data'}", "bs=1M", "count=4", "conv=fsync"]
+    command = [AGENT, "record", "--block", "-o", recording, "--", *writing]
+    subprocess.run(command, capture_output=True, timeout=60, check=True)
+    hint = f"pagewise info {recording} --as block"
+    asked = [sys.executable, "-m", "pagewise", "info", recording]
+    unread = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
+    assert hint in unread.stdout
+    asked += ["--as", "block"]
+    read = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
+    assert "To read" not in read.stdout and "imported from recording" in read.stdout
+
+
 def info_of(recording: Path) -> dict[str, Any]:
     result: dict[str, Any] = pw.read(recording).info()
     return result

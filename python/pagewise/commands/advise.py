@@ -290,10 +290,17 @@ def reached(advice: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def curves(advice: dict[str, Any]) -> Any:
-    """I/O time as a share of the slow device's alone, by architecture and size."""
+    """I/O time as a share of the slow device's alone, by architecture and size.
+
+    Of many sizes every few, and always the largest and the size to take.
+    """
     sizes = [row["fast_tier_bytes"] for row in advice["candidates"][0]["sizes"]]
-    step = max(1, -(-len(sizes) // SIZES_SHOWN))
-    shown = range(len(sizes) - 1, -1, -step)[::-1]
+    step = max(1, -(-len(sizes) // (SIZES_SHOWN - 1)))
+    taken = advice["today"] and advice["today"]["fast_tier_bytes"]
+    last = len(sizes) - 1
+    shown = [
+        index for index, size in enumerate(sizes) if (last - index) % step == 0 or size == taken
+    ]
     return figures(
         ["", *(format_size(sizes[index]) for index in shown)],
         [

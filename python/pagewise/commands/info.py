@@ -23,6 +23,9 @@ EXAMPLES = ("pagewise info trace.parquet",)
 SHOWN = 8
 """Names in a line."""
 
+# Events of block requests in a recording.
+REQUESTS = ("block_read", "block_write", "block_other")
+
 
 def run(
     trace: TracePath,
@@ -52,8 +55,15 @@ def run(
         show(facts(SUMMARIES[told](result)))
         if told is None and result["events"].get("moment"):
             show(f"To read the kills: pagewise replay-kills {shlex.quote(trace)} --policy largest")
+        if told is None and has_only_requests(result):
+            show(f"To read the block requests: pagewise info {shlex.quote(trace)} --as block")
     if told != REFERENCES:
         check_losses(result.get("header", result), limit, trace)
+
+
+def has_only_requests(result: dict[str, Any]) -> bool:
+    """Whether block requests were recorded and nothing of what the recording was read for."""
+    return not result["header"]["events"] and any(map(result["events"].get, REQUESTS))
 
 
 def command_of(result: dict[str, Any]) -> list[str]:
