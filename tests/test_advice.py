@@ -20,7 +20,7 @@ from pagewise.errors import UsageError
 from pagewise.grids.traces import numbered_meanwhile
 from pagewise.studies.launch_runs import read_run
 from pagewise.terminal import show
-from pagewise.units import format_size
+from pagewise.units import format_share, format_size
 
 MIB = 2**20
 DEVICES = ["--fast", "4/5us", "--slow", "90/40us"]
@@ -246,6 +246,15 @@ def test_the_text_fits_80_columns_and_tells_what_was_lost(
     assert "life of sd-a1" in text and "memory it takes" not in text  # no size without evidence
     assert "note: the recording lost 1 record (lines that could not be read: 1)" in diagnostics
     assert "warning: sd-a1 alone cannot keep up" in diagnostics
+
+
+def test_a_setting_says_what_its_architecture_takes(advice: dict):
+    size = advice["today"]["fast_tier_bytes"]
+    for name in ("priority", "hierarchical"):
+        [row] = [row for row in advice["candidates"] if row["architecture"] == name]
+        [share] = [at["io_share"] for at in row["sizes"] if at["fast_tier_bytes"] == size]
+        cost = f"{name.capitalize()} with {format_size(size)} takes {format_share(share)} of"
+        assert any(setting["note"].startswith(cost) for setting in advice["settings"])
 
 
 def test_the_size_to_take_is_a_column_of_the_table(advice: dict):

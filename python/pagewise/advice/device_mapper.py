@@ -57,6 +57,7 @@ dmsetup create swap-cached --table "0 $(( $(blockdev --getsz {slow}) / 8 * 8 )) 
   6 high_watermark {HIGH_PERCENT} low_watermark {LOW_PERCENT} pause_writeback 0" &&
 swapon /dev/mapper/swap-cached""",
         undo=_undone(area, "swap-fast"),
+        architecture="hierarchical",
     )
 
 

@@ -14,6 +14,8 @@ class Setting:
     note: str
     apply: str
     undo: str
+    architecture: str | None = None
+    """The swap architecture that it sets up, where it is one of the catalog's."""
 
     def to_json(self) -> dict[str, Any]:
         """The form in results."""

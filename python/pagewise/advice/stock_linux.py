@@ -119,6 +119,7 @@ def _priorities(place: Place, size_mib: int) -> Setting:
             file,
         ),
         undo=_lines("swapoff /dev/FAST   # and remove its lines from /etc/fstab", area.undo),
+        architecture="priority",
     )
 
 
@@ -145,6 +146,7 @@ systemctl daemon-reload && systemctl restart systemd-zram-setup@zram0.service"""
             area.apply,
         ),
         undo=_lines(*((remove, stop) if end == "restart" else (stop, remove)), area.undo),
+        architecture="priority",
     )
 
 
@@ -225,4 +227,5 @@ while IFS=: read -r file value; do echo "$value" > "$file"; done < ~/zswap.befor
             *(f"swapon{priority} {path}" for path, priority in own),
             area.undo,
         ),
+        architecture="hierarchical",
     )

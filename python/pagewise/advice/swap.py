@@ -30,6 +30,7 @@ from pagewise.advice.costs import (
     Outcome,
     slow_bytes,
 )
+from pagewise.advice.setting import Setting
 from pagewise.advice.trial import Trial
 from pagewise.advice.warnings import warnings
 from pagewise.errors import NothingRecorded, UsageError
@@ -42,7 +43,7 @@ from pagewise.larger_pages import (
 )
 from pagewise.models import sizing
 from pagewise.recording import PathLike, Progress, Trace, read
-from pagewise.units import PAGE_BYTES, format_range, parse_size
+from pagewise.units import PAGE_BYTES, format_range, format_share, format_size, parse_size
 
 SCHEMA = "pagewise.advice/1"
 PARTS = MILLICELLS
@@ -178,6 +179,7 @@ def _advised(
     is_enough = evidence.verdict == evidences.ENOUGH
     place = _place(machine, analysis, devices)
     settings = stock_linux.settings(board, taken[stock], stock, place) if is_enough else []
+    settings = [_with_cost(setting, trial, taken[stock]) for setting in settings]
     today = _today(trial, stock, costs[stock])
     return {
         "schema": SCHEMA,
@@ -208,6 +210,19 @@ def _advised(
         "notes": list(dict.fromkeys(_notes(trial, chosen))),
         **({} if page_bytes == PAGE_BYTES else {"at_4_kib": _at_4_kib(recording, question, today)}),
     }
+
+
+def _with_cost(setting: Setting, trial: Trial, fast_tier_bytes: int | None) -> Setting:
+    """A setting whose note says what its architecture takes at this size."""
+    if not setting.architecture or not fast_tier_bytes:
+        return setting
+    sizes = trial.candidate(setting.architecture)["sizes"]
+    share = next(row["io_share"] for row in sizes if row["fast_tier_bytes"] == fast_tier_bytes)
+    cost = (
+        f"{setting.architecture.capitalize()} with {format_size(fast_tier_bytes)} takes "
+        f"{format_share(share)} of the slow device's I/O time without a fast tier."
+    )
+    return replace(setting, note=f"{cost} {setting.note}")
 
 
 def _at_4_kib(recording: Trace, question: Question, today: dict[str, Any] | None) -> dict[str, Any]:
