@@ -1,4 +1,4 @@
-"""Every command in a document parses, and those of the README run in its order as they stand."""
+"""Every command in a document parses; those of the README and the tutorials run as they stand."""
 
 import hashlib
 import re
@@ -20,8 +20,11 @@ from pagewise.grids.spec import parse
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
 LINE = re.compile(r"^ {4}pagewise ((?:.*\\\n)*.+)$", re.MULTILINE)
-SLOW = "study"
-"""The command of the tour that takes minutes; its own tests run it smaller."""
+TOURS = [ROOT / "README.md", *sorted((ROOT / "docs" / "tutorials").glob("*.md"))]
+READERS_OWN = {"work.pgr", "busy.pgr"}
+"""Recordings that the reader makes."""
+ELSEWHERE = {"capture", "verify"}
+"""Commands that need an emulator or change the machine; their own tests run them."""
 
 
 def lines(page: Path) -> Iterator[list[str]]:
@@ -69,11 +72,12 @@ def test_the_grid_of_the_document_is_one() -> None:
 
 
 @pytest.mark.slow
-def test_the_tour_of_the_readme_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", TOURS, ids=lambda page: page.stem)
+def test_the_commands_of_a_tour_run(page: Path, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
-    for words in lines(ROOT / "README.md"):
-        if words[0] == SLOW:
-            continue
+    tour = [words for words in lines(page) if not (READERS_OWN | ELSEWHERE) & set(words)]
+    assert tour
+    for words in tour:
         arguments, output = (words[:-2], words[-1]) if ">" in words else (words, "shown")
         with (tmp_path / output).open("w") as shown:
             run = subprocess.run(
@@ -87,8 +91,8 @@ def test_the_tour_of_the_readme_runs(tmp_path: Path) -> None:
         assert run.returncode == 0, (words, run.stderr)
         assert (tmp_path / output).stat().st_size > 0, words
         # The phone's flash is slower than the disk that was recorded.
-        told = [line for line in run.stderr.splitlines() if "keep up" not in line]
-        assert not any("warning" in line for line in told), (words, run.stderr)
+        diagnostics = [line for line in run.stderr.splitlines() if "keep up" not in line]
+        assert not any("warning" in line for line in diagnostics), (words, run.stderr)
 
 
 def studies() -> list[Path]:
