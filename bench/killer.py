@@ -296,24 +296,32 @@ def write(rows: list[str], rounds: int, load: float) -> None:
     table = "\n".join(rows)
     DOCUMENT.write_text(f"""# How soon memory is back after a kill
 
-The table compares a victim that only gets SIGKILL with one that is killed as `killd`
-([killd.md](killd.md)) does it: SIGKILL, 2 ms of grace, then `process_mrelease` from a thread of
-ordinary priority. The time runs from SIGKILL until nine tenths of the memory of the victim's memory
-cgroup are free. It leaves out how long `killd` takes to decide.
+This page measures what [killd](killd.md) gains by freeing a victim's memory itself. Each row
+compares a victim that only gets SIGKILL with one that is killed as `killd` kills: SIGKILL, 2 ms of
+grace, then `process_mrelease` from a thread of ordinary priority. The time runs from SIGKILL until
+nine tenths of the memory of the victim's memory cgroup are free. It leaves out the time that
+`killd` takes to decide.
 
-Command, as root: `python bench/killer.py`, {day}; Linux {kernel}, {processors} processors, load
-{load:.1f} at its start. Each way {rounds} kills, in turn. Figures are medians; brackets hold the
-range over the rounds, for the ratio that of the ratios of single rounds. "never": not within 20 s.
+Command, as root on a machine with memory cgroups of version 1:
+
+    python bench/killer.py
+
+{day}, Linux {kernel}, {processors} processors, load {load:.1f} at the start. The two ways to kill
+take turns, {rounds} kills each.
 
 | victim is | victim has | SIGKILL only, ms | as killd, ms | ratio | to reach |
 |---|---|---|---|---|---|
 {table}
 
-An idle machine frees an ordinary victim at once, so `killd` gains nothing there. It gains where the
-victim gets little or no processor time, or waits for a device. Where a victim competes for a
-processor, single kills vary as widely as the brackets say, so the medians of two runs differ, too.
-A thread in a read that no signal ends is known as such only once it has seen the
-signal, so `killd` checks for it again during the grace.
+Times are medians; brackets hold the lowest and highest round, and for the ratio the lowest and
+highest ratio of one round. "never" means not within 20 s.
+
+- On an idle machine the kernel frees an ordinary victim at once, so `killd` gains nothing.
+- `killd` gains where the victim gets little or no processor time, or waits for a device.
+- Where a victim competes for a processor, single kills vary as widely as the brackets show, so
+  the medians of two runs differ, too.
+- A thread in a read that no signal ends shows up as such only after it has seen the signal, so
+  `killd` checks for it again during the grace.
 """)
 
 
