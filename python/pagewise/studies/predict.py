@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pagewise.studies.predict_pages import Pages
 
 NAME = "predict"
-TITLE = "How well an application's last visit foretells the pages of its next one"
+TITLE = "How well an application's last visit predicts the pages of its next one"
 ALL = "all"
 CHECKS = load_checks(NAME)
 MEASURES = ("recall", "precision", "adjacency")
@@ -139,7 +139,7 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
     return [
         Figure(
             f"{NAME}-rounds-{run.name}",
-            f"How well the visit before foretells a visit, by round ({run.name})",
+            f"How well the visit before predicts a visit, by round ({run.name})",
             "round",
             "share of pages",
             tuple(by_round),
@@ -147,7 +147,7 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
         ),
         Figure(
             f"{NAME}-applications-{run.name}",
-            f"How well the visit before foretells a visit, by application ({run.name})",
+            f"How well the visit before predicts a visit, by application ({run.name})",
             "application",
             "share of pages",
             tuple(by_application),
@@ -198,9 +198,11 @@ def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
         )
     return Table(
         f"{NAME}-{run.name}",
-        f"Visits foretold by the visit before ({run.name})",
-        "Shares are means over visits; the interval is that of the mean (bootstrap, 95 %); pages "
-        "and MiB are medians over visits.",
+        f"Visits predicted from the visit before ({run.name})",
+        "Shares are means over visits, pages and MiB are medians. *From* and *to*: the 95 % "
+        "interval of the mean, by bootstrap. *Recall*: share of a visit's pages that the visit before had "
+        "too. *Precision*: share of the pages of the visit before that are needed again; *of those "
+        "out*: only pages that left memory since. *Adjacent*: pages with a neighbour in the set.",
         rows,
         SHARES,
     )
