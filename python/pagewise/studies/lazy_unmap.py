@@ -189,8 +189,8 @@ def table(one: Program) -> Table:
         f"Allocators on {one.name}",
         f"The program: `{' '.join(one.info['command']) or one.name}`, {used} on "
         "blocks from 64 KiB. Faults and memory are of these blocks only. *Idle*: five seconds "
-        "after the last step. *Killed at*: kills with this multiple of the peak memory without a pool. "
-        f"The model's costs: {COSTS.words()}.",
+        "after the last step. *Killed at*: kills with this multiple of the peak memory without a "
+        f"pool. The model's costs: {COSTS.words()}.",
         rows,
         shares=("of no-pool's", "time saved (model)"),
     )

@@ -132,8 +132,8 @@ def table(programs: Sequence[Program]) -> Table:
         "A check is judged only if its programs have enough pages and frames. *Beyond a second "
         f"TLB*: more pages than its {format_count(HARDWARE.second_tlb_entries)} entries; otherwise "
         f"it misses only at first touches. *Largest page there*: that leaves {EXACT_FROM} frames "
-        "in the least memory; with fewer frames, counts are not exact. *First touches*: share of the "
-        "references past the filter.",
+        "in the least memory; with fewer frames, counts are not exact. *First touches*: share of "
+        "the references past the filter.",
         rows,
         shares=("first touches",),
     )

@@ -97,9 +97,9 @@ def markdown(result: Mapping[str, Any]) -> str:
         _summary(result["verdicts"]),
         "",
         "A paper leaves choices open, such as latencies or the killer. One value for each choice",
-        "is a *reading*, and each claim is checked under every reading. `holds`: under all of them.",
-        "`does not hold`: under none. `needs ...`: under every reading with these choices, which",
-        "are the fewest that suffice. *Ours* is the range of our figure over the readings;",
+        "is a *reading*, and each claim is checked under every reading. `holds`: under all of",
+        "them. `does not hold`: under none. `needs ...`: under every reading with these choices,",
+        "which are the fewest that suffice. *Ours* is the range of our figure over the readings;",
         "*readings* counts those under which the claim holds.",
         "",
         *_table(*_claims(result["verdicts"])),
@@ -129,15 +129,17 @@ def _summary(verdicts: Sequence[Mapping[str, Any]]) -> str:
     """How many claims hold, and on which data where that is the same for all."""
     counts = Counter(verdict["verdict"] for verdict in verdicts)
     words = {
-        HOLDS: "hold under every reading",
         FAILS: "under none",
         NEEDS: "only with certain choices",
-        UNMEASURED: "not measured here",
+        UNMEASURED: "could not be measured",
     }
-    parts = [f"{counts[name]} {word}" for name, word in words.items() if counts[name]]
+    parts = [
+        f"{counts[HOLDS]} of {len(verdicts)} checks hold under every reading",
+        *(f"{counts[name]} {word}" for name, word in words.items() if counts[name]),
+    ]
     data = {verdict["data"] for verdict in verdicts}
     where = f" Data: {data.pop()}." if len(data) == 1 else ""
-    return f"Of {len(verdicts)} claims: {', '.join(parts)}.{where}"
+    return f"{', '.join(parts)}.{where}"
 
 
 def _claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list[str]]]:
