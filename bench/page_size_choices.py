@@ -129,7 +129,7 @@ def another_input(storage: str, at_most: float, regrets: Regrets) -> Claim:
 
     everything = list(regrets)
     return Claim(
-        f"{storage}: mean regret on another input alike, margin {MARGIN * 100:.0f} %, "
+        f"{storage}: mean regret on another, similar input, margin {MARGIN * 100:.0f} %, "
         f"{cells(regrets)}; range: {RANGE}",
         f"at most {at_most * 100:.0f} %",
         f"**{percent(everything):.2f} %** {spread(percent, everything, '{:.2f}')}",
