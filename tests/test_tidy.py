@@ -105,6 +105,17 @@ def test_dependencies_point_one_way() -> None:
             assert dependency["name"] in allowed, f"{name} must not depend on {dependency['name']}"
 
 
+def test_every_rust_file_is_compiled() -> None:
+    texts = {path: path.read_text() for path in files(".rs") if "src" in path.parts}
+    for path in texts:
+        module = path.parent if path.stem == "mod" else path.with_suffix("")
+        declared = re.compile(rf'\bmod {module.name};|path = "[\w/]*{module.name}\.rs"')
+        parents = [one for one in texts if module.parent in (one.parent, one.with_suffix(""))]
+        assert module.name in ("lib", "main") or any(
+            declared.search(texts[parent]) for parent in parents
+        ), f"{relative(path)}: no `mod {module.name};` names it"
+
+
 def test_files_stay_readable() -> None:
     long = {
         relative(path): lines
