@@ -44,8 +44,8 @@ MIB = 1 << 20
 RECORDER_PROCESSOR = 1
 
 # Three applications of the launch lab, which every visit takes to other data, and the share of
-# what they hold that is left to them: that of plans/phone-1g.toml, 650 MiB of the 2,162 MiB that
-# its applications came to without a limit (examples/no-limit).
+# what they hold that is left to them: that of lab/plans/phone-1g.toml, 650 MiB of the 2,162 MiB
+# that its applications came to without a limit (examples/no-limit).
 APPLICATIONS = (
     ["node", f"{LAB}/node/notes.js"],
     ["/usr/bin/python3", f"{LAB}/python/library.py"],

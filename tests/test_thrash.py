@@ -97,11 +97,11 @@ def test_missing_runs_are_asked_for(tmp_path: Path) -> None:
     assert {row["verdict"] for row in found.values()} == {UNMEASURED}
     assert found["2", "1 GB"]["why"] == (
         "needs a run in mode kill with at most 15 applications and a budget from 512 to less than "
-        "1024 MiB (plans/kill-1g.toml)"
+        "1024 MiB (lab/plans/kill-1g.toml)"
     )
-    assert "plans/phone-2g.toml" in found["5", "swap on"]["why"]
-    assert "plans/kill-2g.toml" in found["5", "swap off"]["why"]
-    assert "plans/kill-1g.toml" in found["1", "swap off"]["why"]
+    assert "lab/plans/phone-2g.toml" in found["5", "swap on"]["why"]
+    assert "lab/plans/kill-2g.toml" in found["5", "swap off"]["why"]
+    assert "lab/plans/kill-1g.toml" in found["1", "swap off"]["why"]
 
 
 def test_the_killer_decides_and_is_named(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not is_free():
         pytest.skip("another launch is running on this machine")
     folder = tmp_path_factory.mktemp("runs") / "small"
-    plan = ROOT / "plans" / "small.toml"
+    plan = ROOT / "lab" / "plans" / "small.toml"
     made = subprocess.run(
         [AGENT, "launch", plan, "-o", folder, "--record"],
         capture_output=True,

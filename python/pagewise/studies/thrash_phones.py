@@ -54,7 +54,7 @@ class Phone:
         plans = zip((SWAP_ON, SWAP_OFF), (self.on, self.off), self.plans, strict=True)
         for mode, runs, plan in plans:
             if not runs and mode in (modes or (SWAP_ON, SWAP_OFF)):
-                return f"needs a run in mode {mode} with {self.wanted} (plans/{plan}.toml)"
+                return f"needs a run in mode {mode} with {self.wanted} (lab/plans/{plan}.toml)"
         if not modes and not any(self.pairs()):
             return "needs runs with and without swap of the same applications and budget"
         return ""
