@@ -8,12 +8,13 @@ import pytest
 from run_folders import MIB, rounds, write_run, zstd_frame
 
 from pagewise import cli
+from pagewise.launch_runs import read_run
 from pagewise.report import report
-from pagewise.studies import thrash
-from pagewise.studies.launch_runs import read_run
-from pagewise.studies.text import markdown, ruling
-from pagewise.studies.thrash_phones import phones_of
-from pagewise.studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
+from pagewise.study_rows import ruling
+from pagewise_studies import thrash
+from pagewise_studies.text import markdown
+from pagewise_studies.thrash_phones import phones_of
+from pagewise_studies.verdict import FAILS, HOLDS, NEEDS, UNMEASURED
 
 # Ten blocks of 4 KiB: block 0 is read nine times and written once, the others once each, so that
 # the top 10 % (one block of ten) take 10 of 19 accesses.

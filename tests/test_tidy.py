@@ -12,7 +12,7 @@ import pytest
 
 from pagewise import _core
 from pagewise.commands import COMMANDS
-from pagewise.studies import STUDIES
+from pagewise.studies import studies
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -116,6 +116,15 @@ def test_every_rust_file_is_compiled() -> None:
         ), f"{relative(path)}: no `mod {module.name};` names it"
 
 
+def test_pagewise_imports_no_study() -> None:
+    for path in (ROOT / "python").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            back = [name for name in names if name.split(".")[0] == "pagewise_studies"]
+            assert not back, f"{relative(path)} imports {back}: move what it needs into pagewise"
+
+
 def test_files_stay_readable() -> None:
     long = {
         relative(path): lines
@@ -184,7 +193,7 @@ def test_no_test_waits_for_a_command_without_a_limit() -> None:
 def test_paths_named_in_documents_exist() -> None:
     missing = []
     ours = re.compile(
-        r"(capture|crates|python|devices|examples|tests|fuzz|bench|docs|tools|lab)/"
+        r"(capture|crates|python|studies|devices|examples|tests|fuzz|bench|docs|tools|lab)/"
     )
     for document in files(".md"):
         for quoted, linked in re.findall(r"`([^`\s]+)`|\]\(([^)#\s]+)", document.read_text()):
@@ -227,13 +236,20 @@ def test_dependencies_say_why_they_are_there_and_are_pinned() -> None:
         if " = " in line and "path = " not in line:
             assert previous.startswith("#"), f"no reason given for: {line}"
         previous = line
-    text = (ROOT / "pyproject.toml").read_text()
-    project = tomllib.loads(text)["project"]
-    extras = project["optional-dependencies"].values()
-    for requirement in [*project["dependencies"], *itertools.chain.from_iterable(extras)]:
-        line = next(line for line in text.splitlines() if requirement in line)
-        assert "#" in line, f"no reason given for: {requirement}"
-        assert re.search(r"==|<", requirement), f"not pinned: {requirement}"
+    for path in (ROOT / "pyproject.toml", ROOT / "studies" / "pyproject.toml"):
+        text = path.read_text()
+        project = tomllib.loads(text)["project"]
+        extras = project.get("optional-dependencies", {}).values()
+        for requirement in [*project["dependencies"], *itertools.chain.from_iterable(extras)]:
+            line = next(line for line in text.splitlines() if requirement in line)
+            assert "#" in line, f"no reason given for: {requirement}"
+            assert re.search(r"==|<", requirement), f"not pinned: {requirement}"
+
+
+def test_the_studies_have_the_version_of_pagewise() -> None:
+    studies = tomllib.loads((ROOT / "studies" / "pyproject.toml").read_text())
+    crates = tomllib.loads((ROOT / "Cargo.toml").read_text())
+    assert studies["project"]["version"] == crates["workspace"]["package"]["version"]
 
 
 CATALOGS = {
@@ -277,7 +293,7 @@ def test_the_glossary_has_each_word_once_in_order() -> None:
 def test_every_command_and_study_is_documented() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     text = "\n".join(page.read_text() for page in pages)
-    named = [row.name for row in COMMANDS] + [f"study {row.name}" for row in STUDIES]
+    named = [row.name for row in COMMANDS] + [f"study {row.name}" for row in studies()]
     absent = [
         name for name in named if f"pagewise {name}" not in text and f"make {name}" not in text
     ]

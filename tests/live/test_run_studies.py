@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from agent import AGENT, is_free, refusal
 
-from pagewise.studies import predict, thrash
-from pagewise.studies.launch_runs import read_run
+from pagewise.launch_runs import read_run
+from pagewise_studies import predict, thrash
 
 ROOT = Path(__file__).resolve().parents[2]
 CHECKS = (
