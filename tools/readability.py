@@ -1,8 +1,8 @@
 """Prints the Automated Readability Index of each page of the documentation, the hardest first.
 
-A hint for authors, never a gate: the index is the American school grade for which sentences and words of
-this length are written (Senter and Smith 1967). Only prose counts: paragraphs and list items, with code
-spans as one word each, and no numbers; tables and code blocks are left out.
+A hint for authors, never a gate: the index is the American school grade for which sentences and
+words of this length are written (Senter and Smith 1967). Only prose counts: paragraphs and list
+items, with a code span as one word, and no numbers. Tables and code blocks are left out.
 
     python tools/readability.py            # the ten hardest pages
     python tools/readability.py --all

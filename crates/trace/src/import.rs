@@ -12,7 +12,7 @@ use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
 use crate::runs::Run;
 use crate::store::{Writer, join, refuse_inputs};
-use crate::{Error, ErrorKind, Loss, Reject, TraceKind};
+use crate::{Error, ErrorKind, Loss, Position, Reject, TraceKind};
 
 /// Most bytes of the table that numbers pages; beyond it pages are stored by (space, address).
 const NUMBERING_BYTES_MAX: usize = 200 << 20;
@@ -142,8 +142,14 @@ pub fn import(
         progress.advance(done, total).map_err(|_| Error::cancelled(output))?;
     }
     let header = pipeline.header();
-    writer.finish(header)?;
     let (rejected, rejects) = pipeline.ledger().rejects();
+    if let [first, ..] = rejects
+        && header.events == 0
+        && pipeline.ledger().skipped().next().is_none()
+    {
+        return Err(nothing_read(first, &header.format));
+    }
+    writer.finish(header)?;
     Ok(ImportReport {
         schema: REPORT_SCHEMA,
         format: header.format.clone(),
@@ -162,6 +168,13 @@ pub fn import(
         disordered: header.disordered,
         sources: header.sources.clone(),
     })
+}
+
+/// Why recordings of which no line could be read are refused, at the first of these lines.
+fn nothing_read(first: &Reject, format: &str) -> Error {
+    let Reject { file, line, expected, found } = first;
+    let message = format!("no line can be read as {format}; expected {expected}, found {found:?}");
+    Error::new(ErrorKind::Corrupt, file, message).at(Position::Line(*line))
 }
 
 /// Makes one trace of slices.

@@ -34,7 +34,8 @@ fn sniff(head: &[u8]) -> Confidence {
         return Confidence::Certain;
     }
     let columns = Columns::by_name(line);
-    let has_place = columns.has(Role::Sector) || columns.has(Role::Id);
+    let places = [Role::Sector, Role::Offset, Role::Id];
+    let has_place = places.into_iter().any(|role| columns.has(role));
     let has_more = columns.has(Role::Op) || columns.has(Role::Time) || columns.has(Role::Size);
     Confidence::Likely.when(has_place && has_more)
 }
@@ -60,6 +61,8 @@ struct Layout {
     steps: Vec<Step>,
     /// Whether an id is the address, and not the sector.
     is_by_id: bool,
+    /// Whether an offset in bytes is the address, and not the sector.
+    is_by_offset: bool,
     /// Which roles have a column.
     has: [bool; Role::ALL.len()],
 }
@@ -71,6 +74,8 @@ enum Step {
     Operation,
     Id,
     Sector,
+    /// Bytes from the start of the device.
+    Offset,
     /// Sectors or bytes.
     Length,
     Process,
@@ -81,11 +86,13 @@ enum Step {
 impl Layout {
     fn new(columns: Columns, mapping: Mapping) -> Layout {
         let is_by_id = mapping == Mapping::Objects && columns.has(Role::Id);
+        let is_by_offset = !is_by_id && !columns.has(Role::Sector);
         let step = |role: &Option<Role>| match role {
             Some(Role::Time) => Step::Time,
             Some(Role::Op) => Step::Operation,
             Some(Role::Id) if is_by_id => Step::Id,
             Some(Role::Sector) if !is_by_id => Step::Sector,
+            Some(Role::Offset) if is_by_offset => Step::Offset,
             Some(Role::Sectors) => Step::Length,
             Some(Role::Size) if !columns.has(Role::Sectors) => Step::Length,
             Some(Role::Process) => Step::Process,
@@ -97,6 +104,7 @@ impl Layout {
             time_unit_ns: columns.time_unit_ns,
             steps: columns.roles.iter().map(step).collect(),
             is_by_id,
+            is_by_offset,
             has: Role::ALL.map(|(_, role)| columns.has(role)),
             roles: columns.roles,
         }
@@ -274,7 +282,7 @@ impl BlockCsv {
                 Step::Time => {
                     (values.time_ns, rest) = take_time(rest, self.layout.time_unit_ns)?;
                 }
-                Step::Sector => (values.address, rest) = take_decimal(rest)?,
+                Step::Sector | Step::Offset => (values.address, rest) = take_decimal(rest)?,
                 Step::Length => (values.length, rest) = take_decimal(rest)?,
                 Step::Operation => {
                     let (word, after) = take_plain(rest, delimiter)?;
@@ -303,10 +311,17 @@ impl BlockCsv {
         ledger: &mut Ledger,
     ) -> Result<(), Expected> {
         let bytes = self.bytes(values.length, values.operation)?;
+        let (address, bytes) = if self.layout.is_by_offset {
+            // A request that begins inside a sector reaches into the sector behind its last byte's.
+            let aside = values.address % SECTOR_BYTES;
+            (values.address / SECTOR_BYTES, bytes.saturating_add(aside))
+        } else {
+            (values.address, bytes)
+        };
         self.seen[values.operation as usize] += 1;
         let device = self.device(values.device, ledger);
         let process = self.process(values.process, ledger);
-        let record = Record::new(values.operation, values.address);
+        let record = Record::new(values.operation, address);
         records.push(Record { time_ns: values.time_ns, bytes, device, process, ..record });
         Ok(())
     }
@@ -325,6 +340,9 @@ impl BlockCsv {
         }
         values.address = if layout.is_by_id {
             id_of(fields.get(Role::Id)).ok_or(Expected("an object id"))?
+        } else if layout.is_by_offset {
+            let offset = decimal(fields.get(Role::Offset).trim_ascii());
+            offset.ok_or(Expected("a number of bytes as offset"))?
         } else {
             let sector = decimal(fields.get(Role::Sector).trim_ascii());
             sector.ok_or(Expected("a number as sector"))?

@@ -18,20 +18,21 @@ const KNOWN_HEADERS: [(&[&str], &[Option<Role>]); 1] = [(
 )];
 
 /// Column names, lower case and without the unit at their end, and what they hold.
-const NAMES: [(Role, &[&str]); 8] = [
+const NAMES: [(Role, &[&str]); 9] = [
     (Role::Time, &["time", "timestamp", "ts", "t", "op_time", "clock"]),
     (Role::Op, &["op", "operation", "rw", "rwbs", "rw_flag", "op_name", "type", "io_type", "cmd"]),
     (Role::Id, &["id", "obj_id", "object", "object_id", "key", "block_id"]),
     (Role::Sector, &["sector", "lba", "lbn", "start_sector", "first_sector"]),
+    (Role::Offset, &["offset", "byte_offset", "offset_bytes"]),
     (Role::Sectors, &["sectors", "nr_sectors", "nr_sector", "sector_count"]),
     (Role::Size, &["size", "bytes", "length", "len", "io_size", "obj_size", "size_bytes"]),
     (Role::Process, &["process", "proces", "comm", "pid", "task", "command"]),
     (Role::Device, &["device", "dev", "disk", "volume"]),
 ];
 
-/// Ends of a time column's name, and nanoseconds per unit.
+/// Units at the end of a time column's name, as in `time_ms`, `Time (ms)` and `time[ms]`, and their nanoseconds.
 const TIME_UNITS: [(&str, u64); 4] =
-    [("_ns", 1), ("_us", 1000), ("_ms", 1_000_000), ("_s", SECOND_NS)];
+    [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", SECOND_NS)];
 
 /// Columns beyond this one cannot be used.
 pub(super) const COLUMNS_MAX: usize = 256;
@@ -105,14 +106,14 @@ impl Columns {
 
     /// The mapping that the columns allow.
     pub(super) fn check(&self, wanted: Option<Mapping>) -> Result<Mapping, String> {
-        let has_sector = self.has(Role::Sector);
+        let has_sector = self.has(Role::Sector) || self.has(Role::Offset);
         let mapping = wanted.unwrap_or(if has_sector { Mapping::Block } else { Mapping::Objects });
         let is_enough = has_sector || (mapping == Mapping::Objects && self.has(Role::Id));
         if is_enough {
             return Ok(mapping);
         }
-        let missing = if mapping == Mapping::Objects { "id or sector" } else { "sector" };
-        let role = missing.split(' ').next().unwrap_or_default();
+        let missing = if mapping == Mapping::Objects { "id, sector or offset" } else { "sector or offset" };
+        let role = missing.split([',', ' ']).next().unwrap_or_default();
         Err(format!(
             "expected a header with a column for {missing}; name it with --map {role}=COLUMN \
              (with --map only the columns named there are read)"
@@ -169,8 +170,38 @@ fn closing_quote(quoted: &[u8]) -> Option<usize> {
     None
 }
 
+/// A column's name without the unit at its end, and the nanoseconds per unit; seconds where there is none.
 fn without_time_unit(name: &str) -> (&str, u64) {
-    let unit =
-        TIME_UNITS.iter().find_map(|&(end, unit_ns)| Some((name.strip_suffix(end)?, unit_ns)));
-    unit.unwrap_or((name, SECOND_NS))
+    let bare = |unit: &str| {
+        let in_brackets = |open, close| name.strip_suffix(close)?.strip_suffix(unit)?.strip_suffix(open);
+        let bare = name.strip_suffix(unit).and_then(|name| name.strip_suffix('_'));
+        bare.or_else(|| in_brackets('(', ')')).or_else(|| in_brackets('[', ']'))
+    };
+    let found = TIME_UNITS.iter().find_map(|&(unit, unit_ns)| Some((bare(unit)?, unit_ns)));
+    found.map_or((name, SECOND_NS), |(bare, unit_ns)| (bare.trim_end(), unit_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_column_names_its_unit_in_three_ways() {
+        for (name, expected) in [
+            ("time", ("time", SECOND_NS)),
+            ("time_ms", ("time", 1_000_000)),
+            ("timestamp(ms)", ("timestamp", 1_000_000)),
+            ("timestamp (us)", ("timestamp", 1000)),
+            ("ts[ns]", ("ts", 1)),
+            ("clock_s", ("clock", SECOND_NS)),
+            ("ts", ("ts", SECOND_NS)),
+            ("time(ms]", ("time(ms]", SECOND_NS)),
+            ("items", ("items", SECOND_NS)),
+        ] {
+            assert_eq!(without_time_unit(name), expected, "{name}");
+        }
+        let columns = Columns::by_name("Timestamp(ms),Op,LBA\n");
+        assert_eq!(columns.roles[0], Some(Role::Time));
+        assert_eq!(columns.time_unit_ns, 1_000_000);
+    }
 }

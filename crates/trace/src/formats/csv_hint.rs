@@ -31,7 +31,9 @@ fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
     let roles = Columns::by_name(header).roles;
     let named = |role: Role| roles.iter().position(|&found| found == Some(role));
     let sector = named(Role::Sector).map(|column| (Role::Sector, column));
-    let Some(place) = sector.or_else(|| Some((Role::Id, named(Role::Id)?))) else {
+    let offset = named(Role::Offset).map(|column| (Role::Offset, column));
+    let place = sector.or(offset).or_else(|| Some((Role::Id, named(Role::Id)?)));
+    let Some(place) = place else {
         return of_strange_columns(path, columns, &roles);
     };
     let rest = [Role::Time, Role::Op, Role::Sectors, Role::Size, Role::Process, Role::Device];
@@ -42,7 +44,7 @@ fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
         .filter(|&(_, column)| can_be_told(&columns[column]))
         .map(|(role, column)| format!("{}={}", name_of(role), columns[column]))
         .collect();
-    let mapping = if place.0 == Role::Sector { "block" } else { "objects" };
+    let mapping = if place.0 == Role::Id { "objects" } else { "block" };
     format!(
         "is CSV, and its columns {} do not say what a record is; name them with --map, for example: \
          pagewise import {} -o trace.parquet --as {mapping} --map {}",

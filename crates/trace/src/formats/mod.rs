@@ -56,7 +56,7 @@ impl Confidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// When, in seconds unless the column's name ends in `_ms`, `_us` or `_ns`.
+    /// When, in seconds unless the column's name ends in another unit: `_ms`, `(us)`, `[ns]`.
     Time,
     /// What was done.
     Op,
@@ -64,6 +64,8 @@ pub enum Role {
     Id,
     /// First 512-byte sector.
     Sector,
+    /// First byte, counted from the start of the device.
+    Offset,
     /// Length in 512-byte sectors.
     Sectors,
     /// Length in bytes.
@@ -76,11 +78,12 @@ pub enum Role {
 
 impl Role {
     /// Every role with its name on the command line.
-    pub const ALL: [(&'static str, Role); 8] = [
+    pub const ALL: [(&'static str, Role); 9] = [
         ("time", Role::Time),
         ("op", Role::Op),
         ("id", Role::Id),
         ("sector", Role::Sector),
+        ("offset", Role::Offset),
         ("sectors", Role::Sectors),
         ("size", Role::Size),
         ("process", Role::Process),

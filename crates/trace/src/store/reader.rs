@@ -276,8 +276,18 @@ struct Version {
 
 fn header_of(path: &Path, file: &SerializedFileReader<PooledFile>) -> Result<Header, Error> {
     let metadata = file.metadata().file_metadata().key_value_metadata();
-    let entry = metadata.into_iter().flatten().find(|entry| entry.key == HEADER_KEY);
-    let Some(json) = entry.and_then(|entry| entry.value.as_ref()) else {
+    let value = |key: &str| {
+        let entry = metadata.into_iter().flatten().find(|entry| entry.key == key);
+        entry.and_then(|entry| entry.value.as_ref())
+    };
+    if let Some(kind) = value("schema").and_then(|schema| schema.strip_prefix("pagewise.")) {
+        let kind = kind.split('/').next().unwrap_or_default();
+        let why = format!(
+            "holds results of pagewise {kind}, not a trace; to see them: pagewise report FILE -o page.html"
+        );
+        return Err(Error::new(ErrorKind::UnknownFormat, path, why));
+    }
+    let Some(json) = value(HEADER_KEY) else {
         let why = "is Parquet, but not a pagewise trace: it has no header of ours";
         return Err(Error::new(ErrorKind::UnknownFormat, path, why));
     };

@@ -67,6 +67,19 @@ fn the_caller_names_columns() {
     }
 }
 
+#[test]
+fn an_offset_in_bytes_is_an_address() {
+    let text = "time,op,offset,size\n1,R,8192,4096\n2,W,1000,100\n3,R,x,1\n4,R, 512 ,0\n";
+    assert_eq!(sniff(text.as_bytes()), Confidence::Likely);
+    let (records, ledger) = read_text(&FORMAT, text);
+    let found: Vec<_> = records.iter().map(|record| (record.address, record.bytes)).collect();
+    assert_eq!(found, [(16, 4096), (1, 488 + 100), (1, 0)]);
+    assert_eq!(ledger.rejects().1[0].expected, "a number of bytes as offset");
+    // Where both stand, the sector is the address.
+    let (records, _) = read_text(&FORMAT, "op,offset,sector\nR,8192,7\n");
+    assert_eq!(records[0].address, 7);
+}
+
 proptest! {
     #[test]
     fn usual_lines_read_like_any_other(texts in prop::collection::vec(texts(), 1..4)) {
