@@ -57,7 +57,7 @@ def counts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def bits_per_reference(info: Mapping[str, Any]) -> str:
-    """Size on disk, and what of it each reference takes."""
+    """Bits per reference on disk, and the size of the file."""
     if not info["references"] or not info["file_bytes"]:
         return "not known"
     bits = 8 * info["file_bytes"] / info["references"]
