@@ -1,4 +1,4 @@
-"""What the Python applications share: say "ready", answer "visit N" with "done"."""
+"""Shared by the Python applications: print "ready", and answer "visit N" with "done"."""
 
 import sys
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""An application that needs as much memory as it is told: seven tenths its own, the rest of a file.
+"""An application that needs a given amount of memory: seven tenths its own, the rest pages of a file.
 
     need.py FOLDER NAME MIB               NAME needs MIB, of which 3 in 10 are FOLDER/NAME
     need.py FOLDER --make NAME=MIB ...    makes those files, and lets none of them stay in memory
