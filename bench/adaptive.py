@@ -242,25 +242,25 @@ def targets(reached: Mapping[str, Figures]) -> list[Claim]:
     figures = reached["left_out"]
     return [
         Claim(
-            "the worst cell above the best of the others",
+            "worst cell, above the best other",
             f"{WORST_MAX:.0%}",
             f"{figures.worst:.1%}",
             figures.worst <= WORST_MAX,
         ),
         Claim(
-            "cells at most 1 % above the best of the others",
+            "cells at most 1 % above the best other",
             "95 %",
             f"{figures.within_1_percent:.1%}",
             figures.within_1_percent >= 0.95,
         ),
         Claim(
-            "mean cost, share of flash-only, below the mean of the best other in each cell",
+            "mean share of flash-only, below that of the best other in each cell",
             "1 %, aim 2 %",
             f"{figures.mean_below_best_other:.1%}",
             figures.mean_below_best_other >= 0.01,
         ),
         Claim(
-            "the worst cell above flash-only",
+            "worst cell, above flash-only",
             "0.5 %",
             f"{figures.worst_over_flash:.1%}",
             figures.worst_over_flash <= 0.005,
@@ -283,11 +283,11 @@ def document(
             commit=commit,
             count=len(cells),
             skipped=skipped,
-            candidates=f"{len(cells[0].ours)} candidate(s)",
+            candidates=len(cells[0].ours),
             chosen_on=", ".join(sorted(CHOSEN_ON)),
         ),
         table(
-            ["what", "to reach", "measured", "reached"],
+            ["what", "target", "measured", "reached"],
             ([c.what, c.target, c.measured, "yes" if c.is_reached else "no"] for c in claims),
         ),
         BY_RECORDING,
@@ -297,7 +297,7 @@ def document(
         ),
         CANDIDATES,
         table(
-            ["candidate", "worst", "within 1 %", "mean below the best others", "over flash-only"],
+            ["candidate", "worst", "within 1 %", "mean, below the best other", "above flash-only"],
             by_candidate(cells),
         ),
         WHY,
@@ -351,45 +351,51 @@ def table(head: list[str], rows: Iterable[list[str]]) -> str:
 
 INTRODUCTION = """# `adaptive` beside the other architectures
 
-Command: `python bench/run.py adaptive`, commit {commit}. The {count} cells of bench/adaptive.toml:
-recordings, nine sizes of the fast tier, six pairs of latencies. A cell costs its I/O time, with
-every page that only the fast tier holds at the end written to the slow one; the others run in all
-the forms that the grid names. `adaptive` writes its victims, as a block device must
-(`victims_in_memory=write`). The targets are judged on the recordings that no constant in the code
-was chosen on, each with the candidate that all other recordings choose. The grid has {candidates}
-of `adaptive`. The constants in the code were chosen on {chosen_on}.
+`python bench/run.py adaptive` replays {count} cells (bench/adaptive.toml) and writes this page:
+every recording with nine sizes of the fast tier and six pairs of latencies (slow read/write and
+fast read/write). [architectures.md](architectures.md#adaptive) sums it up. Commit {commit}.
+
+- The cost of a cell is its I/O time, plus the time to write every page that only the fast tier
+  holds at the end to the slow tier.
+- The best other is the cheapest of all other architectures, in all the forms of the grid.
+- `adaptive` writes its victims, as a block device must (`victims_in_memory=write`). Candidates of
+  it in the grid: {candidates}.
+- The constants in the code were chosen on some of the recordings:
+  {chosen_on}.
+  The targets are judged on the others, each with the candidate that all other recordings choose.
+- Recordings that are not in examples/ do not ship.
 {skipped}
 """
 
 BY_RECORDING = """
 ## By recording
 
-Mean over its cells as a share of flash-only, of the best other in each cell and of `adaptive`,
-with the cells within 1 % and the worst: with the constants that all recordings choose ("tuned"),
-and with those that all others choose ("left out").
+Mean cost over the cells of a recording as a share of flash-only, for the best other in each cell
+and for `adaptive`; the share of cells within 1 % of the best other; and the worst cell. *Tuned*
+uses the candidate that all recordings choose, *left out* the one that all others choose.
 
 """
 
 CANDIDATES = """
 ## By candidate
 
-What each row of `adaptive` in the grid reaches over all recordings.
+Each row of `adaptive` in the grid, over all recordings.
 
 """
 
 WHY = """
 ## Why not 3 % in every cell
 
-Where a fast write costs as much as a slow one, filling the tier pays only if the pages are read
-again, and what is seen until then does not tell. Decision 0014 has the frontier of the worst cell
-against the mean over all variants and constants that were tried:
-[decisions/0014-adaptive-follows-no-experts.md](decisions/0014-adaptive-follows-no-experts.md).
+If a fast write costs as much as a slow one, filling the tier pays only if the pages are read
+again, and nothing seen before that moment shows whether they will be.
+[Decision 0014](decisions/0014-adaptive-follows-no-experts.md) has the worst cell and the mean of
+all variants and constants that were tried.
 """
 
 WORST = """
 ## The {count} worst cells
 
-Seconds, each recording left out.
+I/O time in seconds, each recording left out.
 
 """
 

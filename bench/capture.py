@@ -67,10 +67,10 @@ def run(rounds: int) -> list[Claim]:
     references = info["references"] / 1e6
     return [
         Claim(
-            f"CPU time of capturing {references:.0f} M references, lackey's by ours",
+            f"CPU time of capturing {references:.0f} M references, lackey / ours",
             f"at least {RATE_TIMES}x",
             f"**{median(ratios):.1f}x** ({min(ratios):.1f} to {max(ratios):.1f}): "
-            f"{references / ours:.0f} beside {references / theirs:.1f} M a second",
+            f"ours {references / ours:.0f}, theirs {references / theirs:.1f} M a second",
             median(ratios) >= RATE_TIMES,
         ),
         Claim(
@@ -80,9 +80,9 @@ def run(rounds: int) -> list[Claim]:
             bits <= BITS_MAX,
         ),
         Claim(
-            "instructions, beside cachegrind's",
+            "instructions, compared with cachegrind",
             f"within {DIFFERENCE_MAX:.1%}",
-            f"**{difference:+.2%}**: {info['instructions']:,} beside {counted:,}",
+            f"**{difference:+.2%}**: ours {info['instructions']:,}, theirs {counted:,}",
             abs(difference) <= DIFFERENCE_MAX,
         ),
     ]

@@ -58,12 +58,12 @@ def whole_way(rounds: int) -> list[Claim]:
     passes = len(PAGE_SIZES) * MEMORIES
     return [
         claim(
-            f"capture and curves of {references:.0f} M references, lackey's CPU time by ours",
+            f"capture and curves of {references:.0f} M references, CPU time of lackey / ours",
             LACKEY_TIMES,
             [theirs / ours for ours, theirs, _ in taken],
         ),
         claim(
-            f"the same, {passes} passes of cachegrind by ours",
+            f"the same, {passes} passes of cachegrind / ours",
             PASSES_TIMES,
             [passes * theirs / ours for ours, _, theirs in taken],
         ),
@@ -83,7 +83,7 @@ def analysis(name: str, job: Sequence[str], rounds: int) -> list[Claim]:
         print(f"  {name}: {ratios[-1]:.2f}", file=sys.stderr, flush=True)
     info = references_info(trace)
     what = f"{name}, {info['references'] / 1e6:.0f} M references, {info['steps'] / 1e6:.1f} M steps"
-    return [claim(f"{what}: CPU time of the capture by that of all curves", 1, ratios)]
+    return [claim(f"{what}: CPU time of the capture / of all curves", 1, ratios)]
 
 
 def claim(what: str, at_least: float, ratios: Sequence[float]) -> Claim:

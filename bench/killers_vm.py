@@ -46,9 +46,9 @@ def ratios(found: killers.Findings) -> Iterable[Claim]:
         return max(float(seen["total_kib"] * killers.LOW / 100 - seen["lowest_kib"]), 1.0)
 
     rows: list[tuple[str, str, Callable[[dict[str, Any]], float | None], int]] = [
-        ("from crossing the threshold to recovery", "fast", recovery, CROSSING_RATIO),
-        ("memory taken beyond the threshold", "fast", overshoot, OVERSHOOT_RATIO),
-        ("time under the threshold on zram", "zram", lambda one: one["under_ms"], ZRAM_RATIO),
+        ("from crossing the threshold to recovery, ms", "fast", recovery, CROSSING_RATIO),
+        ("memory taken beyond the threshold, KiB", "fast", overshoot, OVERSHOOT_RATIO),
+        ("time under the threshold on zram, ms", "zram", lambda one: one["under_ms"], ZRAM_RATIO),
     ]
     for what, name, figure, least in rows:
         theirs, ours = (
@@ -57,13 +57,13 @@ def ratios(found: killers.Findings) -> Iterable[Claim]:
         )
         ratio = median(theirs) / median(ours)
         both = ", ".join(
-            f"{median(times):,.0f} ({times[0]:,.0f} to {times[-1]:,.0f})"
-            for times in (theirs, ours)
+            f"{killer} {median(times):,.0f} ({times[0]:,.0f} to {times[-1]:,.0f})"
+            for killer, times in (("earlyoom", theirs), ("killd", ours))
         )
         yield Claim(
-            f"killd beside earlyoom: {what}",
+            f"killd and earlyoom: {what}",
             f"at least {least}x less",
-            f"**{ratio:.1f}x**; {both}",
+            f"**{ratio:.1f}x**: {both}",
             ratio >= least,
         )
 

@@ -128,6 +128,6 @@ def ratio_claim(
         what,
         f"at least {at_least:g}x",
         f"**{median(ratios):.1f}x** ({min(ratios):.1f} to {max(ratios):.1f}): "
-        f"{median(map(of, ours)):.3f} beside {median(map(of, theirs)):.3f}",
+        f"ours {median(map(of, ours)):.3f}, theirs {median(map(of, theirs)):.3f}",
         median(ratios) >= at_least,
     )

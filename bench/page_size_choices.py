@@ -99,7 +99,7 @@ def suffixes() -> dict[str, str]:
 def exact(storage: str, regrets: Regrets) -> Claim:
     """`exact` judged on the trace it was chosen on."""
     worst = max(map(max, regrets.values()))
-    what = f"{storage}: most regret of `exact` on its own trace, {cells(regrets)}"
+    what = f"{storage}: largest regret of `exact` on its own trace, {cells(regrets)}"
     return Claim(what, "0", f"**{worst * 100:.2g} %**", worst == 0)
 
 
@@ -112,11 +112,11 @@ def sampled(storage: str, ours: Regrets, papers: Sequence[Regrets]) -> Claim:
     everything = list(ours)
     of_paper = min(mean(each, everything) for each in papers)
     return Claim(
-        f"{storage}: mean regret of `sampled` from four sizes by that of the paper's fits, "
+        f"{storage}: mean regret of `sampled` from four sizes / of the paper's fits, "
         f"{cells(ours)}; range: {RANGE}",
         f"at most {SAMPLED_AT_MOST:.2f}x",
         f"**{ratio(everything):.2f}x** {spread(ratio, everything, '{:.2f}')}: "
-        f"{mean(ours, everything) * 100:.2f} % beside {of_paper * 100:.2f} %",
+        f"ours {mean(ours, everything) * 100:.2f} %, theirs {of_paper * 100:.2f} %",
         ratio(everything) <= SAMPLED_AT_MOST,
     )
 
@@ -129,7 +129,7 @@ def another_input(storage: str, at_most: float, regrets: Regrets) -> Claim:
 
     everything = list(regrets)
     return Claim(
-        f"{storage}: mean regret on another input alike, margin {MARGIN * 100:.0f} %, "
+        f"{storage}: mean regret on another, similar input, margin {MARGIN * 100:.0f} %, "
         f"{cells(regrets)}; range: {RANGE}",
         f"at most {at_most * 100:.0f} %",
         f"**{percent(everything):.2f} %** {spread(percent, everything, '{:.2f}')}",

@@ -75,18 +75,18 @@ def claims(name: str, result: dict) -> list[Claim]:
 
     return [
         Claim(
-            f"{name}, minor faults fewer at 64 KiB",
+            f"{name}, minor faults saved at 64 KiB",
             f"at least {FAULTS_SAVED:.0%}",
             measured("minor_faults", 1, 1, 0),
             saved["minor_faults"]["low"] >= FAULTS_SAVED,
         ),
         Claim(
-            f"{name}, greatest memory more, MB",
+            f"{name}, peak memory added, MB",
             f"below {MEMORY_ADDED:.0%}",
             measured("max_rss_bytes", -1, 1e6, 1),
             -saved["max_rss_bytes"]["typical"] < MEMORY_ADDED,
         ),
-        Claim(f"{name}, CPU time less, s", "told", measured("cpu_s", 1, 1, 3), True),
+        Claim(f"{name}, CPU time saved, s", "reported", measured("cpu_s", 1, 1, 3), True),
     ]
 
 

@@ -32,9 +32,9 @@ def run(rounds: int) -> list[Claim]:
     )
     theirs, alone, analyze = curve.values()
     is_equal = all(sample.answer[: len(FRAMES)] == theirs[0].answer for sample in alone)
-    same = "same misses at theirs" if is_equal else "OTHER MISSES"
+    same = "same misses at the sizes of theirs" if is_equal else "OTHER MISSES"
     return [
         ratio_claim("s3-fifo, 8 sizes, cold, CPU s", 15, *sweep.values()),
         ratio_claim(f"lru, all sizes from one pass, cold, CPU s ({same})", 12, theirs, alone),
-        ratio_claim("analyze (that curve and all else), cold, CPU s", 12, theirs, analyze),
+        ratio_claim("analyze (that curve and all other figures), cold, CPU s", 12, theirs, analyze),
     ]

@@ -25,7 +25,7 @@ def test_sampled_is_held_to_the_better_of_the_papers_fits(choices) -> None:
     papers = [{"game": [0.3, 0.3], "pdf": [0.3]}, {"game": [0.1, 0.1], "pdf": [0.1]}]
     claim = choices.sampled("ssd", ours, papers)
     assert claim.is_reached
-    assert claim.measured == "**0.20x** (0.20 to 0.20): 2.00 % beside 10.00 %"
+    assert claim.measured == "**0.20x** (0.20 to 0.20): ours 2.00 %, theirs 10.00 %"
     assert not choices.sampled("ssd", ours, [*papers, ours]).is_reached
 
 

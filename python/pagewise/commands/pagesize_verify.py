@@ -22,7 +22,7 @@ EXAMPLES = ("pagewise pagesize verify --page-size 64KiB -- xz -c /bin/bash",)
 MEASURES = {
     "minor_faults": ("minor faults", lambda value: format_count(round(value))),
     "cpu_s": ("CPU time", format_seconds),
-    "max_rss_bytes": ("greatest memory", format_size),
+    "max_rss_bytes": ("peak memory", format_size),
 }
 """What a measure is called, and how its figures are written."""
 FORETOLD_WITHIN = 0.1
@@ -71,7 +71,7 @@ def tried(command: Sequence[str], page_bytes: int, rounds: int) -> dict[str, Any
 
 
 def described(result: dict[str, Any]) -> list[Any]:
-    """The figures with both sizes, what the larger saves, what was foretold, what was given."""
+    """The figures with both sizes, what the larger saves, what was forecast, what was given."""
     size = format_size(result["page_bytes"])
     foretold = foretold_changes(result)
     rows = []
@@ -86,7 +86,7 @@ def described(result: dict[str, Any]) -> list[Any]:
                 *([foretold.get(name, "")] if foretold else []),
             ]
         )
-    columns = ["", "4 KiB", size, "change", *(["foretold"] if foretold else [])]
+    columns = ["", "4 KiB", size, "change", *(["forecast"] if foretold else [])]
     given = result["kernel"].get("anon_fault_alloc")
     notes = (
         [] if given is None else [f"pages of {size} that the kernel gave: {format_count(given)}"]
@@ -95,7 +95,7 @@ def described(result: dict[str, Any]) -> list[Any]:
         notes.append("note: none was asked for; glibc's malloc asks, others may not")
     elif is_less_than_foretold(result):
         notes.append(
-            "note: less was saved than foretold: memory that is read before it is written keeps "
+            "note: less was saved than forecast: memory that is read before it is written keeps "
             "4 KiB unless pages are of 2 MiB, and so does what does not come from glibc's malloc"
         )
     return [figures(columns, rows), *notes]
