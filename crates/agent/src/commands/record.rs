@@ -303,13 +303,13 @@ pub fn parse_size(text: &str) -> Result<u32, String> {
 
 /// A time, such as 60s.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a number with ms, s, m or h, such as 60s".to_owned();
+    let expected = || "expected a number with ms, s, min or h, such as 60s".to_owned();
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(digits.ok_or_else(expected)?);
     let seconds = match unit {
         "ms" => 0.001,
         "s" => 1.0,
-        "m" => 60.0,
+        "m" | "min" => 60.0,
         "h" => 3600.0,
         _ => return Err(expected()),
     };
@@ -320,6 +320,18 @@ pub fn parse_time(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_take_the_units_of_the_desk() {
+        for (text, seconds) in
+            [("500ms", 0.5), ("60s", 60.0), ("10m", 600.0), ("10min", 600.0), ("2h", 7200.0)]
+        {
+            assert_eq!(parse_time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["10", "min", "10 min", "1d", "-1s", "1e9h"] {
+            assert!(parse_time(text).unwrap_err().contains("ms, s, min or h"), "{text}");
+        }
+    }
 
     #[test]
     fn swap_without_a_swap_area_is_warned_of() {

@@ -31,8 +31,7 @@ const NAMES: [(Role, &[&str]); 9] = [
 ];
 
 /// Units at the end of a time column's name, as in `time_ms`, `Time (ms)` and `time[ms]`, and their nanoseconds.
-const TIME_UNITS: [(&str, u64); 4] =
-    [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", SECOND_NS)];
+const TIME_UNITS: [(&str, u64); 4] = [("ns", 1), ("us", 1000), ("ms", 1_000_000), ("s", SECOND_NS)];
 
 /// Columns beyond this one cannot be used.
 pub(super) const COLUMNS_MAX: usize = 256;
@@ -112,7 +111,8 @@ impl Columns {
         if is_enough {
             return Ok(mapping);
         }
-        let missing = if mapping == Mapping::Objects { "id, sector or offset" } else { "sector or offset" };
+        let missing =
+            if mapping == Mapping::Objects { "id, sector or offset" } else { "sector or offset" };
         let role = missing.split([',', ' ']).next().unwrap_or_default();
         Err(format!(
             "expected a header with a column for {missing}; name it with --map {role}=COLUMN \
@@ -173,7 +173,8 @@ fn closing_quote(quoted: &[u8]) -> Option<usize> {
 /// A column's name without the unit at its end, and the nanoseconds per unit; seconds where there is none.
 fn without_time_unit(name: &str) -> (&str, u64) {
     let bare = |unit: &str| {
-        let in_brackets = |open, close| name.strip_suffix(close)?.strip_suffix(unit)?.strip_suffix(open);
+        let in_brackets =
+            |open, close| name.strip_suffix(close)?.strip_suffix(unit)?.strip_suffix(open);
         let bare = name.strip_suffix(unit).and_then(|name| name.strip_suffix('_'));
         bare.or_else(|| in_brackets('(', ')')).or_else(|| in_brackets('[', ']'))
     };
