@@ -250,8 +250,11 @@ fn remap(request: Remap) -> Result<usize, Errno> {
     if request.flags & MREMAP_FIXED != 0 {
         claim(request.new, request.new_length);
     }
-    let is_ours = |page: &u32| !retire::is_retired() && !page_bits().released.any(*page, 1);
+    let is_ours = |page: &u32| !page_bits().released.any(*page, 1);
     let Some(first) = page_of(request.address).filter(is_ours) else { return request.call() };
+    if retire::is_retired() {
+        return remap_retired(request);
+    }
     if holes::first_unmapped(request.address, request.length).is_some() {
         system::set_errno(EFAULT);
         return Err(EFAULT);
@@ -264,6 +267,38 @@ fn remap(request: Remap) -> Result<usize, Errno> {
         && request.flags & !MREMAP_MAYMOVE == 0
         && is_wholly_ours(first, old);
     if is_simple { resize(request, first, old, new) } else { remap_tainted(request, first, old) }
+}
+
+/// Moves or resizes a mapping of the program that lies in the retired arena. Its pages may still be in
+/// several mappings of the kernel.
+fn remap_retired(request: Remap) -> Result<usize, Errno> {
+    let Some(length) = request.length.checked_next_multiple_of(PAGE) else { return request.call() };
+    let is_one_mapping = is_mapped_by_program(request.address, length);
+    let address = match request.call() {
+        Err(EFAULT) if is_one_mapping && request.new_length > 0 => request.by_hand(false),
+        answer => answer,
+    }?;
+    if request.flags & MREMAP_DONTUNMAP == 0 {
+        let kept = if address == request.address { request.new_length } else { 0 };
+        let kept = kept.next_multiple_of(PAGE).min(length);
+        let left = chunks::overlaps(request.address + kept, length - kept);
+        left.for_each(|(first, pages)| page_bits().mapped.clear(first, pages));
+    }
+    Ok(address)
+}
+
+/// Whether `mmap` handed out all of these pages, and `munmap` took none of them back. Both numbers are
+/// multiples of a page.
+fn is_mapped_by_program(address: usize, length: usize) -> bool {
+    let mapped = page_bits().mapped;
+    let mut found = 0;
+    for (first, pages) in chunks::overlaps(address, length) {
+        if mapped.next(first, first + pages, false) != first + pages {
+            return false;
+        }
+        found += pages as usize;
+    }
+    found > 0 && found * PAGE == length
 }
 
 /// Whether the pages are mapped and have the attributes of the arena.
