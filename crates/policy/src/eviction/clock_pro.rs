@@ -2,9 +2,9 @@
 //! comes back within its test period becomes hot. How many cold pages there are adapts.
 //!
 //! Departs from the paper: HAND_cold meets the resident cold pages in the order in which they became
-//! cold, even where HAND_hot has overtaken it; a page accessed in its test period does not count as
-//! passed when the period ends before a hand meets it. Memory fills with hot pages first, as in the
-//! authors' own simulator.
+//! cold, even where HAND_hot has overtaken it; a page accessed in its test period does not shrink the
+//! cold target when that period ends. Memory fills with hot pages first, as in the authors' own
+//! simulator.
 
 use super::queues::Queues;
 use super::{NotedEviction, Notes};
