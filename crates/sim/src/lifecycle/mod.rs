@@ -86,14 +86,14 @@ fn fitting(lives: &[(Phone, SimulateRequest)], room_bytes: u64) -> usize {
 fn live_counting(
     phone: &Phone,
     below: &SimulateRequest,
-    tell: &dyn Fn(u64) -> Result<(), Error>,
+    report: &dyn Fn(u64) -> Result<(), Error>,
 ) -> Result<Outcome, Error> {
     phone.check()?;
     let mut machine = Machine::new(phone, below)?;
     let mut visits = Vec::with_capacity(phone.visits.len());
     for (done, &app) in (1..).zip(&phone.visits) {
         visits.push(machine.visit(app));
-        tell(done)?;
+        report(done)?;
     }
     let (frames, slots) = machine.size();
     let watermarks = machine.watermarks();
