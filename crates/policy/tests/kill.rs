@@ -421,7 +421,7 @@ fn every_policy_and_option_is_documented() {
         let section = section.and_then(|rest| rest.split("\n##").next());
         let section = section.unwrap_or_else(|| panic!("docs/killd.md lacks ### {}", row.name));
         for option in row.options {
-            assert!(section.contains(option.name), "{}: {} is not documented", row.name, option.name);
+            assert!(section.contains(option.name), "{}: {} undocumented", row.name, option.name);
             // The option accepts its default.
             assert!(row.build(&[(option.name, option.default)]).is_ok());
         }

@@ -251,15 +251,15 @@ fn not_recorded(header: &Header) -> Vec<&'static str> {
     let is_swap = header.kind == TraceKind::Swap;
     let absences = [
         (!header.has_clock, "a clock: no re-access intervals"),
-        (!header.has_operations, "reads and writes apart: writes are given as 0"),
+        (!header.has_operations, "whether an access reads or writes: writes are given as 0"),
         (is_swap && !header.has_durations, "durations: no fault-time distribution"),
         (!is_swap, "owners of pages: no classes of the busiest pages, no swap traffic"),
         (
             is_swap && header.files.is_empty(),
-            "libraries and services: pages are only told as anonymous or file, shared or not",
+            "libraries and services: pages are only known as anonymous or file, shared or not",
         ),
         (header.hides_zeros(), trace::ZEROS_UNMARKED),
-        (is_swap, "the rest of the block I/O: volume is over swap accesses alone"),
+        (is_swap, "the rest of the block I/O: volume covers only swap accesses"),
     ];
     absences.into_iter().filter(|&(is_absent, _)| is_absent).map(|(_, what)| what).collect()
 }

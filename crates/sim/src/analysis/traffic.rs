@@ -187,7 +187,7 @@ mod tests {
         let brief: Vec<_> = traffic
             .series
             .iter()
-            .map(|series| (&series.name[..], series.processes, &series.reads[..], &series.writes[..]))
+            .map(|row| (&row.name[..], row.processes, &row.reads[..], &row.writes[..]))
             .collect();
         assert_eq!(
             brief,

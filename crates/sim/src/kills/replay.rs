@@ -369,7 +369,7 @@ impl Judge<'_> {
     fn is_named(&self, replay: &Replay, kill: &RecordedKill) -> bool {
         let times = kill.time_s - self.window_s..=kill.time_s;
         let decisions = replay.decisions.iter().filter(|made| times.contains(&made.time_s));
-            decisions.flat_map(|made| &made.victims).any(|victim| victim.process == kill.process)
+        decisions.flat_map(|made| &made.victims).any(|victim| victim.process == kill.process)
     }
 
     fn judgement(&self, time_s: f64) -> Judgement {
@@ -420,7 +420,7 @@ impl Points {
 fn lower(first: Point, other: Point) -> Point {
     Point {
         available_bytes: first.available_bytes.min(other.available_bytes),
-            swap_free_bytes: first.swap_free_bytes.min(other.swap_free_bytes),
-            ..first
+        swap_free_bytes: first.swap_free_bytes.min(other.swap_free_bytes),
+        ..first
     }
 }

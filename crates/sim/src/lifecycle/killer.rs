@@ -159,7 +159,7 @@ mod tests {
         )
         .expect("a phone");
         let apps = [running(0, 3), running(1, 9), running(2, 7), running(3, 1)];
-        let found: Vec<i16> = candidates(&phone, 10, &apps).map(|candidate| candidate.adj).collect();
+        let found: Vec<i16> = candidates(&phone, 10, &apps).map(|seen| seen.adj).collect();
         assert_eq!(found, [900, 0, 700, 910]);
     }
 }
