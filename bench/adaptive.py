@@ -381,7 +381,7 @@ WHY = """
 ## Why not 3 % in every cell
 
 Where a fast write costs as much as a slow one, filling the tier pays only if the pages are read
-again, and what is seen until then does not tell. Decision 0014 has the frontier of the worst cell
+again, and the events until then do not predict that. Decision 0014 has the frontier of the worst cell
 against the mean over all variants and constants that were tried:
 [decisions/0014-adaptive-follows-no-experts.md](decisions/0014-adaptive-follows-no-experts.md).
 """

@@ -39,7 +39,7 @@ with it, ratios less.
 
 Policies, sweeps and two tiers stand beside libcachesim 0.3.5: one call in a process of its own,
 peer and ours in turn. Trace: 20 M requests over 1 M pages, Zipf 1.0, seed 42, random 64-bit ids;
-caches of 100,000 pages where not said otherwise. Figures are CPU seconds of the call, reading
+caches of 100,000 pages unless stated otherwise. Figures are CPU seconds of the call, reading
 included, interpreter start and imports not. `page_size_choices` runs on the traces of `make
 traces`, which do not ship; the launches of `killers_vm` are of a filler, in an emulated guest.
 """

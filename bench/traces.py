@@ -214,7 +214,7 @@ def imported(path: Path, make, *, format: str) -> Path:
 
 
 def save(path: Path, write) -> None:
-    """Writes to a temporary file and renames it, so that no interrupted run leaves a partial one."""
+    """Writes to a temporary file and renames it, so no interrupted run leaves a partial one."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     aside = path.with_name("aside-" + path.name)
     write(aside)

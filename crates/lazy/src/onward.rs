@@ -1,5 +1,5 @@
-//! The program's own calls about memory, passed on to whatever was loaded after this library (a
-//! sanitizer's runtime follows mappings, too), or to the kernel where nothing else has the function.
+//! The program's own calls about memory, passed on to the libraries loaded after this one (a
+//! sanitizer's runtime follows mappings, too), or to the kernel if none of them has the function.
 
 use libc::{c_int, c_uchar, c_uint, c_ulong, c_void, off64_t, pid_t, rlimit, size_t};
 

@@ -20,7 +20,7 @@ use crate::chunks::{CHUNK, PAGE, address_of};
 use crate::reserve::OPEN;
 use crate::system;
 
-/// Size below which a move and a change of protection cost as much as protection alone.
+/// Size below which a move and a change of protection cost as much as only protection.
 const MOVED_PAGES_MIN: u32 = (256 << 10) / PAGE as u32;
 
 /// Whether the kernel refused a move into the vault and may have left a hole there.

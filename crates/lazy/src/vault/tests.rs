@@ -84,7 +84,7 @@ fn a_hole_that_another_mapping_filled_is_not_touched() {
     write(address, 9);
     assert!(!fill(address, LENGTH, OPEN));
     system::unmap(address + PAGE, LENGTH - PAGE).unwrap();
-    assert!(!fill(address, LENGTH, OPEN), "a part of it is somebody's");
+    assert!(!fill(address, LENGTH, OPEN), "a part of it is mapped");
     assert_eq!(read(address), Some(9));
     assert!(fill(address + PAGE, LENGTH - PAGE, OPEN));
     assert_eq!(read(address + LENGTH - PAGE), Some(0));

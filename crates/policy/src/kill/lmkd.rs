@@ -1,7 +1,7 @@
 //! `lmkd`: the rules of Android's low memory killer daemon (system/memory/lmkd/lmkd.cpp, mp_event_psi,
 //! Android 13), under the names of its properties. The snapshot supplies what Android's framework sends
 //! the daemon over a socket: the order of last use. Departs from it: a complete stall kills only while
-//! free memory is below the high watermark, never on stalls alone.
+//! free memory is below the high watermark.
 
 use types::{Bytes, Nanos, PAGE_BYTES};
 

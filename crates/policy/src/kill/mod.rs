@@ -144,7 +144,7 @@ pub struct Candidate {
     pub standing: Standing,
 }
 
-/// How a candidate stands beside others, whatever its score.
+/// Standing of a candidate beside others, independent of its score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// Is never killed.

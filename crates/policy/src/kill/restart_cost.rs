@@ -86,7 +86,7 @@ impl RestartCost {
         let stalls = memory.pressure.map_or(0, |pressure| pressure.full_basis_points);
         match u64::from(stalls) >= self.stall_percent * 100 {
             true => Ok("little memory is available and all tasks stall"),
-            false => Err("there is swap left, and tasks go on"),
+            false => Err("there is swap left, and tasks make progress"),
         }
     }
 

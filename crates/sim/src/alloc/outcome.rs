@@ -13,7 +13,7 @@ pub struct Counts {
     pub pages_zeroed: u64,
     /// Touches of a page that was lazily freed and still had its frame.
     pub lazy_touches: u64,
-    /// System calls that map, unmap, resize or advise, or look at what is mapped.
+    /// System calls that map, unmap, resize, advise or query mappings.
     pub calls: u64,
     /// Frames that the kernel took from lazily freed pages because memory was short.
     pub pages_reclaimed: u64,
