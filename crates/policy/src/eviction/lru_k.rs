@@ -21,6 +21,7 @@ pub fn make(values: &Values<'_>) -> Result<Build, String> {
 }
 
 /// Evicts the page with the largest distance back to its k-th last request.
+///
 /// Invariant: a resident page is in `few` under the time of its last request if it was requested
 /// fewer than k times, else in `many` under the time of its k-th last. No two requests have the same
 /// time.

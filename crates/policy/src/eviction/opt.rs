@@ -1,6 +1,6 @@
 //! Belady's optimum (IBM Systems Journal 1966) for a memory that admits every missed page: the page
 //! whose next request lies farthest ahead leaves. A page without a next request leaves before all others.
-//! No two pages are requested at once, so the time of its next request names a page, and a request
+//!
 //! No two requests have the same time, so the time of its next request identifies a page, and a request
 //! hits if its own time is in the set of resident pages. The pages themselves are not needed once the
 //! times are known: the times replace them, 4 bytes per request. That is why this bound, which no memory

@@ -52,8 +52,8 @@ pub struct Curves {
 impl Curves {
     /// Curves of every page size up to `page_bytes_max`; beside them second TLBs of these shapes.
     ///
+    /// # Errors
     /// A size that is not one of [`page_sizes`].
-    /// A size that is none of [`page_sizes`].
     pub fn new(page_bytes_max: u64, second_tlbs: &[TlbShape]) -> Result<Curves, Error> {
         let pages = Pages::new(level(page_bytes_max)? + 1, second_tlbs);
         Ok(Curves { pages, steps: ByKind::default() })

@@ -151,9 +151,9 @@ impl Setup<'_> {
 
 /// Replays the whole trace against one architecture.
 ///
+/// # Errors
 /// `Usage` for an unknown architecture, option, value or profile; errors of reading the trace;
 /// `Cancelled` if `progress` cancels.
-/// `Cancelled` where `progress` says so.
 pub fn simulate(
     source: &mut dyn trace::Source,
     request: &SimulateRequest,

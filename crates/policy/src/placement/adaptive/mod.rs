@@ -9,7 +9,6 @@
 //! entry causes, and by a return on them while the placement is behind the simplest one (`Regret`).
 //! Nothing here is tuned to a trace: with a large fast tier the price falls and everything enters;
 //! with a small tier only pages with evidence of a return do.
-//! with a small one only pages with evidence of a return do.
 
 mod ages;
 mod class;
