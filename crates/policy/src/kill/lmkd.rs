@@ -33,12 +33,12 @@ pub(super) const OPTIONS: &[OptionRow] = &[
     OptionRow {
         name: "swap_util_max",
         default: "100",
-        summary: "swapped share of swappable memory above which a process dies, in per cent",
+        summary: "swapped share of swappable memory above which low free memory kills, in per cent",
     },
     OptionRow {
         name: "filecache_min_kb",
         default: "0",
-        summary: "size of the file cache below which thrashing kills, in KiB",
+        summary: "file cache below which a process dies after thrashing, in KiB",
     },
     OptionRow {
         name: "stall_limit_critical",
