@@ -113,7 +113,7 @@ fn flags(operation: Operation, is_file: bool, state: &[u8]) -> Result<EventFlags
     Ok(if is_file { dirty.with(EventFlags::FILE) } else { dirty })
 }
 
-/// What an event does, and whether to a file page.
+/// The operation of an event, and whether its page is a file page.
 fn operation(event: &[u8], kind: &[u8]) -> Result<(Operation, bool), Expected> {
     let (operation, is_file) = match event {
         b"out" => (Operation::SwapOut, false),
