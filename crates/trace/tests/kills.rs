@@ -69,7 +69,7 @@ fn only_later_kernels_mark_the_last_thread() {
         let format = formats.iter().find(|text| text.contains("name: sched_process_exit\n"));
         format.unwrap().contains("group_dead")
     };
-    assert_eq!(KERNELS.map(says), [false, false, true]);
+    assert_eq!(KERNELS.map(marks), [false, false, true]);
 }
 
 #[test]
