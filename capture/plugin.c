@@ -61,7 +61,7 @@ static uint64_t references_reported;
 static uint64_t references_max = UINT64_MAX;
 static int stream = -1;
 static struct stat stream_identity;
-/* The recorded thread, or NO_VCPU if the capture has stopped; with threads=on, all threads are recorded. */
+/* The recorded thread, or NO_VCPU after the capture has stopped; with threads=on, every thread. */
 static unsigned recorded_vcpu;
 static bool follows_threads;
 static pthread_spinlock_t lock;

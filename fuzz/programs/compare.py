@@ -100,7 +100,7 @@ def observe(setup: Setup, script: Path, setting: str | None, hung_s: float = HUN
 
 
 def worker_of(line: str) -> str:
-    """The worker that wrote a line. As a sort key it keeps the lines of each worker in their order."""
+    """The worker that wrote a line; a stable sort by it keeps each worker's lines in order."""
     return line.partition(".")[0]
 
 

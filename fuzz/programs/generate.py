@@ -63,7 +63,7 @@ IN_SERIES: Mapping[str, int] = {
 }
 FORKS_MAX = 5
 RARE = ("limit", "lock_all", "family", "spawn", "leave", "background")
-"""Only one script in four has each of these, because after a limit of address space the library stops serving."""
+"""One script in four has each: after a limit of address space the library stops serving."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Script:
 
 
 def generate(seed: int, without: Sequence[str] = ()) -> Script:
-    """The script of a seed. Half of all scripts are serial, half parallel, most of these with a collector.
+    """The script of a seed: half are serial, half parallel, most of these with a collector.
 
     The script has no operation named in `without`.
     """

@@ -75,7 +75,8 @@ uint64_t region_digest(const Region *region)
         for (size_t place = 0; place < sizeof PLACES / sizeof *PLACES; place++) {
             uint64_t value = 0;
             Outcome outcome = load(region->at + page * PAGE + PLACES[place], &value);
-            // A page that a child did not inherit is a hole or inaccessible: the library keeps its addresses.
+            // A page that a child did not inherit is a hole or inaccessible: the library keeps its
+            // addresses.
             if (region->stays[page])
                 outcome.code = 0;
             digest = mix(mix(digest, value), outcome_value(outcome));

@@ -4,8 +4,8 @@
     run.py PROGRAM LIBRARY --seed N --once              one seed
     run.py PROGRAM LIBRARY --script FILE                a kept script
 
-Exits with status 1 at the first difference, after printing the seed, the command that repeats it and
-the shortest script that still differs. `fuzz/programs.sh` compiles the program and calls this.
+Exits with status 1 at the first difference, after printing the seed, the command that repeats it
+and the shortest script that still differs. `fuzz/programs.sh` compiles the program and calls this.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def seeds(arguments: argparse.Namespace, setup: Setup, place: Path) -> int:
 
 
 def tried(setup: Setup, place: Path, settings: list[str]) -> Difference | str | None:
-    """The first difference; `unstable` if the script also differs between runs without the library."""
+    """The first difference; `unstable` if runs without the library differ from each other too."""
     stock = observe(setup, place, None)
     for setting in settings:
         found = difference(stock, observe(setup, place, setting, patience(stock)), setting)
@@ -125,7 +125,7 @@ def tried(setup: Setup, place: Path, settings: list[str]) -> Difference | str | 
 
 
 def patience(stock: Observed, least_s: float = HUNG_S) -> float:
-    """Timeout for a run with the library: a run that is slow only on a busy machine is no finding."""
+    """Timeout for a run with the library: a slow run on a busy machine is no finding."""
     return max(least_s, SLOWER_MAX * stock.seconds)
 
 

@@ -186,8 +186,8 @@ fn create(folder: *const c_char, process: u32) -> c_int {
     -1
 }
 
-/// Allocates and maps a part of the file; null on failure. It allocates first, because a store to a mapped
-/// page that does not fit on a full disk ends the process.
+/// Allocates and maps a part of the file; null on failure. It allocates first, because a store to a
+/// mapped page that does not fit on a full disk ends the process.
 fn map(file: c_int, offset: usize, bytes: usize) -> *mut core::ffi::c_void {
     // SAFETY: system calls on a descriptor of this library; a fresh mapping overlaps nothing.
     unsafe {
@@ -309,8 +309,8 @@ pub fn append(record: Record) {
     };
     let whole =
         Record { time_ns: now_ns(), process: PROCESS.load(Ordering::Relaxed), kind: 0, ..record };
-    // SAFETY: the slot is in a mapped chunk, and only this call has its index. Readers of the file check the
-    // kind, which is written last.
+    // SAFETY: the slot is in a mapped chunk, and only this call has its index. Readers of the file
+    // check the kind, which is written last.
     unsafe {
         slot.write(whole);
         AtomicU8::from_ptr(&raw mut (*slot).kind).store(record.kind, Ordering::Release);
@@ -328,7 +328,7 @@ fn slot(index: u64) -> Option<*mut Record> {
             return Some(unsafe { address.add((index % CHUNK_RECORDS) as usize) });
         }
         if IS_GROWING.swap(true, Ordering::Acquire) {
-            // A signal handler may have interrupted the growing thread, so the number of checks is bounded.
+            // A signal handler may have interrupted the growing thread, so the checks are bounded.
             // SAFETY: a system call without pointers.
             unsafe { libc::sched_yield() };
             continue;

@@ -55,7 +55,8 @@ impl Runs {
     }
 }
 
-/// Calls `take` for each page in order, with whether it is touched; false if the page table is not readable.
+/// Calls `take` for each page in order, with whether it is touched; false if the page table is not
+/// readable.
 ///
 /// It opens the file each time, because a program may close unknown descriptors.
 fn read(first: usize, pages: usize, mut take: impl FnMut(usize, bool)) -> bool {

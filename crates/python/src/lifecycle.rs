@@ -16,8 +16,9 @@ struct Life {
     below: Wanted,
 }
 
-/// Simulates lives, a JSON list of `{"phone": ..., "below": ...}`, on all cores, with at most `room_bytes` of
-/// memory at a time. Returns the outcomes in order as a JSON list. `below` is a request of `simulate`.
+/// Simulates lives, a JSON list of `{"phone": ..., "below": ...}`, on all cores, with at most
+/// `room_bytes` of memory at a time. Returns the outcomes in order as a JSON list. `below` is a
+/// request of `simulate`.
 #[pyfunction]
 #[pyo3(signature = (lives, *, room_bytes, progress=None))]
 pub fn lifecycle(

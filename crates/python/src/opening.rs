@@ -60,8 +60,8 @@ impl Recording {
     }
 }
 
-/// Adds the losses of the recording to the JSON object `answer` as `losses`. Call it after reading `source`
-/// to its end.
+/// Adds the losses of the recording to the JSON object `answer` as `losses`. Call it after reading
+/// `source` to its end.
 pub fn with_losses(mut answer: Value, source: &dyn Source) -> Value {
     if let Some(fields) = answer.as_object_mut() {
         fields.insert("losses".to_owned(), json!(source.header().losses));

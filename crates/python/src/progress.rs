@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use pyo3::prelude::*;
 use types::{Cancelled, Progress};
 
-/// Shortest interval between callbacks: short enough for a smooth bar and a prompt Ctrl-C, and long enough
-/// that the cost of the interpreter lock is negligible.
+/// Shortest interval between callbacks: short enough for a smooth bar and a prompt Ctrl-C, and long
+/// enough that the cost of the interpreter lock is negligible.
 const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Calls `callback(done, total)`, and stops the work if the callback raises or the user interrupts. The

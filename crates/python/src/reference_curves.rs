@@ -1,5 +1,5 @@
-//! Curves of a trace of references. Requests and small results are JSON text; counts by frames are columns
-//! of 64-bit little-endian integers.
+//! Curves of a trace of references. Requests and small results are JSON text; counts by frames are
+//! columns of 64-bit little-endian integers.
 
 use std::path::PathBuf;
 
@@ -58,8 +58,8 @@ impl Wanted {
     }
 }
 
-/// Reads a trace of references once. Returns totals and cold misses as JSON text, and four columns for each
-/// page size, indexed by the number of frames: misses of instructions, reads and writes, and
+/// Reads a trace of references once. Returns totals and cold misses as JSON text, and four columns for
+/// each page size, indexed by the number of frames: misses of instructions, reads and writes, and
 /// write-backs. The last value of a column holds for all larger numbers of frames.
 #[pyfunction]
 #[pyo3(signature = (path, question, *, progress=None))]

@@ -39,10 +39,10 @@ pub fn references_info(
     Ok(answered(info))
 }
 
-/// Writes the references of the capture plugin until the program ends; returns the report as JSON text.
-/// `stream` is the pipe and `shared` the shared memory with the current chunk, both as descriptors of this
-/// process. `status` waits for the program and returns its status as `subprocess` does, or None if the
-/// capture was interrupted.
+/// Writes the references of the capture plugin until the program ends; returns the report as JSON
+/// text. `stream` is the pipe and `shared` the shared memory with the current chunk, both as
+/// descriptors of this process. `status` waits for the program and returns its status as `subprocess`
+/// does, or None if the capture was interrupted.
 #[pyfunction]
 #[pyo3(signature = (stream, shared, output, command, architecture, status, *, follows_threads=false, force=false, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]

@@ -93,9 +93,9 @@ pub fn simulate(
 }
 
 /// Runs a JSON list of requests in a single pass over a recording. Returns a JSON list with
-/// `{"outcome": ...}` or `{"error": text}` for each request. `marks` divide the recording into slices, and
-/// outcomes have counts for each slice. Marks are increasing times in ns since the first event or, without a
-/// clock, numbers of events.
+/// `{"outcome": ...}` or `{"error": text}` for each request. `marks` divide the recording into slices,
+/// and outcomes have counts for each slice. Marks are increasing times in ns since the first event or,
+/// without a clock, numbers of events.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, requests, *, marks=Vec::new(), progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]

@@ -1,5 +1,6 @@
-//! The naive model of pools of freed spans, with lists searched from their beginning, a single process and
-//! a byte per page: the paper's pool in the kernel (S3.4), pagewise's pool in the program, and no pool.
+//! The naive model of pools of freed spans, with lists searched from their beginning, a single process
+//! and a byte per page: the paper's pool in the kernel (S3.4), pagewise's pool in the program, and no
+//! pool.
 
 /// A step of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]

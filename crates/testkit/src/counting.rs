@@ -28,8 +28,8 @@ pub fn allocations_of_all() -> u64 {
     COUNT_OF_ALL.load(Relaxed)
 }
 
-/// Peak of bytes that all threads allocated during `call`, beyond those allocated before, if the program's
-/// allocator is [`Counting`]. Allocations of other threads count too.
+/// Peak of bytes that all threads allocated during `call`, beyond those allocated before, if the
+/// program's allocator is [`Counting`]. Allocations of other threads count too.
 pub fn bytes_held_most(call: impl FnOnce()) -> usize {
     let before = HELD.load(Relaxed);
     HELD_MOST.store(before, Relaxed);

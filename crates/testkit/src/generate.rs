@@ -1,4 +1,5 @@
-//! Inputs for tests, computed only with integers, so that every machine and language makes the same inputs.
+//! Inputs for tests, computed only with integers, so that every machine and language makes the same
+//! inputs.
 
 use types::PageId;
 

@@ -121,8 +121,8 @@ fn keep(groups: &mut HashMap<(u32, u64), Group>, place: (u32, u64), event: &Page
     true
 }
 
-/// Only the first device event of each kind counts until the page moves again, and no device read while the
-/// page is in memory.
+/// Only the first device event of each kind counts until the page moves again, and no device read
+/// while the page is in memory.
 fn keep_traffic(
     groups: &mut HashMap<(u32, u64), Group>,
     place: (u32, u64),

@@ -123,8 +123,8 @@ impl Memory {
     }
 }
 
-/// A fully associative TLB and, behind it, a set-associative second TLB for the misses of the first. Each set
-/// is a list, the most recently used page first.
+/// A fully associative TLB and, behind it, a set-associative second TLB for the misses of the first.
+/// Each set is a list, the most recently used page first.
 pub struct TwoTlbs {
     page_bytes: u64,
     first: Vec<u64>,

@@ -25,7 +25,8 @@ pub enum Action {
     Discard(u32),
 }
 
-/// The rules: limits for hot and lazily freed pages, and ages at which spans are lazily freed and discarded.
+/// The rules: limits for hot and lazily freed pages, and ages at which spans are lazily freed and
+/// discarded.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     /// Largest number of hot pages.
@@ -103,7 +104,8 @@ impl Model {
         self.pressure_ns = Some(now_ns);
     }
 
-    /// All actions that the rules require at `now_ns`: first for spans that are too old, then for excess pages.
+    /// All actions that the rules require at `now_ns`: first for spans that are too old, then for
+    /// excess pages.
     pub fn actions(&mut self, now_ns: i64) -> Vec<Action> {
         let mut actions = Vec::new();
         let Rules {
@@ -131,8 +133,11 @@ impl Model {
                 || held_pages.is_some_and(|limit| lazy > 0 && lazy + hot > limit)
         };
         while is_too_much(self.pages(true), self.pages(false)) {
-            let oldest =
-                self.held.iter().position(|held| held.is_lazy).expect("some spans are lazily freed");
+            let oldest = self
+                .held
+                .iter()
+                .position(|held| held.is_lazy)
+                .expect("some spans are lazily freed");
             actions.push(Action::Discard(self.held.remove(oldest).span));
         }
         while let Some(oldest) = self.held.iter().position(|held| !held.is_lazy) {

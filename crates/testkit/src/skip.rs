@@ -3,11 +3,12 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Environment variable with the path of the file of skipped tests, one line each; `make test` counts them.
+/// Environment variable with the path of the file of skipped tests, one line each; `make test` counts
+/// them.
 pub const LEDGER: &str = "PAGEWISE_SKIPPED";
 
-/// Prints to standard error that the running test is skipped and why, and adds a line to the file that the
-/// environment variable `LEDGER` names, if it is set.
+/// Prints to standard error that the running test is skipped and why, and adds a line to the file that
+/// the environment variable `LEDGER` names, if it is set.
 ///
 /// # Panics
 /// If that file cannot be written, because an uncounted skip would look like a passed test.

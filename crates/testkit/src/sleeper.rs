@@ -12,13 +12,15 @@ const HANGS_AFTER: Duration = Duration::from_secs(60);
 pub struct Sleeper(pub Child);
 
 impl Sleeper {
-    /// Starts the process and returns when it sleeps: before that it may wait for the pages of its program.
+    /// Starts the process and returns when it sleeps: before that it may wait for the pages of its
+    /// program.
     ///
     /// # Panics
     /// If the program `sleep` does not exist or does not sleep in time.
     pub fn start() -> Sleeper {
         let mut command = Command::new("sleep");
-        let child = command.arg("1000").stdin(Stdio::null()).spawn().expect("the program sleep exists");
+        let child =
+            command.arg("1000").stdin(Stdio::null()).spawn().expect("the program sleep exists");
         Sleeper(child).in_state("(sleep) S ")
     }
 

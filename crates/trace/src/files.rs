@@ -109,7 +109,8 @@ const SERVICE_FOLDERS: [&str; 9] = [
     "/vendor/",
 ];
 
-/// The class of the pages of the file at `path`. Files outside the service folders belong to applications.
+/// The class of the pages of the file at `path`. Files outside the service folders belong to
+/// applications.
 pub fn class_of(path: &str) -> PageClass {
     let name = path.rsplit('/').next().unwrap_or_default();
     if path.is_empty() {

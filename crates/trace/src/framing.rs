@@ -1,7 +1,8 @@
 //! Recordings consist of independent blocks: a head, and a zstd frame with a checksum. The head is u32
-//! kind, u32 length in the file, u32 length unpacked, and the checksum (crate::checksum) of the block's
-//! offset in the file (u64) and of these three; little endian. After a killed recorder, a full disk or a
-//! power cut, the file can be read up to its last complete block. Older files have heads without a checksum.
+//! kind, u32 length in the file, u32 length unpacked, and the checksum (crate::checksum) of the
+//! block's offset in the file (u64) and of these three; little endian. After a killed recorder, a full
+//! disk or a power cut, the file can be read up to its last complete block. Older files have heads
+//! without a checksum.
 
 use std::io::{self, Write};
 

@@ -131,7 +131,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// The part of a trace with this header and sha256 that `times`, counted from its first event, select.
+    /// The part of a trace with this header and sha256 that `times`, counted from its first event,
+    /// select.
     pub(crate) fn cut(header: &Header, sha256: &str, times: &Range<i64>) -> Part {
         let on_clock = |time: i64| header.start_ns.saturating_add(time);
         let (from, to) = (on_clock(times.start), on_clock(times.end));

@@ -55,7 +55,8 @@ pub struct Ledger {
     pub shortage: Shortage,
     /// The first and the last time that the recorder noted apart from its events.
     noted: Option<(u64, u64)>,
-    /// Counts of pages of zeros over the recordings so far; `Some(None)` if a recording does not mark them.
+    /// Counts of pages of zeros over the recordings so far; `Some(None)` if a recording does not mark
+    /// them.
     zeros: Option<Option<Zeros>>,
     rejected: u64,
     rejects: Vec<Reject>,
@@ -321,8 +322,8 @@ impl Ledger {
         self.noted.map(|(first, last)| last - first)
     }
 
-    /// Notes at the end of a recording whether it marks pages of zeros. With several recordings, every one
-    /// must mark them, and the kernel's counts of a single recording do not count for all.
+    /// Notes at the end of a recording whether it marks pages of zeros. With several recordings, every
+    /// one must mark them, and the kernel's counts of a single recording do not count for all.
     pub fn note_zeros(&mut self, zeros: Option<Zeros>) {
         self.zeros = Some(match self.zeros {
             None => zeros,
@@ -459,8 +460,10 @@ mod tests {
     fn processes_with_equal_cut_names_stay_distinct() {
         let mut ledger = Ledger::new(false);
         let [first_name, other_name] = ["first", "other"].map(|end| "x".repeat(300) + end);
-        let (first, second) =
-            (ledger.named_process(0, first_name.as_bytes()), ledger.named_process(0, other_name.as_bytes()));
+        let (first, second) = (
+            ledger.named_process(0, first_name.as_bytes()),
+            ledger.named_process(0, other_name.as_bytes()),
+        );
         assert_ne!(first, second);
         assert_eq!(ledger.named_process(0, first_name.as_bytes()), first);
         assert_eq!(ledger.processes().get(0).unwrap().name, "x".repeat(255));

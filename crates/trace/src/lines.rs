@@ -64,7 +64,8 @@ impl Lines {
         Lines { input, count: 0, is_inside_overlong: false }
     }
 
-    /// The next complete lines, and the number of the first of them. A line longer than the buffer is cut.
+    /// The next complete lines, and the number of the first of them. A line longer than the buffer is
+    /// cut.
     fn block(&mut self) -> Result<Option<(&[u8], u64)>, Error> {
         if self.is_inside_overlong {
             self.pass_over_line()?;
@@ -143,8 +144,8 @@ impl Lines {
         Ok(())
     }
 
-    /// Reads only the header: the first line that is neither empty nor a comment (`#`). Empty if the input
-    /// has no such line.
+    /// Reads only the header: the first line that is neither empty nor a comment (`#`). Empty if the
+    /// input has no such line.
     ///
     /// # Errors
     /// If the input cannot be read.

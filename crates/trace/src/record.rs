@@ -186,8 +186,8 @@ impl Traits {
 
 /// Reads the records of a file in its own order.
 pub trait RecordReader: Send {
-    /// Appends the next records, a bounded number, and adds names, rejects and losses to `ledger`. Returns
-    /// false at the end; a call may append nothing and still return true.
+    /// Appends the next records, a bounded number, and adds names, rejects and losses to `ledger`.
+    /// Returns false at the end; a call may append nothing and still return true.
     ///
     /// # Errors
     /// If the file cannot be read, with file and position.

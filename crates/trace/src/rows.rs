@@ -54,7 +54,8 @@ impl Rows {
     }
 }
 
-/// The key of a page of a swap or block trace in the numbering table. Objects use their 64-bit id instead.
+/// The key of a page of a swap or block trace in the numbering table. Objects use their 64-bit id
+/// instead.
 ///
 /// The key is exact, no hash: importers refuse records outside `SPACES_MAX` and `ADDRESS_BITS`.
 #[inline(always)]
@@ -62,8 +63,8 @@ pub const fn page_key(space: u32, address: u64) -> u64 {
     ((space as u64) << ADDRESS_BITS) | address
 }
 
-/// The page number of each row; `numbers` has only those of rows with a page. An exit has no page, and its
-/// 0 is void.
+/// The page number of each row; `numbers` has only those of rows with a page. An exit has no page, and
+/// its 0 is void.
 pub fn page_numbers(
     kinds: impl Iterator<Item = EventKind>,
     mut numbers: impl Iterator<Item = u32>,

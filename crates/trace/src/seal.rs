@@ -97,8 +97,8 @@ impl Pieces {
         Ok(self.at(start)?.map(|piece| piece.length as usize))
     }
 
-    /// Compares `bytes` from offset `start` with their checksum. The bytes after the last piece were checked
-    /// when the pieces were read.
+    /// Compares `bytes` from offset `start` with their checksum. The bytes after the last piece were
+    /// checked when the pieces were read.
     ///
     /// # Errors
     /// If the bytes differ or are no complete piece.

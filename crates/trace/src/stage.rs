@@ -10,8 +10,8 @@ use crate::Error;
 use crate::ledger::Ledger;
 use crate::record::{IdReader, Operation, Record, RecordReader, Stage, Traits};
 
-/// Records held back over all recordings of an import: 25 MB, in addition to a full numbering table. Issues
-/// that come only after this number of queueings count as lost.
+/// Records held back over all recordings of an import: 25 MB, in addition to a full numbering table.
+/// Issues that come only after this number of queueings count as lost.
 pub const HELD_MAX: usize = 1 << 19;
 
 /// A recording read at one stage of its requests.
@@ -66,8 +66,8 @@ struct StageChoice {
 }
 
 impl StageChoice {
-    /// Replaces `records`, the next of the stream, by the records to use now. Call it with `is_end` after the
-    /// last.
+    /// Replaces `records`, the next of the stream, by the records to use now. Call it with `is_end`
+    /// after the last.
     fn pick(&mut self, records: &mut Vec<Record>, is_end: bool, ledger: &mut Ledger) {
         if self.chosen.is_none() {
             self.decide(records, is_end);

@@ -19,9 +19,9 @@ pub fn take_decimal(text: &[u8]) -> Option<(u64, &[u8])> {
 /// Bytes that are processed in one step.
 const HEAD_BYTES: usize = size_of::<u64>();
 
-/// The number in the leading digits of `head`, and the count of these digits. It handles all eight bytes in
-/// one step, because numbers of varying length would each cost a branch misprediction. Without a digit, the
-/// number is arbitrary.
+/// The number in the leading digits of `head`, and the count of these digits. It handles all eight
+/// bytes in one step, because numbers of varying length would each cost a branch misprediction.
+/// Without a digit, the number is arbitrary.
 #[inline(always)]
 fn leading_digits(head: [u8; HEAD_BYTES]) -> (u64, usize) {
     const ZEROS: u64 = u64::from_le_bytes([b'0'; HEAD_BYTES]);
@@ -97,8 +97,8 @@ pub fn decimal_or_hex(text: &[u8]) -> Option<u64> {
 }
 
 /// The time that `text` begins with, and the rest of the text. A time is a decimal number of units of
-/// `unit_ns` nanoseconds (a power of ten up to a second) with any number of fraction digits, rounded to the
-/// nearest nanosecond.
+/// `unit_ns` nanoseconds (a power of ten up to a second) with any number of fraction digits, rounded
+/// to the nearest nanosecond.
 #[inline]
 pub fn take_time(text: &[u8], unit_ns: u64) -> Option<(i64, &[u8])> {
     let (whole, rest) = take_decimal(text)?;
@@ -145,8 +145,8 @@ pub fn time(text: &[u8], unit_ns: u64) -> Option<i64> {
     match take_time(text, unit_ns) {
         Some((nanos, [])) => Some(nanos),
         _ => {
-            // Spreadsheets and numpy write 1e-05 and -0.5. These are rare, so the 15 digits of a float are
-            // precise enough.
+            // Spreadsheets and numpy write 1e-05 and -0.5. These are rare, so the 15 digits of a float
+            // are precise enough.
             let nanos = std::str::from_utf8(text).ok()?.parse::<f64>().ok()? * unit_ns as f64;
             (nanos.abs() < i64::MAX as f64).then_some(nanos.round() as i64)
         }

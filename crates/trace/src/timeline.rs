@@ -67,7 +67,8 @@ impl Timeline {
         self.first_ns.map(|first_ns| self.last_ns.saturating_sub(first_ns))
     }
 
-    /// The duration without idle gaps. After a step back of the clock, the next recording follows directly.
+    /// The duration without idle gaps. After a step back of the clock, the next recording follows
+    /// directly.
     pub fn active_ns(&self) -> Option<i64> {
         let advanced = self.duration_ns()?.saturating_add(self.stepped_back_ns);
         Some(advanced.saturating_sub(self.idle_ns).max(0))

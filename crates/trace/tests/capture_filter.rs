@@ -27,7 +27,8 @@ fn the_filters_in_c_and_rust_make_the_same_steps() {
             bytes.extend(reference.address.to_le_bytes());
             bytes.extend((reference.bytes as u32).to_le_bytes());
             bytes.extend((reference.kind as u32).to_le_bytes());
-            let (kind, address, bytes) = (reference.kind, reference.address, reference.bytes as u32);
+            let (kind, address, bytes) =
+                (reference.kind, reference.address, reference.bytes as u32);
             filter.refer(Reference { kind, address, bytes }, &mut steps);
         }
         let expected: Vec<u8> = steps

@@ -1,5 +1,5 @@
-//! A flipped bit in a file of pagewise is an error or a reported loss, or changes nothing. Small files are
-//! tested bit by bit, larger files at places all over them.
+//! A flipped bit in a file of pagewise is an error or a reported loss, or changes nothing. Small files
+//! are tested bit by bit, larger files at places all over them.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests stop where tests do")]
 

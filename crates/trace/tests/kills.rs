@@ -1,6 +1,6 @@
 //! Recordings of real kills on three kernels, and their expected analysis. They were made by
-//! tests/vm/test_killtrace_kernels.py (6.1 and 6.12, emulated) and on this project's machine (6.18): a shell
-//! kills a victim with 13 threads and 20 MiB, and a victim with 41 threads and 30 MiB.
+//! tests/vm/test_killtrace_kernels.py (6.1 and 6.12, emulated) and on this project's machine (6.18): a
+//! shell kills a victim with 13 threads and 20 MiB, and a victim with 41 threads and 30 MiB.
 
 use std::path::PathBuf;
 

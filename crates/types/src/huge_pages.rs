@@ -37,7 +37,8 @@ pub fn advise_huge_pages<T>(_memory: &mut [T]) {}
 #[repr(C, align(0x20_0000))]
 struct HugePage([MaybeUninit<u8>; HUGE_PAGE_BYTES]);
 
-/// An array that only grows. It lies in huge pages once it needs more than one, if the kernel grants them.
+/// An array that only grows. It lies in huge pages once it needs more than one, if the kernel grants
+/// them.
 ///
 /// It never writes to memory beyond its items. That memory takes only addresses, except for the rest of
 /// the last huge page.

@@ -47,7 +47,9 @@ impl ClockPro {
     /// Index of the oldest page of this kind.
     fn first(&self, kind: Kind) -> usize {
         let of_kind = (0..self.list.len()).filter(|&place| self.list[place].kind == kind);
-        of_kind.min_by_key(|&place| self.list[place].since).expect("the list has a page of this kind")
+        of_kind
+            .min_by_key(|&place| self.list[place].since)
+            .expect("the list has a page of this kind")
     }
 
     fn push_head(&mut self, page: PageId, kind: Kind) {
@@ -67,8 +69,8 @@ impl ClockPro {
         self.cold_target = (self.cold_target - 1).max(1);
     }
 
-    /// Moves the first page of the list to its end, until the first page is hot and the number of hot pages
-    /// is within its limit.
+    /// Moves the first page of the list to its end, until the first page is hot and the number of hot
+    /// pages is within its limit.
     fn hand_hot(&mut self) {
         while self.count(Hot) > 0 {
             let has_too_many = self.count(Hot) > self.frames - self.cold_target;

@@ -1,8 +1,8 @@
 //! A naive model of each eviction policy: lists are searched from end to end, without optimizations.
 //!
-//! Models with golden counts follow libCacheSim's reading of the published algorithm (version 0.3.5), which
-//! is the source of the counts; a file that departs from that reading documents it. The other models
-//! follow the paper that the policy's own file names.
+//! Models with golden counts follow libCacheSim's reading of the published algorithm (version 0.3.5),
+//! which is the source of the counts; a file that departs from that reading documents it. The other
+//! models follow the paper that the policy's own file names.
 
 mod arc;
 mod clock;

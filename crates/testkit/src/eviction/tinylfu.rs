@@ -33,8 +33,8 @@ impl TinyLfu {
         }
     }
 
-    /// Index of the counter of `page` in `row`. The low half of splitmix64 of the page's number is the index
-    /// in row 0; its high half, made odd, is the step from row to row.
+    /// Index of the counter of `page` in `row`. The low half of splitmix64 of the page's number is the
+    /// index in row 0; its high half, made odd, is the step from row to row.
     fn counter(&self, row: usize, page: PageId) -> usize {
         let hash = crate::generate::SplitMix(u64::from(page.0).wrapping_mul(STEP)).next_bits();
         let (low, high) = (hash % (1 << 32), hash / (1 << 32) / 2 * 2 + 1);

@@ -1,5 +1,5 @@
-//! The naive model of `adaptive`: a map with the history of every page, and a search through all residents
-//! for a victim.
+//! The naive model of `adaptive`: a map with the history of every page, and a search through all
+//! residents for a victim.
 //!
 //! The computation is that of docs/architectures.md, with tables of classes and bins and without logs of
 //! ages. Sums and products have the same order as in `policy::placement::Adaptive`, so that both results
@@ -227,8 +227,8 @@ impl Adaptive {
         self.residents.len() < self.capacity
     }
 
-    /// Searches all residents and evicts the cheapest if its value is below `gain` by at least the required
-    /// return on `spending`.
+    /// Searches all residents and evicts the cheapest if its value is below `gain` by at least the
+    /// required return on `spending`.
     fn displaces(&mut self, gain: f64, spending: f64) -> bool {
         if gain <= 0.0 {
             self.idle += 1;
@@ -283,8 +283,8 @@ impl Adaptive {
         self.now / self.epoch_events - story.last_event / self.epoch_events
     }
 
-    /// Sets the required return on spending. It rises when the own cost, from 3 % below that of `priority` on,
-    /// approaches the credit.
+    /// Sets the required return on spending. It rises when the own cost, from 3 % below that of
+    /// `priority` on, approaches the credit.
     fn ask(&mut self) {
         let simplest = self.simplest.cost(&self.latencies);
         let regret = self.own.cost(&self.latencies) - (1.0 - 0.03) * simplest;
@@ -412,7 +412,8 @@ fn value(values: &mut Values, seen: &[[Seen; BINS]; CLASSES], terms: &Terms, pri
     }
 }
 
-/// Prior chances of a read by age bin. The chance after several reads is at least that after one read less.
+/// Prior chances of a read by age bin. The chance after several reads is at least that after one read
+/// less.
 fn prior_reads(class: usize, seen: &[[Seen; BINS]; CLASSES], prior_read: f64) -> Vec<f64> {
     let past = class % PASTS;
     let mut prior = if past > 2 { 2.0 * prior_read } else { prior_read };

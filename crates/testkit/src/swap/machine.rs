@@ -243,8 +243,8 @@ impl Machine {
         self.option_is("victims_in_memory", "drop")
     }
 
-    /// Counts a write for a page whose only copy was dropped while it was in memory and which may have left
-    /// memory unmodified since.
+    /// Counts a write for a page whose only copy was dropped while it was in memory and which may have
+    /// left memory unmodified since.
     fn charge_late_write(&mut self, page: u32) {
         let drops = self.drops_victims_in_memory();
         let Page { owner, is_in_memory, fast_copy, slow_copy, .. } = *self.page(page);

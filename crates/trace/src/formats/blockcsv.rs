@@ -381,7 +381,8 @@ enum Text<'line> {
     Other(&'line [u8]),
 }
 
-/// A cache of this field's text and meaning in the line before, because values repeat in successive lines.
+/// A cache of this field's text and meaning in the line before, because values repeat in successive
+/// lines.
 struct Last<T> {
     text: Vec<u8>,
     meaning: Option<T>,

@@ -52,7 +52,8 @@ fn of_columns(path: &Path, header: &str, columns: &[String]) -> String {
     )
 }
 
-/// The hint for a file whose header has no known name for the accessed address, which only the user knows.
+/// The hint for a file whose header has no known name for the accessed address, which only the user
+/// knows.
 fn of_strange_columns(path: &Path, columns: &[String], roles: &[Option<Role>]) -> String {
     let file = quoted(&path.to_string_lossy());
     let map = |wanted: &[Role]| {

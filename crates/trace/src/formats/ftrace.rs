@@ -333,14 +333,26 @@ mod tests {
             header("             cat-7       [001] .....  1.500000: e: x"),
             expected("cat", None)
         );
-        assert_eq!(header("             cat-7       [001] d..1  1.500000: e: x"), expected("cat", None));
-        assert_eq!(header("             cat-7       [001] dNh3...  1.5: e: x"), expected("cat", None));
-        assert_eq!(header("             cat-7     [001]     1.500000: e:   x"), expected("cat", None));
+        assert_eq!(
+            header("             cat-7       [001] d..1  1.500000: e: x"),
+            expected("cat", None)
+        );
+        assert_eq!(
+            header("             cat-7       [001] dNh3...  1.5: e: x"),
+            expected("cat", None)
+        );
+        assert_eq!(
+            header("             cat-7     [001]     1.500000: e:   x"),
+            expected("cat", None)
+        );
         assert_eq!(
             header("   cat-7       (  99) [001] d..1  1.500000: e: x"),
             expected("cat", Some(99))
         );
-        assert_eq!(header("   cat-7       (-----) [001] d..1  1.500000: e: x"), expected("cat", None));
+        assert_eq!(
+            header("   cat-7       (-----) [001] d..1  1.500000: e: x"),
+            expected("cat", None)
+        );
         assert_eq!(header("cat-7 [001] 1.500000: e:"), expected("cat", None));
         assert_eq!(header("           <...>-7     [001] ....  1.5: e: x"), expected("<...>", None));
     }

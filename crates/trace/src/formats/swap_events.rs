@@ -1,9 +1,10 @@
 //! Interprets the events of the BPF recorder, for every file format that stores them.
 //!
-//! Device traffic names swap slots, not pages. The owner of a slot is the page last swapped out to it. The
-//! kernel queues the write before it reports the page-out (pageout in mm/vmscan.c, Linux 6.18), so a
-//! write waits for the page-out of its slot; only writebacks of zswap come long after it. A device read
-//! during a page fault of the owner belongs to the fault's own event; every other read is readahead.
+//! Device traffic names swap slots, not pages. The owner of a slot is the page last swapped out to it.
+//! The kernel queues the write before it reports the page-out (pageout in mm/vmscan.c, Linux 6.18), so
+//! a write waits for the page-out of its slot; only writebacks of zswap come long after it. A device
+//! read during a page fault of the owner belongs to the fault's own event; every other read is
+//! readahead.
 //!
 //! A page swapped out as zeros returns as zeros, also after it leaves unmodified, until it is swapped out
 //! with other contents. The pages of a forked child are not tracked.

@@ -1,11 +1,12 @@
 //! A trace as it would be with larger pages: its events grouped by larger page.
 //!
-//! Successive page-outs of a larger page, each of a different recorded page, form a group and count as a
-//! single page-out; page-ins likewise. Of a group, the first event counts, and the first event that moves
-//! contents, because it reads or writes the whole page: any but clean page-outs and events of pages of
-//! zeros. A larger page holds zeros if all its recorded pages do. Until the next group, at most one device read
-//! and one device write of the page count in addition, and no read of a page in memory. Reads and writes
-//! of storage are grouped within a request: successive events of the same kind, process and time.
+//! Successive page-outs of a larger page, each of a different recorded page, form a group and count as
+//! a single page-out; page-ins likewise. Of a group, the first event counts, and the first event that
+//! moves contents, because it reads or writes the whole page. Clean page-outs and events of pages of
+//! zeros move no contents. A larger page holds zeros if all its recorded pages do. Until the next
+//! group, at most one device read and one device write of the page count in addition, and no read of
+//! a page in memory. Reads and writes of storage are grouped within a request: successive events of
+//! the same kind, process and time.
 
 mod groups;
 

@@ -1,5 +1,5 @@
-//! Kills as Chrome's trace events in JSON, for ui.perfetto.dev and chrome://tracing. Each kill is a process of
-//! the trace, with the threads of the victim and the killer, and the falling memory.
+//! Kills as Chrome's trace events in JSON, for ui.perfetto.dev and chrome://tracing. Each kill is a
+//! process of the trace, with the threads of the victim and the killer, and the falling memory.
 
 use serde_json::{Value, json};
 

@@ -30,7 +30,8 @@ pub enum What {
         target: u32,
         /// Name of the target: at most 15 bytes, then zeros.
         name: [u8; 16],
-        /// `si_code` of the signal: `SI_USER` 0, `SI_KERNEL` 128, other values of `sigqueue` and relatives.
+        /// `si_code` of the signal: `SI_USER` 0, `SI_KERNEL` 128, other values of `sigqueue` and
+        /// relatives.
         code: i32,
     },
     /// The thread begins to handle SIGKILL.

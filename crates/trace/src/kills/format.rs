@@ -24,7 +24,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Parses the text of a format file; `None` if the text is no format. The format of pages has no number.
+    /// Parses the text of a format file; `None` if the text is no format. The format of pages has no
+    /// number.
     pub fn parse(text: &str) -> Option<Layout> {
         if text.len() > TEXT_BYTES_MAX {
             return None;

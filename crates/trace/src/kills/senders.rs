@@ -57,7 +57,8 @@ impl Senders {
         }
     }
 
-    /// Adds `thread`, created by `parent`. If the process of `parent` is unknown, that of `thread` is too.
+    /// Adds `thread`, created by `parent`. If the process of `parent` is unknown, that of `thread` is
+    /// too.
     pub fn begin(&mut self, thread: u32, parent: u32, is_thread: bool) {
         self.names.remove(&thread);
         match (is_thread, self.process(parent)) {
@@ -108,8 +109,8 @@ impl Senders {
         }
     }
 
-    /// Returns the call that generated a signal of the thread. The call restarts, because it may send more
-    /// signals.
+    /// Returns the call that generated a signal of the thread. The call restarts, because it may send
+    /// more signals.
     pub fn generate(&mut self, thread: u32, time_ns: u64) -> Call {
         let Some(call) = self.calls.get_mut(&thread) else { return Call::default() };
         std::mem::replace(call, Call::since(time_ns))

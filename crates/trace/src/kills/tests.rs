@@ -123,7 +123,8 @@ fn functions_of_the_killer_and_of_the_victim_are_steps() {
     events.sort_by_key(|event| event.time_ns);
     let kills = taken_apart(Anatomy::new(Scope::All, true, names), &events);
     let steps = kills[0].steps.iter().filter(|step| step.name.contains('_'));
-    let brief: Vec<_> = steps.map(|step| (step.name.as_str(), step.thread, step.start_us)).collect();
+    let brief: Vec<_> =
+        steps.map(|step| (step.name.as_str(), step.thread, step.start_us)).collect();
     assert_eq!(brief, [("complete_signal", SENDER, 4.0), ("exit_mmap", 102, 109.0)]);
 }
 

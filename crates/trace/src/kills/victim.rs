@@ -112,8 +112,8 @@ impl Victim {
         self.threads.entry(thread).or_default()
     }
 
-    /// The row of the kill. `last` is the time at which the memory was freed and the thread that freed it;
-    /// `None` if this was not recorded.
+    /// The row of the kill. `last` is the time at which the memory was freed and the thread that freed
+    /// it; `None` if this was not recorded.
     pub fn kill(self, last: Option<(u64, u32)>) -> Kill {
         let start_ns = self.call.since_ns.unwrap_or(self.generated_ns);
         let own =

@@ -118,8 +118,8 @@ pub mod kind {
     pub const KILL: u8 = 11;
     /// Thread `auxiliary` allocated `object` bytes at byte `address`.
     pub const ALLOCATE: u8 = 12;
-    /// Thread `auxiliary` freed `object` bytes at `address`, of which `device` pages were touched. Touched
-    /// pages without a `TOUCHED` record are the first pages of the block.
+    /// Thread `auxiliary` freed `object` bytes at `address`, of which `device` pages were touched.
+    /// Touched pages without a `TOUCHED` record are the first pages of the block.
     pub const FREE: u8 = 13;
     /// Thread `auxiliary` discarded `object` bytes at `address`; touched pages as for `FREE`.
     pub const DISCARD: u8 = 14;

@@ -113,8 +113,8 @@ pub struct Weight {
 }
 
 impl ProcessState {
-    /// What the end of the process frees. Without a weight, all its anonymous memory and swap, which is an
-    /// upper bound.
+    /// What the end of the process frees. Without a weight, all its anonymous memory and swap, which
+    /// is an upper bound.
     pub fn freed(&self) -> Weight {
         let most = Weight { memory: self.own.unwrap_or(self.resident), swapped: self.swapped };
         self.weight.unwrap_or(most)
@@ -158,8 +158,9 @@ pub enum Found {
     },
 }
 
-/// Reports the moments and kills of the recording at `path` in the order of the file: kills come before
-/// the moment that follows them. Returns the description of the recording, and whether its end is missing.
+/// Reports the moments and kills of the recording at `path` in the order of the file: kills come
+/// before the moment that follows them. Returns the description of the recording, and whether its end
+/// is missing.
 ///
 /// # Errors
 /// `UnknownFormat` if the file is no recording of `pagewise-agent record --kills`; `Cancelled` if
@@ -174,7 +175,8 @@ pub fn walk(
     let begun = read_about(input)?;
     let begun = begun.filter(|(about, _)| about.sources.iter().any(|name| name == SOURCE));
     let (about, mut reader) = begun.ok_or_else(|| {
-        let expected = "expected a recording with kills, as `pagewise-agent record --kills` writes it";
+        let expected =
+            "expected a recording with kills, as `pagewise-agent record --kills` writes it";
         Error::new(ErrorKind::UnknownFormat, path, expected)
     })?;
     let mut is_cut = true;

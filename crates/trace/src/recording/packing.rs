@@ -1,10 +1,11 @@
 //! Packs records into the bytes of a block. Fields that are predictable from earlier records are left
 //! out, which costs the recorded machine less than compressing them.
 //!
-//! u32 count, then for each record: u8 kind, u16 of `present` bits, and the fields that they announce, in this
-//! order: the time as the distance from the record before; flags u8, pages u16 and device u32, process
-//! u32, auxiliary u32; address and object as the distance from the last record of the same kind. A distance
-//! is little endian, has its sign in the lowest bit, and only as many bytes as necessary.
+//! u32 count, then for each record: u8 kind, u16 of `present` bits, and the fields that they announce,
+//! in this order: the time as the distance from the record before; flags u8, pages u16 and device u32,
+//! process u32, auxiliary u32; address and object as the distance from the last record of the same
+//! kind. A distance is little endian, has its sign in the lowest bit, and only as many bytes as
+//! necessary.
 
 use super::Record;
 use crate::varint::{unzigzag, zigzag};
@@ -102,9 +103,10 @@ impl Packer {
             fields |= present::AUXILIARY;
             row.put(record.auxiliary.to_le_bytes());
         }
+        fields |= row.put_word(record.address, self.before.address, last.address)
+            << present::ADDRESS_SHIFT;
         fields |=
-            row.put_word(record.address, self.before.address, last.address) << present::ADDRESS_SHIFT;
-        fields |= row.put_word(record.object, self.before.object, last.object) << present::OBJECT_SHIFT;
+            row.put_word(record.object, self.before.object, last.object) << present::OBJECT_SHIFT;
         row.bytes[0] = record.kind;
         row.bytes[1..3].copy_from_slice(&fields.to_le_bytes());
         // Copy all of it, because a copy of known length takes only a few instructions.

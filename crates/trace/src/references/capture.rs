@@ -1,8 +1,8 @@
 //! Writes the references of a running program, which come from capture/plugin.c, to a trace.
 //!
-//! Full chunks come through a pipe, which ends with the program. The current chunk is in shared memory: it
-//! shows the progress of the capture, and after the end of the pipe it holds the rest, even if the
-//! program was killed. capture/stream.h declares the layout.
+//! Full chunks come through a pipe, which ends with the program. The current chunk is in shared
+//! memory: it shows the progress of the capture, and after the end of the pipe it holds the rest, even
+//! if the program was killed. capture/stream.h declares the layout.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, ErrorKind as IoKind, Read};

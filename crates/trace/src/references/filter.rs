@@ -19,8 +19,8 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The blocks that the reference touches; more than one if it crosses the end of a block. Blocks beyond the end
-    /// of the address space are left out.
+    /// The blocks that the reference touches; more than one if it crosses the end of a block. Blocks
+    /// beyond the end of the address space are left out.
     fn blocks(self) -> std::ops::RangeInclusive<u64> {
         let last = self.address.saturating_add(u64::from(self.bytes.max(1)) - 1);
         self.address / BLOCK_BYTES..=last / BLOCK_BYTES

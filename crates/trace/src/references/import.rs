@@ -67,7 +67,8 @@ impl ReferenceImportReport {
     }
 }
 
-/// Imports `path` (`-` is standard input) into the trace `output`, which appears only when it is complete.
+/// Imports `path` (`-` is standard input) into the trace `output`, which appears only when it is
+/// complete.
 ///
 /// # Errors
 /// If the input cannot be read or recognised, or the output cannot be written, with file and position;

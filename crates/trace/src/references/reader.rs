@@ -105,8 +105,8 @@ impl Reader {
         (self.input.meter().bytes(), self.input.file_bytes())
     }
 
-    /// Replaces `steps` by the next batch; false at the end of the trace, or after the last complete frame
-    /// of a cut file.
+    /// Replaces `steps` by the next batch; false at the end of the trace, or after the last complete
+    /// frame of a cut file.
     ///
     /// # Errors
     /// If the file cannot be read or violates the layout, with the offset.

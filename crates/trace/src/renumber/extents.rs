@@ -1,8 +1,8 @@
 //! Numbers consecutive ids eight at a time.
 //!
-//! A group of eight ids has its home in a single cache line (see `table::home`), so a request of many pages
-//! looks once per line whether all its pages there are known, or all are new. All other cases, and single
-//! ids, take the exact path, id by id.
+//! A group of eight ids has its home in a single cache line (see `table::home`), so a request of many
+//! pages looks once per line whether all its pages there are known, or all are new. All other cases,
+//! and single ids, take the exact path, id by id.
 
 use super::table::{GROUP, hash, home};
 use super::{Full, Renumber};

@@ -52,8 +52,8 @@ impl Renumber {
         Renumber::with_limit(usize::MAX)
     }
 
-    /// Appends the number of each of `keys` to `out`. Batches of several thousand keys are fastest, because
-    /// the work on a key overlaps with the prefetch for later keys.
+    /// Appends the number of each of `keys` to `out`. Batches of several thousand keys are fastest,
+    /// because the work on a key overlaps with the prefetch for later keys.
     ///
     /// # Errors
     /// `Full` if a new id does not fit; `out` is then unchanged, and ids seen up to that point keep their
@@ -61,8 +61,8 @@ impl Renumber {
     pub fn number_batch(&mut self, keys: &[u64], out: &mut Vec<u32>) -> Result<(), Full> {
         let start = out.len();
         out.reserve(keys.len());
-        // Blocks bound the scratch memory, and keep it, the keys and the numbers in the second-level cache
-        // between the two passes.
+        // Blocks bound the scratch memory, and keep it, the keys and the numbers in the second-level
+        // cache between the two passes.
         for block in keys.chunks(probe::BLOCK_KEYS) {
             if self.number_block(block, out).is_err() {
                 out.truncate(start);
@@ -100,8 +100,8 @@ impl Renumber {
         self.table.ids()
     }
 
-    /// Numbers first the ids at their home slot, which are nearly all and need no branch; then the rest in
-    /// order, so that new ids are numbered in order of appearance.
+    /// Numbers first the ids at their home slot, which are nearly all and need no branch; then the
+    /// rest in order, so that new ids are numbered in order of appearance.
     fn number_block(&mut self, keys: &[u64], out: &mut Vec<u32>) -> Result<(), Full> {
         let start = out.len();
         probe::settle(&self.table, keys, out, &mut self.unsettled);

@@ -77,11 +77,11 @@ pub(super) mod unchecked {
         let mut unsettled_length = 0usize;
         let mut settle_key = |position: usize, key: u64| {
             let hash = hash(key);
-            // SAFETY: `home` is a 64-bit hash shifted right by 64 - bits, so it is below 1 << bits. Changing its
-            // lowest three bits keeps it below 1 << bits, which is a multiple of eight and the length of
-            // `slots`, both asserted above. `position` counts the keys from 0, and `out` has room for all of
-            // them. `unsettled_length` never exceeds `position`, which is below BLOCK_KEYS, the room reserved
-            // in `unsettled`.
+            // SAFETY: `home` is a 64-bit hash shifted right by 64 - bits, so it is below 1 << bits.
+            // Changing its lowest three bits keeps it below 1 << bits, which is a multiple of eight
+            // and the length of `slots`, both asserted above. `position` counts the keys from 0, and
+            // `out` has room for all of them. `unsettled_length` never exceeds `position`, which is
+            // below BLOCK_KEYS, the room reserved in `unsettled`.
             unsafe {
                 let slot = *base.add(home(hash, bits));
                 let number = (slot ^ (hash << bits)).wrapping_sub(1);

@@ -1,6 +1,6 @@
-//! The memory of the table. A group of slots is a cache line, so that a single fetch brings all of it. The
-//! table grows within reserved addresses and so reuses its memory, because fresh pages from the kernel
-//! cost more than clearing pages in use.
+//! The memory of the table. A group of slots is a cache line, so that a single fetch brings all of it.
+//! The table grows within reserved addresses and so reuses its memory, because fresh pages from the
+//! kernel cost more than clearing pages in use.
 
 use std::ops::{Deref, DerefMut};
 
@@ -9,8 +9,8 @@ use types::advise_huge_pages;
 /// Slots in a cache line, which has 64 bytes on x86-64 and nearly everywhere else.
 const LINE_SLOTS: usize = 64 / size_of::<u64>();
 
-/// Largest number of slots, and of ids, to reserve: 128 MiB of addresses each, of which only the used part
-/// becomes memory.
+/// Largest number of slots, and of ids, to reserve: 128 MiB of addresses each, of which only the used
+/// part becomes memory.
 pub(super) const ASIDE_MAX: usize = 1 << 24;
 
 /// Slots, or ids, in a huge page: fewer are not worth a huge page.
@@ -45,8 +45,9 @@ impl Slots {
             *self = Slots::new(count, count);
         }
         if count >= HUGE_PAGE_WORDS {
-            // Probes are random accesses, and small pages would add a page-table walk to each. Include the
-            // reserved slots: otherwise the part of the slots in the last huge page would get small pages.
+            // Probes are random accesses, and small pages would add a page-table walk to each. Include
+            // the reserved slots: otherwise the part of the slots in the last huge page would get
+            // small pages.
             advise_huge_pages(&mut self.memory);
         }
     }

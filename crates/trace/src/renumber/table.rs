@@ -1,12 +1,12 @@
-//! Open addressing with eight bytes per slot, at most half full. Probing is linear, but wraps around within
-//! each cache line before it continues with the next line.
+//! Open addressing with eight bytes per slot, at most half full. Probing is linear, but wraps around
+//! within each cache line before it continues with the next line.
 //!
-//! Hash and home together are a bijection, so an entry at its home needs only the hash bits that the index
-//! does not contain: with 2^p slots these are 64 - p bits, a number takes p - 1 (half full), and the last
-//! bit marks entries off their home, whose index has no hash bits. An entry at home is therefore exact
-//! without a second memory access; an entry off its home is verified through `ids`. Each doubling inserts
-//! the ids again in order of first appearance. Frequent ids appear early, so they find their home free (on
-//! a Zipf trace 4 of 100 accesses meet an entry off its home).
+//! Hash and home together are a bijection, so an entry at its home needs only the hash bits that the
+//! index does not contain: with 2^p slots these are 64 - p bits, a number takes p - 1 (half full), and
+//! the last bit marks entries off their home, whose index has no hash bits. An entry at home is
+//! therefore exact without a second memory access; an entry off its home is verified through `ids`.
+//! Each doubling inserts the ids again in order of first appearance. Frequent ids appear early, so
+//! they find their home free (on a Zipf trace 4 of 100 accesses meet an entry off its home).
 
 use super::Full;
 use super::extents::Part;
@@ -20,10 +20,10 @@ const SMALLEST_BITS: u32 = 12;
 /// Numbers take one bit less than the index, and must fit u32.
 const LARGEST_BITS: u32 = 32;
 
-/// Slot = `hash << bits | off_home << (bits - 1) | number + 1`; 0 is empty. Off its home, where ids are
-/// compared anyway, the number also uses the lowest bit of the hash. A table that must not grow continues
-/// past half full with numbers that need this bit, and marks them as off home in any slot; earlier ids are
-/// found as quickly as before.
+/// Slot = `hash << bits | off_home << (bits - 1) | number + 1`; 0 is empty. Off its home, where ids
+/// are compared anyway, the number also uses the lowest bit of the hash. A table that must not grow
+/// continues past half full with numbers that need this bit, and marks them as off home in any slot;
+/// earlier ids are found as quickly as before.
 ///
 /// Invariants: `slots.len() == 1 << bits`; `ids.len() <= crowd(bits)`; the slot of `ids[n]` holds
 /// `n + 1` and is reached from its home without crossing an empty slot.
@@ -62,16 +62,16 @@ fn next_slot(index: usize, home: usize, mask: usize) -> usize {
     if (next ^ home) & lanes == 0 { (next + GROUP) & mask } else { next }
 }
 
-/// The home slot in a table of `1 << bits` slots. Eight neighbouring ids share a group of eight slots, which
-/// is a cache line: requests of many pages fetch a line for eight of them. The order within the line
-/// depends on the group, so that ids which differ only in higher bits spread.
+/// The home slot in a table of `1 << bits` slots. Eight neighbouring ids share a group of eight slots,
+/// which is a cache line: requests of many pages fetch a line for eight of them. The order within the
+/// line depends on the group, so that ids which differ only in higher bits spread.
 #[inline(always)]
 pub(super) fn home(hash: u64, bits: u32) -> usize {
     ((hash >> (u64::BITS - bits)) ^ (hash & LANES)) as usize
 }
 
-/// Ids that a table with these index bits may hold: half of its slots, less one because slot value 0 means
-/// empty.
+/// Ids that a table with these index bits may hold: half of its slots, less one because slot value 0
+/// means empty.
 const fn capacity(bits: u32) -> usize {
     (1 << (bits - 1)) - 1
 }
@@ -138,7 +138,8 @@ impl Table {
         self.bits
     }
 
-    /// The number of `id`; a new id gets the next number. This is the exact path; `probe` is the fast path.
+    /// The number of `id`; a new id gets the next number. This is the exact path; `probe` is the fast
+    /// path.
     #[inline]
     pub(super) fn find_or_insert(&mut self, id: u64) -> Result<u32, Full> {
         let hash = hash(id);

@@ -123,8 +123,8 @@ fn a_full_table_keeps_the_output_and_the_numbers() {
         }
     };
     assert_eq!(refusal, (Full, out.len()));
-    // 16,384 slots and 8,616 ids of 8 bytes are 200,000 bytes. The table may not double again, so it is more
-    // than half full, with numbers below and above the half.
+    // 16,384 slots and 8,616 ids of 8 bytes are 200,000 bytes. The table may not double again, so it
+    // is more than half full, with numbers below and above the half.
     assert_eq!(renumber.len(), 8616);
     out.clear();
     renumber.number_batch(&[5, 8190, 8191, 8615], &mut out).expect("known ids have their number");

@@ -77,7 +77,8 @@ impl Aside {
         let stand_in = match self.stand_in {
             Some(path) => path,
             None if !replaces => return link(target),
-            // A link replaces no file but a rename does, so the temporary name exists only for the rename.
+            // A link replaces no file but a rename does, so the temporary name exists only for the
+            // rename.
             None => tempfile::Builder::new()
                 .prefix(OsStr::new(PREFIX))
                 .make_in(&self.folder, link)?

@@ -246,7 +246,8 @@ mod tests {
         for part in runs.chunks(100) {
             chunk.extend(part.iter().copied(), rows(part));
         }
-        let ColumnReader::Int64ColumnReader(mut reader) = read_back(column, |descriptor| chunk.take(descriptor))
+        let ColumnReader::Int64ColumnReader(mut reader) =
+            read_back(column, |descriptor| chunk.take(descriptor))
         else {
             panic!("{} has another type", column.name());
         };

@@ -1,10 +1,10 @@
 //! An encoder of Parquet's DELTA_BINARY_PACKED, optimized for columns that rarely change.
 //!
-//! A block has 128 differences in four miniblocks. Each miniblock is packed with the bits that its largest
-//! difference to the minimum of the block needs, so a constant costs no bits. The library's own encoder
-//! takes 5 ns per value, which for seven columns is half of an import's time. This encoder takes whole
-//! runs of values, each in a few nanoseconds at any length. The library's decoder is the oracle of the
-//! tests in `chunk`.
+//! A block has 128 differences in four miniblocks. Each miniblock is packed with the bits that its
+//! largest difference to the minimum of the block needs, so a constant costs no bits. The library's
+//! own encoder takes 5 ns per value, which for seven columns is half of an import's time. This encoder
+//! takes whole runs of values, each in a few nanoseconds at any length. The library's decoder is the
+//! oracle of the tests in `chunk`.
 
 mod number;
 mod pack;

@@ -44,8 +44,8 @@ impl Group {
         Ok(Group { rows_left, columns, plain_pages })
     }
 
-    /// Takes up to `rows_max` rows off the group and returns their number. The caller must read this number of
-    /// rows from every open column.
+    /// Takes up to `rows_max` rows off the group and returns their number. The caller must read this
+    /// number of rows from every open column.
     pub(super) fn take_rows(&mut self, rows_max: usize) -> usize {
         let rows = self.rows_left.min(rows_max);
         self.rows_left -= rows;

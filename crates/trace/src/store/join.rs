@@ -207,16 +207,16 @@ impl Joint {
 
     /// The header of the new trace, from those of the slices, of which there is at least one.
     fn describe(self, headers: Vec<Header>, sources: Vec<(String, String)>) -> Joined {
-        let times_ns = stretches(&headers).iter().map(|stretch| (stretch.from_ns, stretch.to_ns)).fold(
-            Vec::new(),
-            |mut times: Vec<(i64, i64)>, (from_ns, to_ns)| {
+        let times_ns = stretches(&headers)
+            .iter()
+            .map(|stretch| (stretch.from_ns, stretch.to_ns))
+            .fold(Vec::new(), |mut times: Vec<(i64, i64)>, (from_ns, to_ns)| {
                 match times.last_mut() {
                     Some(last) if last.1 == from_ns => last.1 = to_ns,
                     _ => times.push((from_ns, to_ns)),
                 }
                 times
-            },
-        );
+            });
         let mut headers = headers.into_iter();
         let mut first = headers.next().expect("a join has at least one slice");
         let others: Vec<Shortage> = headers.filter_map(|header| header.shortage).collect();

@@ -24,7 +24,8 @@ pub(super) struct PlainColumn {
 impl PlainColumn {
     /// Whether this reader can read a chunk. The column must be required.
     pub(super) fn fits(chunk: &ColumnChunkMetaData) -> bool {
-        chunk.column_type() == Type::INT32 && chunk.encodings().all(|encoding| encoding == Encoding::PLAIN)
+        chunk.column_type() == Type::INT32
+            && chunk.encodings().all(|encoding| encoding == Encoding::PLAIN)
     }
 
     pub(super) fn new(pages: Box<dyn PageReader>) -> PlainColumn {

@@ -9,9 +9,9 @@ use crate::{Error, Header, Rows, Source, TraceKind};
 
 /// Writes the events of `source` to `path`, replacing what is there, and returns the header written.
 ///
-/// A source has no addresses, so a page's dense number replaces its address and `has_addresses` is false.
-/// Anonymous pages of a swap trace get the name space of their process, as `Rows` requires; all other pages
-/// share a name space.
+/// A source has no addresses, so a page's dense number replaces its address and `has_addresses` is
+/// false. Anonymous pages of a swap trace get the name space of their process, as `Rows` requires; all
+/// other pages share a name space.
 ///
 /// # Errors
 /// If `source` cannot be read or `path` cannot be written; `Cancelled` if `progress` asks to stop.

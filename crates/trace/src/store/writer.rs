@@ -84,8 +84,8 @@ impl Writer {
         written
     }
 
-    /// Appends the rows of `runs`, which have the columns of `shape`; `pages` has a number for each row, or
-    /// is empty.
+    /// Appends the rows of `runs`, which have the columns of `shape`; `pages` has a number for each
+    /// row, or is empty.
     ///
     /// # Errors
     /// Those of `write`.

@@ -1,5 +1,5 @@
-//! `refs3`: three columns separated by blanks: `readi`, `readd` or `write`, the address in hexadecimal, and
-//! the size in bytes. It is the format of github.com/oslab-ewha/memtrace.
+//! `refs3`: three columns separated by blanks: `readi`, `readd` or `write`, the address in
+//! hexadecimal, and the size in bytes. It is the format of github.com/oslab-ewha/memtrace.
 
 use types::ReferenceKind;
 
