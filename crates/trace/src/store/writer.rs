@@ -194,7 +194,7 @@ pub(crate) fn refuse_inputs<'a>(
 pub(crate) fn refuse_existing(path: &Path, replaces: bool) -> Result<(), Error> {
     let name = path.as_os_str();
     if name.is_empty() || name == "-" {
-        let message = "name a file: the output appears complete or not at all, so it cannot be standard output";
+        let message = "name a file: an output on standard output could be incomplete";
         return Err(Error::new(ErrorKind::Usage, format!("{path:?}"), message));
     }
     if path.exists() && !path.is_file() {
