@@ -57,7 +57,7 @@ def test_it_takes_what_it_is_asked_for_and_gives_all_back(group: Group, kind: st
         assert Path(f"/proc/{holder}/comm").read_text() == "balloon\n"
         balloon.send_signal(signal.SIGTERM)
         rest, _ = balloon.communicate(timeout=HANGS_AFTER_S)
-        assert (rest, balloon.returncode) == ('event=end why="it was asked to"\n', 0)
+        assert (rest, balloon.returncode) == ('event=end why="a signal or --for ended it"\n', 0)
         assert not folder.exists()
     finally:
         balloon.kill()
@@ -87,7 +87,7 @@ def test_it_never_takes_more_than_its_limit(group: Group) -> None:
         balloon.wait(timeout=HANGS_AFTER_S)
     if len(Path("/proc/swaps").read_text().splitlines()) > 1:
         pytest.skip("needs a machine without swap, which would take the memory")
-    why = "its cgroup or one above was at its limit, so the kernel killed it"
+    why = "the kernel killed it: its cgroup or a parent reached its limit"
     assert output.endswith(f'event=end why="{why}"\n')
     assert balloon.returncode == 1
 
@@ -99,7 +99,7 @@ def test_it_ends_when_the_machine_has_too_little_left(group: Group) -> None:
     finally:
         balloon.kill()
         balloon.wait(timeout=HANGS_AFTER_S)
-    assert output.endswith('event=end why="the machine has too little memory left"\n')
+    assert output.endswith('event=end why="less memory was available than --floor"\n')
     assert not any(path.is_dir() for path in group.folder.iterdir())
 
 

@@ -172,4 +172,4 @@ def test_without_arguments_check_says_what_is_in_force_here() -> None:
     assert "/etc/pagewise.d" in answer.stdout + answer.stderr
     if not Path("/etc/pagewise.d").exists():
         assert answer.returncode == 0
-        assert "so all is as by default" in answer.stdout
+        assert "so the defaults apply" in answer.stdout

@@ -279,7 +279,7 @@ def test_what_the_kernel_kills_is_counted_and_starts_again(tmp_path: Path) -> No
     # Its victim is the largest, which is frozen.
     assert table["oom_kills"].to_list()[:2] == [0, 1] and table["answered"].to_list()[1]
     assert json.loads(finished.stdout)["oom_kills"] == table["oom_kills"].sum()
-    assert "the kernel killed 1 for want of memory" in finished.stderr
+    assert "the kernel's OOM killer killed 1" in finished.stderr
     assert "not ready in time" not in finished.stderr
 
 
