@@ -137,7 +137,7 @@ def test_stalls_that_are_not_told_are_not_waited_for(group: Group) -> None:
     command = [AGENT, "balloon", "pressure:5%", "--within", group.folder, "--for", "60s"]
     answer = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
     assert answer.returncode == 3
-    assert "no stalls are told of this cgroup" in answer.stderr
+    assert "reports no memory stalls of this cgroup" in answer.stderr
 
 
 def test_no_speed_is_none() -> None:

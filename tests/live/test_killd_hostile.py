@@ -159,8 +159,8 @@ def test_check_accepts_sockets_that_a_running_killd_uses(group: Group, tmp_path:
         command = [AGENT, "killd", "check", "--cgroup", group.folder, path]
         ran = subprocess.run(command, capture_output=True, text=True, timeout=HANGS_AFTER_S)
         assert ran.returncode == 0, ran.stderr
-        assert f"killd runs and answers at {tmp_path}/killd.sock" in ran.stdout
-        assert f"killd runs and answers at {tmp_path}/metrics.sock" in ran.stdout
+        assert f"a running killd already uses {tmp_path}/killd.sock" in ran.stdout
+        assert f"a running killd already uses {tmp_path}/metrics.sock" in ran.stdout
         # A second killd would take over the sockets, so it must refuse.
         assert "another program answers there" in refused(group, path)
 
