@@ -45,8 +45,8 @@ const WARM_LOOKS: u32 = 5;
 /// How often victims are looked at until their memory is back.
 const SETTLE_EVERY: Duration = Duration::from_millis(1);
 /// How often processes are listed and measured: with memory to spare, near the threshold, beyond it.
-/// Measuring 500 processes takes 10 ms, so the first time bounds the cost on an idle machine. `restart-cost`
-/// halves a process's score only after an idle time as long as that; near the threshold the steps are finer.
+/// Measuring 500 processes takes 10 ms, so the first time bounds the cost on an idle machine. It is exact enough
+/// for idle times: `restart-cost` needs an idle time of a minute to halve the cost of a process.
 const REFRESH_FAR: Nanos = Nanos(60_000_000_000);
 const REFRESH_NEAR: Nanos = Nanos(1_000_000_000);
 const REFRESH_SHORT: Nanos = Nanos(50_000_000);
