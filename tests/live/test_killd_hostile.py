@@ -48,7 +48,7 @@ def test_a_pipe_as_settings_is_no_file(group: Group, tmp_path: Path) -> None:
         os.mkfifo(path)
         killer.process.send_signal(signal.SIGHUP)
         killer.until(lambda: killer.said("reload-refused"))
-        assert "it is not a file: give one" in killer.said("reload-refused")[0]["line"]
+        assert "it is not a regular file" in killer.said("reload-refused")[0]["line"]
         group.grow(160 * MIB, adj=0)
         killer.until(lambda: killer.said("back"))
 

@@ -18,7 +18,7 @@ impl Interrupt {
     /// Listens from now on. A second signal ends the program at once.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn listen() -> Result<Interrupt, Exit> {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {

@@ -92,7 +92,7 @@ impl Output {
     /// Writes to standard output.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn standard() -> std::io::Result<Output> {
         let own = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
         let kind = FileType::from_raw_mode(fstat(&own)?.st_mode);

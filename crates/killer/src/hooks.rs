@@ -70,7 +70,7 @@ impl HookRunner {
     /// Starts the thread, if there is any hook.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn start(hooks: &Hooks, statistics: &Arc<Statistics>) -> Result<HookRunner, Error> {
         let shared = Shared {
             done: Mutex::new((0, Went::Well)),
@@ -92,7 +92,7 @@ impl HookRunner {
     /// Replaces the hooks; a running hook continues.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn set(&mut self, hooks: &Hooks) -> Result<(), Error> {
         self.hooks = Arc::new(hooks.clone());
         if self.thread.is_none() && !(hooks.before.is_empty() && hooks.after.is_empty()) {

@@ -250,7 +250,7 @@ impl Reapers {
     /// Starts `count` threads.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn start(root: &Root, count: usize) -> Result<Reapers, Error> {
         let shared = Arc::new(Shared {
             jobs: Mutex::new([const { None }; WAITING_MAX]),

@@ -70,7 +70,7 @@ impl Table {
     /// An empty table for `room` processes.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn new(
         root: &Root,
         group: Option<&MemoryGroup>,

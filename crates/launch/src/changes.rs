@@ -85,7 +85,7 @@ impl Lock {
     /// A handle that keeps it for another process.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn share(&self) -> io::Result<File> {
         self.0.try_clone()
     }
@@ -128,7 +128,7 @@ impl Changes {
     /// From now on the changes are undone even if this program is killed.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn guard(&mut self, lock: &Lock) -> Result<(), Error> {
         self.guard = Some(guard::start(lock)?);
         Ok(())
@@ -137,7 +137,7 @@ impl Changes {
     /// Does one step.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn apply(&mut self, step: &Step, layout: &dyn Layout) -> Result<(), Error> {
         match step {
             Step::Set(setting) => self.set(setting),
@@ -170,7 +170,7 @@ impl Changes {
     /// Makes a folder for the time of the run.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn folder(&mut self, path: &Path) -> Result<(), Error> {
         self.note(Undo::RemoveFolder { path: path.to_owned() })?;
         fs::create_dir(path).map_err(|error| Error::file("made", path, &error))

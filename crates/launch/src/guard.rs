@@ -15,7 +15,7 @@ const ARGUMENTS: [&str; 3] = ["launch", "--undo", "--guard"];
 /// Starts one.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn start(lock: &Lock) -> Result<Guard, Error> {
     let shared = lock.share().map_err(|error| linux::Error::call("dup", error))?;
     let mut command = Command::new("/proc/self/exe");

@@ -118,7 +118,7 @@ impl Killd {
     /// Starts it on the group of `layout`; its files lie in `folder`, what else it says in `logs`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn start(
         minfree: &Minfree,
         layout: &dyn Layout,

@@ -45,7 +45,7 @@ impl Recording {
     /// when this returns, nothing is missed any more.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub(crate) fn start(root: &Root, path: &Path, memory: &Path) -> Result<Recording, Error> {
         let options = recorder::Options {
             output: path.to_owned(),

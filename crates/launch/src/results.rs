@@ -62,7 +62,7 @@ impl Io {
     /// Since the machine started.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn now(root: &Root, page_bytes: u64) -> Result<Io, Error> {
         /// `pgpgin` and `pgpgout` count these.
         const KIBIBYTE: u64 = 1024;
@@ -94,7 +94,7 @@ impl Io {
 /// What nobody has of the machine's memory now.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn free_bytes(root: &Root) -> Result<u64, Error> {
     Ok(counters::meminfo(root)?.get("MemFree").copied().unwrap_or(0))
 }
@@ -102,7 +102,7 @@ pub(crate) fn free_bytes(root: &Root) -> Result<u64, Error> {
 /// Writes `visits.parquet` and `processes.parquet`, in place of earlier ones.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn write_tables(
     folder: &Path,
     plan: &Plan,
@@ -116,7 +116,7 @@ pub(crate) fn write_tables(
 /// Writes `kills.parquet`, in place of an earlier one; `began_ns` is the start of the run.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn write_kills(folder: &Path, kills: &[Kill], began_ns: u64) -> Result<(), Error> {
     let each = || kills.iter();
     let integer = |number: u64| i64::try_from(number).ok();
@@ -302,7 +302,7 @@ impl AboutMachine {
 /// Writes `run.toml`, in place of an earlier one.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn write_about(folder: &Path, about: &About) -> Result<(), Error> {
     let text = toml::to_string(about)
         .map_err(|error| Error::Refused(format!("run.toml cannot be made: {error}")))?;

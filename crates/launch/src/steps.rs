@@ -63,7 +63,7 @@ impl Situation {
     /// This machine, now.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn now(root: &Root) -> Result<Situation, Error> {
         let memory = counters::meminfo(root)?;
         Ok(Situation {

@@ -39,7 +39,7 @@ impl Waits {
     /// for delays.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub(crate) fn now(root: &Root, folder: &Path, teller: Option<&Teller>) -> Result<Waits, Error> {
         let processes = groups::processes(root, folder)?;
         let own = times::of(root, &processes);

@@ -40,7 +40,7 @@ impl<'object> Backend<'object> {
     /// of kills, `object` is the storage of BPF programs.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn attach(
         choice: BackendChoice,
         object: &'object mut Object,
@@ -104,7 +104,7 @@ impl<'object> Backend<'object> {
     /// Waits until it is time to drain it or, with BPF, until a notice of a kill comes.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn wait(&mut self) -> Result<(), Error> {
         match self {
             Backend::Bpf(programs) => programs.wait(),
@@ -118,7 +118,7 @@ impl<'object> Backend<'object> {
     /// The notices of kills since the last call, oldest first. With text events they come with the records.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn notices(&mut self) -> Result<Vec<Notice>, Error> {
         match self {
             Backend::Bpf(programs) => programs.notices(),

@@ -68,7 +68,7 @@ impl<'object> Programs<'object> {
     /// `buffer_bytes` is the size of the rings; `object` is the storage of the programs.
     ///
     /// # Errors
-    /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+    /// The kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
     pub fn attach(
         object: &'object mut Object,
         sources: &[&Source],
@@ -118,7 +118,7 @@ impl<'object> Programs<'object> {
     /// Waits until it is time to drain, or until a kill is noticed.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn wait(&mut self) -> Result<(), Error> {
         match self.notices.poll(self.drain_every()) {
             Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => Ok(()),
@@ -129,7 +129,7 @@ impl<'object> Programs<'object> {
     /// The notices of kills since the last call, oldest first.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn notices(&mut self) -> Result<Vec<Notice>, Error> {
         self.notices.consume().map_err(refused)?;
         Ok(std::mem::take(&mut self.noticed.borrow_mut()))

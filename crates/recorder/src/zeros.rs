@@ -23,7 +23,7 @@ impl Zeros {
     /// How a recording of `sources` with this backend treats them.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn here(root: &Root, backend: &str, sources: &[&Source]) -> Result<Zeros, Error> {
         let has_page_outs = sources.iter().any(|source| source.name == "swap");
         Ok(if !has_page_outs || !features::keeps_zeros_out(root)? {

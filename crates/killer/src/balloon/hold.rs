@@ -50,7 +50,7 @@ struct Shared<'a> {
 /// supervising process, ends, the kernel kills this process.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn hold(
     root: &Root,
     options: &Options,

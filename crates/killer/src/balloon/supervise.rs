@@ -38,7 +38,7 @@ pub enum Ending {
 /// removes the cgroup. Both get the path of the cgroup as their last argument.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub fn supervise(
     root: &Root,
     options: &Options,

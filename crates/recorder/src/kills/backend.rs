@@ -22,7 +22,7 @@ impl<'object> Backend<'object> {
     /// Enables the events that this kernel has. `object` is the storage of the BPF programs.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn attach(
         root: &Root,
         choice: BackendChoice,

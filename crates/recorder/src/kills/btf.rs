@@ -40,7 +40,7 @@ impl<'object> Programs<'object> {
     /// Loads and attaches the programs whose tracepoints this kernel has.
     ///
     /// # Errors
-    /// What the kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
+    /// The kernel refuses: BPF needs root, or CAP_BPF and CAP_PERFMON, and a kernel with BTF.
     pub fn attach(
         root: &Root,
         object: &'object mut Object,
@@ -76,7 +76,7 @@ impl<'object> Programs<'object> {
     /// The events since the last call.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn drain(&mut self) -> Result<Vec<Event>, Error> {
         self.ring.consume().map_err(refused)?;
         Ok(std::mem::take(&mut self.heard.borrow_mut()))

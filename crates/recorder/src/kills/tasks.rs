@@ -24,7 +24,7 @@ impl Tasks {
     /// Lists the processes of a scope.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn new(root: &Root, scope: &Scope) -> Result<Tasks, Error> {
         let (group, begins_with) = match scope {
             Scope::All => (None, process::all(root)?),

@@ -51,7 +51,7 @@ impl Tracepoints {
     /// Enables the events that this kernel has; with `has_functions` also the functions on the path of a kill.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn attach(
         root: &Root,
         has_functions: bool,

@@ -77,7 +77,7 @@ impl Instance {
     /// Enables an event, with `filter` unless that is empty.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn enable(&self, event: &str, filter: &str) -> io::Result<()> {
         if !filter.is_empty() {
             self.set(&format!("events/{event}/filter"), filter)?;
@@ -93,7 +93,7 @@ impl Instance {
     /// Moves the contents of the buffer to the end of `text`.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn read(&mut self, text: &mut Vec<u8>) -> io::Result<()> {
         self.pipes.iter_mut().try_for_each(|pipe| match pipe.read_to_end(text) {
             Ok(_) => Ok(()),
@@ -105,7 +105,7 @@ impl Instance {
     /// Passes the pages of each processor to `take`, in order, and removes them from the buffer.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn pages(&mut self, mut take: impl FnMut(&[u8])) -> io::Result<()> {
         let mut page = vec![0; PAGE_BYTES_MAX];
         for pipe in &mut self.pipes {
@@ -125,7 +125,7 @@ impl Instance {
     /// Reads a file of the instance.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn get(&self, file: &str) -> io::Result<String> {
         fs::read_to_string(self.folder.join(file))
     }
@@ -133,7 +133,7 @@ impl Instance {
     /// Writes a file of the instance.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn set(&self, file: &str, value: &str) -> io::Result<()> {
         fs::write(self.folder.join(file), value)
     }
@@ -141,7 +141,7 @@ impl Instance {
     /// Appends to a file of the instance that holds a list.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn add(&self, file: &str, value: &str) -> io::Result<()> {
         File::options().append(true).open(self.folder.join(file))?.write_all(value.as_bytes())
     }

@@ -38,7 +38,7 @@ impl Text {
     /// Enables the events of `sources`.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The kernel refuses.
     pub fn attach(sources: &[&Source], filter: &Filter, buffer_bytes: u32) -> Result<Text, Error> {
         let root = Root::system();
         let mut instance =

@@ -26,7 +26,7 @@ impl Slots {
     /// Finds the areas in use; also returns the reasons for areas that cannot be found on their disk.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn now(root: &Root) -> Result<(Slots, Vec<String>), linux::Error> {
         let (mut pieces, mut unknown) = (Vec::new(), Vec::new());
         for (number, area) in swap::areas(root)?.into_iter().enumerate() {
