@@ -185,6 +185,6 @@ def test_doctor_gives_each_reason_once() -> None:
 def test_doctor_knows_that_recorders_mount_tracefs() -> None:
     report = json.loads(run(AGENT, "doctor", "--json").stdout)
     findings = {finding["name"]: finding for finding in report["findings"]}
-    assert "recorders mount it" in findings["tracefs"]["detail"]
+    assert "recorders mount it privately" in findings["tracefs"]["detail"]
     for name in ("tracefs", "record --backend tracefs", "killtrace"):
         assert findings[name]["is_granted"], findings[name]

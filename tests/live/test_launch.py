@@ -508,5 +508,5 @@ def test_a_folder_with_files_is_left_alone(tmp_path: Path) -> None:
     results.mkdir()
     (results / "visits.parquet").write_text("precious")
     finished = launch(plan)
-    assert finished.returncode == 3 and "holds files already" in finished.stderr
+    assert finished.returncode == 3 and "the folder is not empty" in finished.stderr
     assert (results / "visits.parquet").read_text() == "precious"
