@@ -405,7 +405,10 @@ mod tests {
                 "[hooks]\nbefore = [\"/no/such\"]",
                 "/0.toml:2: the hook /no/such cannot be started: No such file",
             ),
-            ("[hooks]\nafter = [\"/etc/passwd\"]", "/0.toml:2: the hook /etc/passwd is not executable"),
+            (
+                "[hooks]\nafter = [\"/etc/passwd\"]",
+                "/0.toml:2: the hook /etc/passwd is not executable",
+            ),
             ("=", "/0.toml:1: "),
         ] {
             let error = load(&[text]).unwrap_err();

@@ -146,9 +146,7 @@ pub(crate) fn startable(root: &Root, words: &[String]) -> Result<(), String> {
 pub(crate) fn socket_path(path: PathBuf) -> Result<PathBuf, String> {
     let length = path.as_os_str().len();
     if !path.is_absolute() {
-        return Err(format!(
-            "{path:?}: expected an absolute path, such as /run/pagewise/a.sock"
-        ));
+        return Err(format!("{path:?}: expected an absolute path, such as /run/pagewise/a.sock"));
     }
     if length > SOCKET_PATH_MAX {
         return Err(format!("a socket's path has at most {SOCKET_PATH_MAX} bytes, not {length}"));

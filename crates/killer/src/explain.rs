@@ -177,7 +177,8 @@ mod tests {
     fn quotes_and_newlines_in_words_are_replaced() {
         let mut line = Line::new();
         put(&mut line, "event", "test").unwrap();
-        put_words(&mut line, "why", format_args!("no user \"{}\"\non this machine", "anna")).unwrap();
+        put_words(&mut line, "why", format_args!("no user \"{}\"\non this machine", "anna"))
+            .unwrap();
         assert_eq!(line.finish(), b"event=test why=\"no user 'anna' on this machine\"\n");
     }
 

@@ -42,7 +42,9 @@ const METRICS: &[Metric] = &[
     ("refused", "counter", "Kills that the kernel refused.", |all| &all.refused),
     ("late", "counter", "Victims whose memory did not come back in time.", |all| &all.late),
     ("freed_bytes", "counter", "Memory that victims freed.", |all| &all.freed_bytes),
-    ("lines_lost", "counter", "Log lines dropped because the reader was slow.", |all| &all.lines_lost),
+    ("lines_lost", "counter", "Log lines dropped because the reader was slow.", |all| {
+        &all.lines_lost
+    }),
     ("hooks_failed", "counter", "Hooks that failed or took too long.", |all| &all.hooks_failed),
     ("candidates", "gauge", "Processes in the table.", |all| &all.candidates),
     ("overlooked", "gauge", "Processes without room in the table.", |all| &all.overlooked),

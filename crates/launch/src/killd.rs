@@ -128,8 +128,9 @@ impl Killd {
         logs: &Path,
     ) -> Result<Killd, Error> {
         let (settings, log) = (folder.join(SETTINGS), folder.join(LOG));
-        let create =
-            |path: &Path| File::create_new(path).map_err(|error| Error::file("created", path, &error));
+        let create = |path: &Path| {
+            File::create_new(path).map_err(|error| Error::file("created", path, &error))
+        };
         create(&settings)?
             .write_all(minfree.settings()?.as_bytes())
             .map_err(|error| Error::file("written", &settings, &error))?;
@@ -163,7 +164,7 @@ impl Killd {
 
     /// The events in its log since the last call.
     pub(crate) fn events(&mut self) -> Vec<Event> {
-    let mut events = Vec::new();
+        let mut events = Vec::new();
         while self.log.read_until(b'\n', &mut self.line).is_ok_and(|length| length > 0) {
             // An incomplete line is completed later.
             if !self.line.ends_with(b"\n") {

@@ -345,7 +345,11 @@ answer = "done"
             ("swap_size = \"1GiB\"", "", "mode swap-file needs `swap_size`"),
             ("\"swap-file\"", "\"zram\"", "mode zram needs `zram_size`"),
             ("\"swap-file\"", "\"kill\"", "mode kill needs [kill]"),
-            ("order", "balloon = { size = '1MiB' }\norder", "only mode minfree has one, not mode swap-file"),
+            (
+                "order",
+                "balloon = { size = '1MiB' }\norder",
+                "only mode minfree has one, not mode swap-file",
+            ),
             (
                 "\"swap-file\"",
                 "\"minfree\"\nballoon = { size = '64MiB' }",

@@ -63,8 +63,9 @@ pub fn run(
     let mut changes = Changes::begin(root)?;
     changes.guard(&lock)?;
     let folder = &preparation.folder;
-    let make =
-        |path: &Path| fs::create_dir_all(path).map_err(|error| Error::file("created", path, &error));
+    let make = |path: &Path| {
+        fs::create_dir_all(path).map_err(|error| Error::file("created", path, &error))
+    };
     make(folder)?;
     let place = Place {
         root,

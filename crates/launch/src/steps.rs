@@ -27,8 +27,8 @@ pub enum Step {
         size: Bytes,
         /// Its swap priority.
         priority: i32,
-        },
-        /// Creates a swap file, and uses it.
+    },
+    /// Creates a swap file, and uses it.
     SwapFile {
         /// Its path.
         path: PathBuf,

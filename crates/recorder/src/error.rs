@@ -56,10 +56,7 @@ impl fmt::Display for Error {
                 write!(f, "{}: cannot create the recording: {error}", path.display())
             }
             Error::Write(error) if error.kind() == std::io::ErrorKind::StorageFull => {
-                write!(
-                    f,
-                    "cannot write the recording: {error}; choose a disk with more room"
-                )
+                write!(f, "cannot write the recording: {error}; choose a disk with more room")
             }
             Error::Write(error) => write!(f, "cannot write the recording: {error}"),
             Error::Unmerged(folder, error) => write!(

@@ -72,6 +72,9 @@ mod tests {
             "program kill: failed to resolve CO-RE relocation <byte_off> [186] struct mm_struct";
         assert_eq!(verifier_message(PRINTED).as_deref(), Some(reason));
         assert_eq!(verifier_message("libbpf: failed to open object\n"), None);
-        assert_eq!(verifier_message("prog 'kill': -- BEGIN PROG LOAD LOG --\nstack depth 72\n"), None);
+        assert_eq!(
+            verifier_message("prog 'kill': -- BEGIN PROG LOAD LOG --\nstack depth 72\n"),
+            None
+        );
     }
 }

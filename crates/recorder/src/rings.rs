@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_page_out_with_a_device_is_also_its_write() {
-    let page_out = Record {
+        let page_out = Record {
             time_ns: 9,
             address: 70,
             object: 80,
@@ -271,10 +271,10 @@ mod tests {
             auxiliary: 0,
             kind: kind::SWAP_WRITE,
             flags: 0,
-                ..page_out
-            };
-            let without_device = Record { device: 0, ..page_out };
-            assert_eq!(events, [written, without_device]);
+            ..page_out
+        };
+        let without_device = Record { device: 0, ..page_out };
+        assert_eq!(events, [written, without_device]);
         events.clear();
         push_events(without_device, &mut events);
         assert_eq!(events, [without_device]);

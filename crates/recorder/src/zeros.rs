@@ -29,9 +29,7 @@ impl Zeros {
         Ok(if !has_page_outs || !features::keeps_zeros_out(root)? {
             Zeros::Plain
         } else if backend == "tracefs" {
-            Zeros::Unmarked(
-                "text events show only pages that a device writes or reads",
-            )
+            Zeros::Unmarked("text events show only pages that a device writes or reads")
         } else if features::zswap(root)? == Some(true) {
             Zeros::Unmarked(
                 "zswap is on, and no device writes its pages either; to mark them, switch zswap off before \

@@ -91,11 +91,12 @@ fn answered(name: &str, answer: Result<String, recorder::Error>, without_it: &st
 }
 
 fn recorder_sources() -> Vec<Finding> {
-    let of_source = |(source, attached): (&recorder::sources::Source, Result<(), recorder::Error>)| {
-        let without_it = format!("no recording of {}", source.summary);
-        let attached = attached.map(|()| source.summary.to_owned());
-        answered(&format!("record --{}", source.name), attached, &without_it)
-    };
+    let of_source =
+        |(source, attached): (&recorder::sources::Source, Result<(), recorder::Error>)| {
+            let without_it = format!("no recording of {}", source.summary);
+            let attached = attached.map(|()| source.summary.to_owned());
+            answered(&format!("record --{}", source.name), attached, &without_it)
+        };
     let mut findings = vec![answered(
         "fentry",
         recorder::probe_function_entry().map(|()| "BPF programs may trace functions".to_owned()),

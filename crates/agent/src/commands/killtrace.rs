@@ -23,7 +23,7 @@ use crate::output::{print, say};
 /// Ctrl-C, or when the process of --pid has exited.
 #[derive(Args)]
 #[command(after_help = "\
-Times are in microseconds; n/a means that this kernel does not report the figure.
+Times are in microseconds. n/a means that this kernel does not report it.
 
 If tracefs is not mounted, root's killtrace mounts it in a mount namespace of
 its own: no other process sees this mount, and it ends with killtrace.

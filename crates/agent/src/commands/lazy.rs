@@ -91,7 +91,10 @@ fn execute(arguments: &Arguments) -> Outcome {
         match program::unreached(&program) {
             Ok(None) => load(&mut command, arguments)?,
             Ok(Some(unreached)) if arguments.verbose => {
-                say(format_args!("pagewise-agent: {name} runs without the library: {}", unreached.reason()));
+                say(format_args!(
+                    "pagewise-agent: {name} runs without the library: {}",
+                    unreached.reason()
+                ));
             }
             // A file that can be executed but not read runs without the library too.
             Ok(Some(_)) | Err(_) => {}

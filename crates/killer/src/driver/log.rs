@@ -43,7 +43,8 @@ impl Killer {
 
     /// Logs that memory is short but nothing is killed: at first, when the reason changes, and once a second.
     pub(super) fn say_spared(&mut self, now: Nanos, why: &'static str, memory: &Memory) {
-        let is_recent = |(then, logged): (Nanos, &str)| logged == why && now.0 - then.0 < SAY_AGAIN.0;
+        let is_recent =
+            |(then, logged): (Nanos, &str)| logged == why && now.0 - then.0 < SAY_AGAIN.0;
         if self.spared.is_some_and(is_recent) {
             return;
         }
@@ -99,7 +100,7 @@ impl Killer {
             write!(line, " first=\"")?;
             for (rank, ranked) in ranking.ranked().iter().take(NAMED_MAX).enumerate() {
                 let (comma, process) =
-                        (if rank > 0 { "," } else { "" }, table.candidates()[ranked.candidate].process);
+                    (if rank > 0 { "," } else { "" }, table.candidates()[ranked.candidate].process);
                 write!(line, "{comma}{process}:{}:{}", name(ranked.candidate), ranked.score.0)?;
             }
             line.write_str("\"")

@@ -133,9 +133,9 @@ impl Application {
         };
         let mut urls = urls.iter().filter_map(|(entry, url)| Some((entry, url.as_deref()?)));
         match urls.find(|(_, url)| !is_local(url)) {
-            Some((entry, url)) => {
-                Err(format!("{entry}: {url}: expected a local URL such as http://127.0.0.1:{{port}}/"))
-            }
+            Some((entry, url)) => Err(format!(
+                "{entry}: {url}: expected a local URL such as http://127.0.0.1:{{port}}/"
+            )),
             None => Ok(()),
         }
     }

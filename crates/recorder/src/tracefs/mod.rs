@@ -57,8 +57,7 @@ impl Text {
             absent.push(missing("page-outs by cgroup or process", why.to_owned()));
         }
         if linux::system::counts_pages_by_task(&root)? {
-            let why =
-                "this kernel reports swapped pages once in 64 faults; Linux 6.2 reports each";
+            let why = "this kernel reports swapped pages once in 64 faults; Linux 6.2 reports each";
             absent.push(missing("most faults", why.to_owned()));
         }
         for &(event, condition) in sources.iter().flat_map(|source| source.text_events) {
