@@ -43,12 +43,12 @@ class Killer:
         for line in self.process.stdout:
             self.lines.append(line.rstrip("\n"))
 
-    def said(self, event: str) -> list[dict[str, str]]:
+    def events(self, event: str) -> list[dict[str, str]]:
         """The log lines of an event, each as its pairs of key and value."""
-        events = [line for line in self.lines if line.startswith(f"event={event} ")]
+        lines = [line for line in self.lines if line.startswith(f"event={event} ")]
         return [
             dict(word.split("=", 1) for word in line.split() if "=" in word) | {"line": line}
-            for line in events
+            for line in lines
         ]
 
     def until(self, is_done: Callable[[], object]) -> None:
@@ -60,7 +60,7 @@ class Killer:
 
     def __enter__(self) -> "Killer":
         try:
-            self.until(lambda: self.said("start"))
+            self.until(lambda: self.events("start"))
         except BaseException:
             self.__exit__()
             raise

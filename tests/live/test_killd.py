@@ -38,11 +38,11 @@ def test_the_least_important_process_dies_and_the_log_says_why(
     with Killer(group.folder, settings(tmp_path)) as killer:
         important = group.hold(70 * MIB, adj=0)
         least = group.grow(100 * MIB, adj=900)
-        killer.until(lambda: killer.said("back"))
-        assert [line["process"] for line in killer.said("kill")] == [str(least)], killer.lines
-        assert "little memory is available" in killer.said("kill")[0]["line"]
+        killer.until(lambda: killer.events("back"))
+        assert [line["process"] for line in killer.events("kill")] == [str(least)], killer.lines
+        assert "little memory is available" in killer.events("kill")[0]["line"]
         # The victim may have died while it still grew.
-        assert int(killer.said("back")[0]["freed_bytes"]) > 40 * MIB
+        assert int(killer.events("back")[0]["freed_bytes"]) > 40 * MIB
         assert important in group.processes()
         counted = json.loads(asked(tmp_path / "killd.sock"))
         assert (counted["schema"], counted["kills"]) == ("pagewise.killd/1", 1)
@@ -64,8 +64,8 @@ def test_a_frozen_victim_dies_and_its_memory_comes_back(group: Group, tmp_path: 
         (frozen / "freezer.state").write_text("FROZEN")
         with Killer(group.folder, settings(tmp_path)) as killer:
             group.grow(80 * MIB, adj=0)
-            killer.until(lambda: killer.said("back"))
-            assert killer.said("kill")[0]["process"] == str(victim)
+            killer.until(lambda: killer.events("back"))
+            assert killer.events("kill")[0]["process"] == str(victim)
             killer.until(lambda: victim not in group.processes())
             # The group is frozen again for its other processes.
             killer.until(lambda: (frozen / "freezer.state").read_text() == "FROZEN\n")
@@ -96,10 +96,10 @@ def test_a_frozen_victim_dies_with_the_next_killer_and_its_group_is_frozen_again
             state.write_text("FROZEN")
             with Killer(group.folder, path) as killer:
                 other = group.grow(80 * MIB, adj=0)
-                killer.until(lambda: killer.said("kill") or killer.process.poll() is not None)
+                killer.until(lambda: killer.events("kill") or killer.process.poll() is not None)
                 killer.process.kill()
                 killer.process.wait(timeout=HANGS_AFTER_S)
-                assert killer.said("kill")[0]["process"] == str(victim)
+                assert killer.events("kill")[0]["process"] == str(victim)
             with Killer(group.folder, path) as killer:
                 killer.until(lambda gone=victim: gone not in group.processes())
                 killer.until(lambda: state.read_text() == "FROZEN\n")
@@ -120,15 +120,15 @@ def test_invalid_settings_leave_the_old_ones_in_force(group: Group, tmp_path: Pa
     with Killer(group.folder, path) as killer:
         path.write_text("policy = 'largest'\n\nlow = 3\n")
         killer.process.send_signal(signal.SIGHUP)
-        killer.until(lambda: killer.said("reload-refused"))
-        assert f"{path}:3: unknown field" in killer.said("reload-refused")[0]["line"]
+        killer.until(lambda: killer.events("reload-refused"))
+        assert f"{path}:3: unknown field" in killer.events("reload-refused")[0]["line"]
         path.write_text("policy = 'largest'\n[options]\nmemory_percent = 30\n")
         killer.process.send_signal(signal.SIGHUP)
-        killer.until(lambda: killer.said("reload"))
-        assert killer.said("reload")[0]["policy"] == "largest"
+        killer.until(lambda: killer.events("reload"))
+        assert killer.events("reload")[0]["policy"] == "largest"
         victim = group.grow(160 * MIB, adj=0)
-        killer.until(lambda: killer.said("kill"))
-        assert killer.said("kill")[0]["process"] == str(victim)
+        killer.until(lambda: killer.events("kill"))
+        assert killer.events("kill")[0]["process"] == str(victim)
 
 
 def test_killd_ends_when_its_group_is_removed(group: Group, tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_hook_runs_before_the_victim_dies(group: Group, tmp_path: Path) -> Non
     hook = f'[hooks]\nbefore = ["sh", "-c", "{script}"]\ntime_max_ms = 60000\n'
     with Killer(group.folder, settings(tmp_path, SETTINGS + hook)) as killer:
         victim = group.grow(160 * MIB, adj=0)
-        killer.until(lambda: killer.said("back"))
+        killer.until(lambda: killer.events("back"))
     assert written.read_text() == f"{victim} tail\n", killer.lines
 
 

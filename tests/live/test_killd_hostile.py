@@ -47,10 +47,10 @@ def test_a_pipe_as_settings_is_refused(group: Group, tmp_path: Path) -> None:
         path.unlink()
         os.mkfifo(path)
         killer.process.send_signal(signal.SIGHUP)
-        killer.until(lambda: killer.said("reload-refused"))
-        assert "it is not a regular file" in killer.said("reload-refused")[0]["line"]
+        killer.until(lambda: killer.events("reload-refused"))
+        assert "it is not a regular file" in killer.events("reload-refused")[0]["line"]
         group.grow(160 * MIB, adj=0)
-        killer.until(lambda: killer.said("back"))
+        killer.until(lambda: killer.events("back"))
 
 
 def test_a_slow_hook_delays_neither_new_settings_nor_the_end(group: Group, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_a_slow_hook_delays_neither_new_settings_nor_the_end(group: Group, tmp_p
         killer.until(began.exists)
         path.write_text('policy = "largest"\n')
         killer.process.send_signal(signal.SIGHUP)
-        killer.until(lambda: killer.said("reload"))
+        killer.until(lambda: killer.events("reload"))
         killer.process.terminate()
         # Earlier than the minute that the hook may take.
         assert killer.process.wait(timeout=50) == 0
@@ -72,8 +72,8 @@ def test_a_failed_hook_is_logged(group: Group, tmp_path: Path) -> None:
     hook = '[hooks]\nbefore = ["sh", "-c", "echo output; exit 3"]\ntime_max_ms = 60000\n'
     with Killer(group.folder, settings(tmp_path, SETTINGS + hook)) as killer:
         victim = group.grow(160 * MIB, adj=0)
-        killer.until(lambda: killer.said("back"))
-        assert killer.said("hook-failed")[0]["process"] == str(victim)
+        killer.until(lambda: killer.events("back"))
+        assert killer.events("hook-failed")[0]["process"] == str(victim)
     # The hook's output does not go to killd's log.
     assert "output" not in killer.lines
 

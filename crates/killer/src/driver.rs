@@ -42,7 +42,7 @@ pub(crate) const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
 const WEIGHER_NICE: i32 = -10;
 /// Looks before memory is locked.
 const WARM_LOOKS: u32 = 5;
-/// How often victims are looked at until their memory is back.
+/// How often victims are measured until their memory is back.
 const SETTLE_EVERY: Duration = Duration::from_millis(1);
 /// How often processes are listed and measured: with memory to spare, near the threshold, beyond it.
 /// Measuring 500 processes takes 10 ms, so the first time bounds the cost on an idle machine. It is exact enough

@@ -1,7 +1,7 @@
 //! Notes of kills, written to a file before each kill, so that the next killer can finish them: a victim in a
 //! frozen group of version 1 dies only once the group is thawed, and the group must be frozen again afterwards.
 //!
-//! Each running killer locks a file of its own, in a folder that only root or the killer's user can write.
+//! Each running killer locks its own file, in a folder that only root or the killer's user can write.
 //! Notes overwrite room that was written at the start, so that they fit on a full disk.
 
 use std::ffi::CStr;

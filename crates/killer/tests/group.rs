@@ -125,7 +125,7 @@ fn run_until(killer: &mut Killer, mut is_done: impl FnMut() -> bool) {
     let mut wait = Duration::ZERO;
     while !is_done() {
         assert!(Instant::now() < late, "the killer hangs");
-        wait = killer.step(wait).expect("the group is there");
+        wait = killer.step(wait).expect("the group exists");
     }
 }
 

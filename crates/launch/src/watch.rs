@@ -167,7 +167,7 @@ impl Watch {
         state.killing
     }
 
-    /// Whether killd has ended, although the run goes on.
+    /// Whether killd has ended, although the run continues.
     pub(crate) fn has_lost_its_killer(&self) -> bool {
         match &mut self.shared.state().killer {
             Some(Killer::Killd(killd)) => killd.has_ended(),

@@ -356,7 +356,7 @@ mod tests {
         for (killed_ns, is_kept) in [(Some(1), true), (Some(u64::MAX), false), (None, false)] {
             weights.known = HashMap::from([(this, before.clone())]);
             weights.weigher.post(jobs(&weights.processes, std::slice::from_ref(&subject), &[0]));
-            // When the thread is ready, all results are there.
+            // When the thread is ready, it has stored all results.
             while !weights.weigher.is_ready() {
                 std::thread::yield_now();
             }

@@ -155,7 +155,7 @@ impl Killer {
         self.search.logged = Some((now, holder));
         let why = match is_after_vain_kills {
             true => "two kills gave nothing back",
-            false => "no process has much memory of its own",
+            false => "no process has much own memory",
         };
         let Killer { table, output, .. } = self;
         output.say(|line| {
