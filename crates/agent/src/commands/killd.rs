@@ -45,7 +45,7 @@ pub struct Arguments {
     /// The policy, instead of the one in the settings: minfree, lmkd, largest, pressure or restart-cost.
     #[arg(long, value_name = "NAME", value_parser = parse_policy)]
     policy: Option<String>,
-    /// Guard only this memory cgroup and those below it, and kill only their processes.
+    /// Watch only this memory cgroup and those below it, and kill only their processes.
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
     /// Log each victim but do not kill it.

@@ -23,10 +23,10 @@ use crate::output::{print, say};
 /// Ctrl-C, or when the process of --pid has exited.
 #[derive(Args)]
 #[command(after_help = "\
-Times are in microseconds. n/a means that this kernel does not report it.
+Times are in microseconds. n/a: this kernel does not report the figure.
 
-If tracefs is not mounted, root's killtrace mounts it in a mount namespace of
-its own: no other process sees this mount, and it ends with killtrace.
+If tracefs is not mounted, killtrace as root mounts it in a private mount
+namespace: no other process sees the mount, and it ends with killtrace.
 
 Examples:
   pagewise-agent killtrace --pid 4711

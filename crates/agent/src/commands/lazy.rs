@@ -56,7 +56,7 @@ pub struct Arguments {
 enum Mode {
     /// Freed memory stays accessible.
     Fast,
-    /// Freed blocks from 256 KiB on become inaccessible: use after free ends the program.
+    /// Freed blocks of 256 KiB or more become inaccessible: use after free ends the program.
     Guarded,
     /// Freed memory stays accessible, in huge pages of 2 MiB where the program fills them.
     Thp,

@@ -25,9 +25,8 @@ use crate::output::{print, say};
 #[command(after_help = "\
 If you name no source, record records --swap, --faults and --launches.
 
-If tracefs is needed but not mounted, root's recorder mounts it in a mount
-namespace of its own: no other process sees this mount, and it ends with the
-recorder.
+If tracefs is needed but not mounted, record as root mounts it in a private
+mount namespace: no other process sees the mount, and it ends with record.
 
 Examples:
   pagewise-agent record -o work.pgr --for 60s
