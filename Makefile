@@ -40,6 +40,7 @@ check: .venv/.test-extras build
 	cargo test --release --quiet --workspace $(AGENT_FEATURES)
 	$(PYTHON) -m pytest -m "not slow" -q
 	@tools/skipped.sh $(SKIPPED)
+	@$(PYTHON) tools/readability.py
 
 build: .venv/.built .venv/.studies .venv/.agent $(PLUGIN)
 

@@ -1,10 +1,10 @@
-"""`adaptive` beside every other architecture, on recordings that its constants were not chosen on.
+"""`adaptive` beside every other architecture, on recordings that did not determine its constants.
 
 python bench/run.py adaptive      or      python bench/adaptive.py
 
-Not timed: counts times latencies, the same on every machine. bench/adaptive.toml names the grid.
-The recordings of examples/ are always there; those that lie beside the repository are skipped,
-and named, where they are missing. Writes docs/bench-adaptive.md and prints one JSON line.
+Not timed: counts times latencies, equal on every machine. bench/adaptive.toml names the grid.
+The recordings of examples/ always exist; those beside the repository are skipped, and named, if
+they are missing. Writes docs/bench-adaptive.md and prints one JSON line.
 
 The cost of a cell is its I/O time, with every page that only the fast tier holds at the end
 written to the slow one. The rows of `adaptive` in the grid are candidates for its constants.
@@ -31,20 +31,20 @@ from pagewise.grids import results
 
 SPEC = Path(__file__).parent / "adaptive.toml"
 DOCUMENT = Path(__file__).parent.parent / "docs" / "bench-adaptive.md"
-# The constants in the code were chosen on these, so no figure of theirs is one left out.
+# The constants in the code were chosen on these recordings, so they are never "left out" ones.
 CHOSEN_ON = frozenset({"swap700", "swap1400", "pubg_exec", "slideshow_exec", "telegram_exec"})
 SHOWN = 24
 KINDS = ("tuned", "within 1 %", "worst", "left out", "within 1 %", "worst")
 WITHIN = 0.01
 WORST_MAX = 0.03
 
-# The recording that is left out, and the candidate that the others choose for it.
+# The recording left out, and the candidate that the others choose for it.
 Choice = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class Place:
-    """One cell of the grid: where the architectures meet."""
+    """One cell of the grid, in which the architectures are compared."""
 
     recording: str
     mib: int
@@ -57,7 +57,7 @@ class Place:
 
 @dataclass
 class Cell:
-    """What every architecture costs in one place, in seconds."""
+    """The cost of every architecture in one cell, in seconds."""
 
     place: Place
     flash: float = 0.0
@@ -68,21 +68,21 @@ class Cell:
 
     @property
     def best(self) -> str:
-        """The other architecture that costs least."""
+        """The other architecture with the lowest cost."""
         return min(self.others, key=lambda name: self.others[name])
 
     def regret(self, candidate: str) -> float:
-        """By which share ours costs more than the best of the others."""
+        """The share by which ours costs more than the best of the others."""
         return self.ours[candidate] / self.others[self.best] - 1
 
     def over_flash(self, candidate: str) -> float:
-        """By which share ours costs more than the slow tier without a fast one."""
+        """The share by which ours costs more than the slow tier without a fast one."""
         return self.ours[candidate] / self.flash - 1
 
 
 @dataclass(frozen=True)
 class Figures:
-    """What a choice of candidates reaches over all cells."""
+    """The results of a choice of candidates over all cells."""
 
     within_1_percent: float
     within_3_percent: float
@@ -107,7 +107,7 @@ class Figures:
 
 
 def run(rounds: int) -> list[Claim]:
-    """The targets; ``rounds`` does not matter, since nothing is timed."""
+    """The targets; ``rounds`` is ignored, since nothing is timed."""
     del rounds
     found, missing = recordings()
     cells = grid(found)
@@ -135,19 +135,19 @@ def line(reached: Mapping[str, Figures], cells: int, found: list[Path], missing:
 
 
 def recordings() -> tuple[list[Path], list[Path]]:
-    """The recordings of the grid that are there, and those that are not."""
+    """The available recordings of the grid, and the missing ones."""
     spec = tomllib.loads(SPEC.read_text())
     paths = [SPEC.parent / name for name in spec["traces"]]
     return [path for path in paths if path.exists()], [path for path in paths if not path.exists()]
 
 
 def name_of(path: Path) -> str:
-    """The file's name without what says how it is stored."""
+    """The file's name without the suffixes of its storage format."""
     return path.name.removesuffix(".zst").removesuffix(".gz").rpartition(".")[0]
 
 
 def grid(found: list[Path]) -> list[Cell]:
-    """Every cell of the spec. Where a page goes depends on latencies with `adaptive` alone, so the
+    """Every cell of the spec. Only the placements of `adaptive` depend on latencies, so the
     others are replayed with one pair of devices and their costs follow from the counts."""
     spec = tomllib.loads(SPEC.read_text())
     spec["traces"] = [str(path) for path in found]
@@ -191,7 +191,7 @@ def cell_of(cells: dict[Place, Cell], row: Mapping[str, Any], slow: str, fast: s
 
 
 def cost(outcome: Mapping[str, Any], slow: str, fast: str) -> float:
-    """Seconds of I/O on these devices, with what only the fast tier holds at the end written."""
+    """Seconds of I/O on these devices, with a write of each page that only the fast tier holds."""
     time_us = sum(
         outcome[tier][operation] * latency
         for tier, device in (("slow", slow), ("fast", fast))
@@ -206,8 +206,8 @@ def latencies_us(device: str) -> list[float]:
 
 
 def best_candidate(cells: Iterable[Cell]) -> str:
-    """The candidate with the lowest mean of the squares of what it costs above the best of the
-    others; of several the one with the lowest mean cost."""
+    """The candidate with the lowest mean square of its cost above the best of the
+    others; among equals the one with the lowest mean cost."""
     cells = list(cells)
 
     def badness(candidate: str) -> tuple[float, float]:
@@ -218,13 +218,13 @@ def best_candidate(cells: Iterable[Cell]) -> str:
 
 
 def tuned(cells: list[Cell]) -> Choice:
-    """For every recording the candidate that is best over all of them."""
+    """For every recording, the candidate that is best over all recordings."""
     chosen = best_candidate(cells)
     return {cell.place.recording: chosen for cell in cells}
 
 
 def left_out(cells: list[Cell]) -> Choice:
-    """For every recording the candidate that is best over the others."""
+    """For every recording, the candidate that is best over the others."""
     names = {cell.place.recording for cell in cells}
     return {
         name: best_candidate(cell for cell in cells if cell.place.recording != name)
@@ -233,12 +233,12 @@ def left_out(cells: list[Cell]) -> Choice:
 
 
 def unseen(cells: list[Cell]) -> list[Cell]:
-    """The cells of recordings that no constant in the code was chosen on."""
+    """The cells of recordings on which no constant in the code was chosen."""
     return [cell for cell in cells if cell.place.recording not in CHOSEN_ON]
 
 
 def targets(reached: Mapping[str, Figures]) -> list[Claim]:
-    """What `adaptive` must reach with each recording left out, in the order of the issue."""
+    """The targets of `adaptive` with each recording left out, in the order of the issue."""
     figures = reached["left_out"]
     return [
         Claim(

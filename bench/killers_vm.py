@@ -1,9 +1,9 @@
 """Our low-memory killer beside earlyoom in guests of Debian (tests/vm/killers.py), as ratios.
 
-Emulated: figures of one guest are set beside each other and beside no other guest's. Killers are
-compared in a guest whose clock counts instructions, so that another load of the host, or another
+Emulated: figures of one guest are compared with each other and never with another guest's. Killers
+are compared in a guest whose clock counts instructions, so that the load of the host, or another
 round, changes next to nothing. Launches are timed in guests with two processors, as a phone has
-several; these run at the emulator's pace, so beside a load they tell little.
+several; these run at the emulator's speed, so under load their figures mean little.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def ratios(found: killers.Findings) -> Iterable[Claim]:
     ]
     for what, name, figure, least in rows:
         theirs, ours = (
-            sorted(figure(one) or 0.1 for one in found.watched(name, killer))
+            sorted(figure(run) or 0.1 for run in found.watched(name, killer))
             for killer in ("earlyoom", "killd")
         )
         ratio = median(theirs) / median(ours)
@@ -69,7 +69,7 @@ def ratios(found: killers.Findings) -> Iterable[Claim]:
 
 
 def recovery(seen: dict[str, Any]) -> float:
-    """Until all is well again; the whole time watched where it never was."""
+    """Time until the memory has recovered; the whole time watched if it never did."""
     return float(seen["recovery_ms"] or killers.SECONDS * 1e3)
 
 

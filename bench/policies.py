@@ -1,6 +1,6 @@
 """One policy, one size: cold from oracleGeneral, and from our own trace; and peak memory.
 
-`larc` and `two-list` are not measured: libcachesim has none to stand beside them.
+`larc` and `two-list` are not measured: libcachesim has neither.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from measure import Call, Claim, Sample, in_turn, ratio_claim
 
 FRAMES = 100_000
 
-# Our name: the peer's name, the ratio to reach cold, and from our own trace.
+# Our name: the peer's name, the target ratio cold, and from our own trace.
 POLICIES = {
     "fifo": ("FIFO", 4.5, 12),
     "lru": ("LRU", 5, 20),
@@ -28,7 +28,7 @@ POLICIES = {
 
 
 def without_files(theirs: list[Sample], ours: list[Sample]) -> str:
-    """Peak memory without mapped files, of the process and of the call alone."""
+    """Peak memory without mapped files, of the process and of only the call."""
 
     def both(of: Callable[[Sample], float]) -> str:
         their, our = (median(map(of, samples)) / 1e6 for samples in (theirs, ours))

@@ -1,9 +1,9 @@
 """Runs every measurement and writes docs/bench.md. `make bench` calls this.
 
 python bench/run.py [--rounds N] [NAME...]      NAME: policies, sweeps, two_tier, import_speed, and
-six that are not run unless they are named: adaptive takes minutes and compares no speed, capture
-and curves take minutes and need valgrind, page_size_choices takes minutes and needs `make traces`,
-pagesize_verify changes switches of the machine while it runs, killers_vm boots guests
+six that run only if named: adaptive takes minutes and compares no speed, capture and curves take
+minutes and need valgrind, page_size_choices takes minutes and needs `make traces`, pagesize_verify
+changes switches of the machine while it runs, killers_vm boots guests
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ DOCUMENT = Path(__file__).parent.parent / "docs" / "bench.md"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Measures beside others.")
+    parser = argparse.ArgumentParser(description="Measures pagewise beside other tools.")
     parser.add_argument("--rounds", type=int, default=5, help="runs of each call, in turn")
     parser.add_argument(
         "names",
@@ -105,14 +105,14 @@ load average {load:.0f} before and {os.getloadavg()[0]:.0f} after.
 
 
 def document(before: str, measured: dict[str, str]) -> str:
-    """The document with what was measured here; parts that were not stay as they were."""
+    """The document with the new parts; parts that were not measured here stay unchanged."""
     headed = (f"\n## {part}" for part in before.split("\n## ")[1:])
     known = {part.split(maxsplit=2)[1]: part for part in headed}
     return INTRODUCTION + "".join(part or known.get(name, "") for name, part in measured.items())
 
 
 def stored(name: str) -> str:
-    """The part of a script that was run in this clone; nothing of another."""
+    """The part of a script that was run in this clone; empty if it was not."""
     path = traces.FOLDER / f"{name}.md"
     return path.read_text() if path.exists() else ""
 
@@ -123,7 +123,7 @@ def row(claim: Claim) -> str:
 
 
 def place() -> str:
-    """Where and of what the figures are."""
+    """Commit, machine and versions of the figures."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True
     ).stdout.strip()

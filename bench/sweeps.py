@@ -1,7 +1,7 @@
 """Many sizes at once: s3-fifo at eight, and LRU at all sizes beside the peer's sweep of eight.
 
-The LRU curve is measured alone, as misses at so many sizes that one pass serves every size, and as
-part of `analyze`, which reads all columns and answers more than that.
+The LRU curve is measured by itself, as misses at enough sizes that one pass serves every size, and
+as part of `analyze`, which reads all columns and computes more.
 """
 
 from __future__ import annotations

@@ -144,6 +144,31 @@ def test_lines_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture
     assert status == 3 and "bad.csv:11" in diagnostics
 
 
+def test_a_file_without_a_readable_line_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, output = tmp_path / "bad.csv", tmp_path / "bad.parquet"
+    bad.write_text("time,op,sector\nsoon,R,here\nlater,W,there\n")
+    status, _, diagnostics = ran("import", bad, "-o", output, capsys=capsys)
+    assert status == 3, "without a single event the file is not what it is taken for"
+    assert f"{bad}:2: no line can be read as blockcsv; expected" in diagnostics
+    assert list(tmp_path.iterdir()) == [bad], "no trace file is left"
+
+
+def test_results_of_a_sweep_are_named_as_such(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, results = tmp_path / "spec.toml", tmp_path / "results.parquet"
+    spec.write_text(
+        f"traces = ['{trace}']\nsizes = ['64KiB']\n[[device]]\nfast = '4/5us'\nslow = '90/40us'\n"
+        "[[architecture]]\nname = 'flash'\n"
+    )
+    assert ran("sweep", spec, "-o", results, capsys=capsys)[0] == 0
+    status, _, diagnostics = ran("info", results, capsys=capsys)
+    assert status == 3 and "holds results of pagewise sweep, not a trace" in diagnostics
+    assert "pagewise report" in diagnostics and "damaged" not in diagnostics
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

@@ -104,7 +104,7 @@ def test_a_pipe_is_refused_since_it_is_read_twice(tmp_path: Path) -> None:
 def test_a_trace_without_neighbours_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "generated.parquet"
     _core.write_scenario(json.dumps({"apps": 2, "footprint_mib": 16, "memory_mib": 32}), path)
-    with pytest.raises(UsageError, match="does not tell which pages are neighbours"):
+    with pytest.raises(UsageError, match="neighbouring pages are unknown"):
         pw.analyze(path, page_size="16KiB")
 
 

@@ -115,7 +115,7 @@ def test_a_file_cut_off_before_its_first_whole_frame_is_refused(
     trace = tmp_path / "cut.pwf"
     trace.write_bytes(whole[:5000])
     status, _, diagnostics = ran(command[0], trace, *command[1:], capsys=capsys)
-    assert status == 3 and "cut off before its first whole frame" in diagnostics
+    assert status == 3 and "cut off before its first complete frame" in diagnostics
 
 
 def test_a_cut_file_is_told_from_a_damaged_one(text: Path) -> None:

@@ -42,9 +42,11 @@ def replay_allocations(
 ) -> list[dict[str, Any]]:
     """Replays a recording once per request, on all cores.
 
-    A request names an ``allocator`` (``pagewise list allocators``), perhaps the memory there is
-    (``budget_pages``, pages of 4 KiB) and whether an allocator in the program hears of pressure
-    before somebody is killed (``hears_pressure``). Raises UnreadableInput, UsageError.
+    A request names an ``allocator`` (``pagewise list allocators``) and may limit the memory
+    (``budget_pages``, pages of 4 KiB). With ``hears_pressure`` an allocator inside the program
+    learns of memory pressure in time to give back memory before a kill.
+
+    Raises UnreadableInput, UsageError.
     """
     text = json.dumps([dict(request) for request in requests])
     outcomes: list[dict[str, Any]] = json.loads(

@@ -40,5 +40,5 @@ def systems() -> tuple[str, ...]:
 
 
 def bounds() -> tuple[str, ...]:
-    """What no architecture can go below, because it knows the future; nobody can have it."""
+    """The lower bound of every architecture: it knows the future, so no machine can run it."""
     return _with_role("bound")

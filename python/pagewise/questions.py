@@ -35,7 +35,7 @@ ANSWERS: Mapping[str, Callable[[str], dict[str, Any]]] = {
 
 ANALYZED_AT_4_KIB = ("page_bytes", "accesses", "pages", "writes", "swap")
 SIMULATED_AT_4_KIB = ("page_bytes", "fast", "slow", "io_time_s", "stall_time_s", "ranges", "wear")
-"""What is told of the recorded pages beside larger ones."""
+"""The fields that `analyze` repeats for the recorded pages beside larger ones."""
 TOP_PROCESSES = 20
 """Processes that have a row of their own in `analyze` unless another number is asked for."""
 

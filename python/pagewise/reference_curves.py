@@ -93,18 +93,18 @@ class PageSizeCurve:
         return self.cold_by_kind["write"]
 
     def faults(self, frames: ArrayLike, *, kind: str | None = None) -> Counts:
-        """Page faults with memories of so many frames; ``kind``: of ``KINDS`` only that one.
+        """Page faults by memory size in frames; ``kind``: only that one of ``KINDS``.
 
         Raises UsageError for a memory without frames and for an unknown kind.
         """
         return at(self.misses if kind is None else self.misses_of(kind), frames, "frame")
 
     def tlb_misses(self, entries: ArrayLike, *, kind: str | None = None) -> Counts:
-        """Misses of fully associative TLBs of so many entries; otherwise as `faults`."""
+        """Misses of fully associative TLBs by number of entries; ``kind`` as in `faults`."""
         return at(self.misses if kind is None else self.misses_of(kind), entries, "entry")
 
     def write_backs(self, frames: ArrayLike) -> Counts:
-        """Dirty pages that memories of so many frames evict: writes to storage.
+        """Dirty pages evicted, by memory size in frames: writes to storage.
 
         Pages that are dirty when the program ends are not among them.
         """

@@ -1,8 +1,8 @@
-"""Folders for a while. What a killed process leaves of them, the next one removes.
+"""Temporary folders. If a process is killed, the next one removes the folders that it left.
 
-Whoever uses a folder holds a lock on it, which the kernel releases when that process ends, even by
-kill -9. A link in the folder marks it as ours. So a marked folder without a lock is left over. Only
-folders of this user are removed, and nothing is followed to get there.
+A process that uses a folder holds a lock on it, which the kernel releases when the process ends,
+even by kill -9. A link in the folder marks it as ours, so a marked folder without a lock is left
+over. Only folders of this user are removed, and no symbolic link is followed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def scratch(place: Path | None = None, prefix: str = PREFIX) -> Iterator[Path]:
         _hold(lock)
         yield folder
     finally:
-        # Still locked: nobody else removes it at the same time.
+        # Still locked, so no other process removes it at the same time.
         with suppress(OSError):
             _remove(folder)
         if lock is not None:
@@ -105,20 +105,20 @@ def _opened(folder: Path) -> int:
 
 
 def _hold(lock: int) -> None:
-    """Locks and marks a folder. One that cannot be locked stays unmarked, so that nobody removes
-    it."""
+    """Locks and marks a folder. A folder that cannot be locked stays unmarked, so that no process
+    removes it."""
     with suppress(OSError):
         fcntl.flock(lock, fcntl.LOCK_SH)
         os.symlink(_maker(), MARK, dir_fd=lock)
 
 
 def _maker() -> str:
-    """What a mark says. Locks of a network's file system may hold on one machine alone."""
+    """The text of a mark: the host, since locks on a network file system may be local to it."""
     return f"pagewise on {os.uname().nodename}"
 
 
 def _is_own(lock: int) -> bool:
-    """Whether a folder is this user's and nobody else may write to it."""
+    """Whether a folder is this user's and no other user may write to it."""
     found = os.fstat(lock)
     return found.st_uid == os.geteuid() and not found.st_mode & OTHERS_WRITE
 
@@ -132,7 +132,7 @@ def _is_at(folder: Path, lock: int) -> bool:
 
 
 def _remove_if_left(folder: Path) -> None:
-    """Removes a marked folder that nobody holds. Raises OSError for any other."""
+    """Removes a marked folder that no process has locked. Raises OSError for any other."""
     lock = os.open(folder, OPENED)
     try:
         if not _is_own(lock) or os.readlink(MARK, dir_fd=lock) != _maker():

@@ -1,14 +1,14 @@
-"""Signals that end a command: what it holds is let go first, and its exit status names the signal.
+"""Signals that end a command: it cleans up first, and its exit status names the signal.
 
 Ctrl-C (SIGINT), Ctrl-\\ (SIGQUIT), SIGTERM and the end of a terminal (SIGHUP) become the
 exception `Ended`, so that every ``finally`` on the way out runs. One that is ignored when pagewise
 starts stays ignored: SIGHUP under nohup, SIGINT in the background of a script. Python handles
-signals in its main thread alone; elsewhere nothing here does anything. Loaded before anything
-else, so it loads little.
+signals only in its main thread; in other threads these functions do nothing. This module is loaded
+first, so it imports little.
 
-The core asks for signals as it counts, but not while it waits for a pipe that nobody writes to. So
-a thread of the command watches that each signal is heard, and else ends the process; not inside of
-a block that lets something go, however slow the machine.
+The core checks for signals as it counts, but not while it waits for a pipe that has no writer. So a
+thread watches that Python handles each signal and otherwise ends the process, but never inside a
+block that cleans up, however slow the machine.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _blocks: list[Handler] = []
 
 
 def _hearing(handler: Handler) -> Handler:
-    """The handler, and that it was called is told to the watch."""
+    """The handler, which also notes for the watching thread that it ran."""
 
     def hear(number: int, frame: FrameType | None) -> None:
         _heard.set()
@@ -93,8 +93,7 @@ def end(number: int, _frame: FrameType | None) -> None:
 
 
 def leave_terminal() -> None:
-    """Points output nowhere that went to a terminal which is gone: what cannot be said is not an
-    error of its own."""
+    """Sends output to a closed terminal to /dev/null, so that printing to it is no new error."""
     for stream in (1, 2):
         try:
             termios.tcgetattr(stream)

@@ -12,7 +12,7 @@ from pagewise.errors import PagewiseError, UnreadableInput, UsageError
 
 
 class Problems:
-    """What is wrong with a spec, to be told all at once; ``path`` is its file, if it has one."""
+    """The problems of a spec, collected to be shown together; ``path`` is its file, if any."""
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path

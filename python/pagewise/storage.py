@@ -68,15 +68,15 @@ def refuse_special(path: Path) -> None:
     if str(path) == "-":
         raise UsageError(
             "'-' is no name of a file",
-            hint="results appear whole or not at all, so not on standard output",
+            hint="results appear complete or not at all, so not on standard output",
         )
     if path.exists() and not path.is_file():
         raise UsageError(f"{path} is not a regular file", path=str(path))
 
 
 def refuse_unwritable(path: Path, *, force: bool = True) -> None:
-    """An error if no file can be written at the path, or one is there that may not be replaced: to
-    be told before the work for it is done."""
+    """Raises an error if no file can be written at the path, or if one exists that may not be
+    replaced. Call it before the work whose result goes there."""
     refuse_special(path)
     if path.exists() and not force:
         raise UsageError(f"{path} exists already", path=str(path), hint="--force replaces it")

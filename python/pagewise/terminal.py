@@ -237,8 +237,8 @@ def watched(label: str, *, counted: str = "", parts: int = 1) -> Iterator[Progre
 
         def advance(done: int, total: int) -> None:
             of_all = f" of {total // parts}" if total else ""
-            told = f"{done // parts:,}{of_all} {counted}"
-            left = "left" if total else ""  # of a capture nobody knows the end
-            bars.update(task, completed=done, total=total or None, counted=told, left=left)
+            progress = f"{done // parts:,}{of_all} {counted}"
+            left = "left" if total else ""  # the end of a capture is not known
+            bars.update(task, completed=done, total=total or None, counted=progress, left=left)
 
         yield advance

@@ -179,7 +179,7 @@ def format_share(share: float | None) -> str:
 
 
 def format_number(value: float, digits: int = 2) -> str:
-    """A figure without unit in so many significant digits, never with an exponent: ``1,300``."""
+    """A figure without unit in ``digits`` significant digits, never with an exponent: ``1,300``."""
     return f"{float(f'{value:.{digits}g}'):,.10g}"
 
 

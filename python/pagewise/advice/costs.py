@@ -26,8 +26,8 @@ AT = "at"
 Latencies: TypeAlias = tuple[str, str]
 """Of the fast and of the slow device, as READ/WRITE times."""
 WRITE_AMPLIFICATION: Range = {"low": 1.0, "typical": 2.0, "high": 5.0}
-"""Bytes that flash writes for each byte it is given: an assumption, nobody measured it here. Swap
-is written in runs of up to about 1 MB (measured), which is kind to flash; a full card is not."""
+"""Bytes that flash writes for each byte that the host writes: assumed, not measured. Linux writes
+swap in runs of up to about 1 MB (measured), which keeps it low; a full card raises it."""
 
 
 @dataclass(frozen=True)

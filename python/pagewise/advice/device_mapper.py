@@ -93,7 +93,7 @@ def _slow(area: Area | None) -> str:
 
 
 def _places(sectors: int, area: Area | None) -> str:
-    """What the placeholders stand for; the fast device needs so many sectors."""
+    """The line that explains the placeholders; ``sectors`` is the size of the fast device."""
     size_mib = -(-sectors * SECTOR_BYTES // MIB)
     return (
         f"/dev/FAST stands for a partition of {size_mib} MiB on the fast device, whose contents "
@@ -102,7 +102,7 @@ def _places(sectors: int, area: Area | None) -> str:
 
 
 def _stands_for(area: Area | None) -> str:
-    """What is said of the placeholder of the slow device; nothing where its name is known."""
+    """Explains the placeholder of the slow device; empty if its name is known."""
     if area is None:
         return (
             f", {SLOW} for the one that swap is on. For a swap file turn it off, take the loop "

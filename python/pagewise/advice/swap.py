@@ -1,10 +1,11 @@
 """Which swap architecture to take on two devices, how large its fast tier should be, and why.
 
 Every architecture of the catalog (but the offline bound) runs at every size of a ladder up to the
-footprint. The architecture with the lowest mean I/O time over the ladder is advised; sizes follow
-the rules of `models.sizing`. The same is said for the best that stock Linux has today. I/O times
-are computed again for every combination of the devices' low, typical and high latencies: from the
-same counts, or, at the sizes that are told, from a replay where the architecture decides by them.
+footprint. The advice names the architecture with the lowest mean I/O time over the ladder, and the
+best of those that stock Linux has today; sizes follow the rules of `models.sizing`. I/O times are
+computed again for every combination of the devices' low, typical and high latencies. Most
+architectures do the same whatever the latencies, so their counts serve again; one that decides by
+latencies is replayed at the sizes that the advice prints.
 """
 
 from __future__ import annotations
@@ -328,10 +329,9 @@ def _tried(
 
 
 def _replayed(question: Question, trial: Trial, name: str, sizes: Sequence[int]) -> Trial:
-    """The trial with an architecture replayed at all latencies, at sizes whose ranges are told.
+    """The trial with an architecture replayed at all latencies, at ``sizes`` and the next smaller.
 
-    Only there, and at the next smaller ones: at every size of the ladder it takes four times as
-    long where both devices have ranges.
+    At every size of the ladder this takes four times as long if both devices have ranges.
     """
     ladder = sorted(trial.outcomes[name])
     near = sorted({size for told in sizes for size in ladder[: ladder.index(told) + 1][-2:]})

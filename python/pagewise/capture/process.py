@@ -1,8 +1,8 @@
 """The program under capture as a process: a signal to pagewise ends it, with all that it started.
 
-It gets a process group of its own, unless it may read from a terminal, which stops programs of
-other groups: what it started is looked up then. Should pagewise itself be killed, the plugin has
-the kernel end the program (PR_SET_PDEATHSIG).
+The program gets its own process group. A terminal stops reads from other process groups, so a
+program that may read from one stays in ours, and its children are found through /proc. If pagewise
+itself is killed, the kernel ends the program (the plugin sets PR_SET_PDEATHSIG).
 """
 
 from __future__ import annotations

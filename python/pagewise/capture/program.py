@@ -43,7 +43,7 @@ TARGETS = {
 
 @dataclass(frozen=True)
 class Program:
-    """What QEMU is told to run; ``name`` is what the program sees as its own (argv[0])."""
+    """The program that QEMU runs; ``name`` is its argv[0]."""
 
     path: str
     name: str

@@ -41,10 +41,11 @@ def capture(
 ) -> dict[str, Any]:
     """Runs ``command`` and writes its memory references to the trace ``output``.
 
-    ``max_references``: end the program after so many. ``threads``: keep the references of all
-    threads, in the order in which they came, instead of the first thread's. ``force``: overwrite
-    ``output`` once the new trace is whole. ``stdout``: descriptor for the program's standard
-    output. ``progress`` is called as ``(references, 0)``.
+    ``max_references``: end the program after this many references. ``threads``: keep the references
+    of all threads, in the order in which they came, instead of the first thread's.
+    ``force``: overwrite ``output`` once the new trace is whole.
+    ``stdout``: descriptor for the program's standard output.
+    ``progress`` is called as ``(references, 0)``.
 
     Returns ``references``, ``instructions``, ``reads``, ``writes``, ``steps`` (references that the
     filter let through), ``file_bytes``, ``stop`` (``end``, ``limit``, ``interrupt``, ``closed``),
@@ -54,7 +55,7 @@ def capture(
     ``ended_by`` the signal's number.
 
     Raises UsageError and UnreadableInput for a program that cannot be run, Missing where QEMU, the
-    plugin or a library is not there, UnwritableOutput before the program is started or where the
+    plugin or a library is missing, UnwritableOutput before the program is started or where the
     disk is full, saying what is left, Ended where a signal came before the first reference.
     """
     program = accepted(command, output, force)

@@ -34,9 +34,7 @@ def run(
     ],
     max_refs: Annotated[
         int | None,
-        typer.Option(
-            "--max-refs", metavar="N", min=1, help="End the program after so many references."
-        ),
+        typer.Option("--max-refs", metavar="N", min=1, help="End the program after N references."),
     ] = None,
     threads: Annotated[
         bool,
@@ -51,10 +49,10 @@ def run(
 ) -> None:
     """Run a program and record what it does to its memory: instructions, reads and writes.
 
-    It runs under QEMU, many times slower than without. Forked children and programs that take its
-    place are counted and not followed. Ctrl-C ends it and keeps what was captured (status 130);
-    so do SIGTERM (143), SIGHUP (129) and SIGQUIT (131). The program's own exit status is told. With
-    --json its output goes to standard error.
+    The program runs under QEMU, many times slower than without. Forked children and programs that
+    it executes are counted but not followed. Ctrl-C ends the program and keeps what was captured
+    (status 130); so do SIGTERM (143), SIGHUP (129) and SIGQUIT (131). The result has the program's
+    exit status. With --json the program's output goes to standard error.
     """
     result = captured(
         command,

@@ -80,7 +80,7 @@ def run(
         str,
         typer.Option(
             metavar="N[,N...]",
-            help="Count faults too where each reads an aligned window of so many pages.",
+            help="Count faults also with readahead of N pages, read as an aligned window.",
         ),
     ] = "",
     json: Json = False,

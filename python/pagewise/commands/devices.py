@@ -1,4 +1,4 @@
-"""`pagewise devices`: the timing and endurance of known devices, and a probe of one's own."""
+"""`pagewise devices`: the times and endurance of known devices; `probe` measures a disk."""
 
 from __future__ import annotations
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from pagewise.commands.recordings import lost
 from pagewise.references import CAPTURE, cut
 from pagewise.units import format_count, format_size
 
 
 def import_summary(result: Mapping[str, Any], output: str) -> list[tuple[str, str]]:
     """What was read and written, in a few lines."""
-    return [("written", output), ("format", str(result["format"])), *counts(result)]
+    head = [("written", output), ("format", str(result["format"]))]
+    return [*head, *counts(result), *lost(result)]
 
 
 def info_summary(info: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -55,7 +57,7 @@ def counts(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def bits_per_reference(info: Mapping[str, Any]) -> str:
-    """Size on disk, and what of it each reference takes."""
+    """Bits per reference on disk, and the size of the file."""
     if not info["references"] or not info["file_bytes"]:
         return "not known"
     bits = 8 * info["file_bytes"] / info["references"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -67,9 +68,15 @@ def run(
     if json:
         show_json(result)
     else:
+        output = result["output"]
         show(
-            f"{result['output']}: {format_counted(result['cells'], 'cell')}, "
-            f"{result['computed']} run now, {result['kept']} kept, {len(result['failed'])} failed"
+            f"{output}: {format_counted(result['cells'], 'cell')}, "
+            f"{result['computed']} run now, {result['kept']} kept, {len(result['failed'])} failed",
+            *(
+                []
+                if "://" in output
+                else [f"to see them: pagewise report {quote(output)} -o sweep.html"]
+            ),
         )
     for failure in result["failed"][:SHOWN_FAILURES]:
         inputs = ", ".join(f"{name}={value}" for name, value in failure.items() if name != "error")

@@ -38,8 +38,8 @@ def cell_key(
     """The key of one cell.
 
     ``effective`` is the request as the simulator understood it: architecture, every option with its
-    value, the size, and the figures of both devices. ``build`` (`this_build`) stands for the
-    simulator: results of another one are not taken for its own.
+    value, the size, and the figures of both devices. ``build`` (`this_build`) identifies the
+    simulator, so a result of another build has another key.
     """
     return digest(
         {

@@ -69,7 +69,7 @@ def passes(
 
 
 def cells_of_pass(workers: int) -> int:
-    """Most cells of one pass, where so many passes run at once."""
+    """The most cells of one pass if ``workers`` passes run at once."""
     return max(1, min(CELLS_MAX, CELLS_AT_ONCE_MAX // workers))
 
 
@@ -158,7 +158,7 @@ def _mounted(root: Path) -> Iterator[tuple[_Version, Path, str]]:
 
 
 def _left(group: Path, version: _Version) -> int | None:
-    """What a group's limit leaves, its file pages taken for free; none where there is no limit."""
+    """Bytes left below a group's limit, counting its file pages as free; None without a limit."""
     try:
         limit, used = (int((group / name).read_text()) for name in (version.limit, version.used))
         statistics = dict(line.split(" ", 1) for line in _lines(group / "memory.stat"))

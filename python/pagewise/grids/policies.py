@@ -26,14 +26,14 @@ BYTES_PER_ACCESS = 8
 
 @dataclass(frozen=True)
 class MemorySize:
-    """A size as the spec writes it: so many frames, or a share of a trace's distinct pages."""
+    """A size as the spec writes it: a number of frames, or a share of a trace's distinct pages."""
 
     text: str
     frames: int = 0
     share: Fraction | None = None
 
     def of(self, pages: int) -> int:
-        """Frames for a trace of so many pages; of a share, what `pagewise analyze` takes for it."""
+        """Frames for a trace with ``pages`` distinct pages; a share is rounded up."""
         return self.frames if self.share is None else math.ceil(self.share * pages)
 
 

@@ -11,7 +11,7 @@
     memory_mib = 600
 
     [[device]]                        # names of `pagewise devices`, or READ/WRITE times
-    fast = "4/5us"                    # or "ratios": nine devices, each so many times quicker
+    fast = "4/5us"                    # or "ratios": nine devices, by how many times quicker
     slow = "ufs-3.1"
 
     [[architecture]]                  # of `pagewise list architectures`

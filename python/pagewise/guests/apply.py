@@ -62,7 +62,7 @@ def apply(
 def _answer(
     path: str | Path, guest: Guest, curves: Curves
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """What is said about a guest, and what is written."""
+    """The result for a guest, and the files to write."""
     try:
         memory_bytes = memory_of(guest.memory, footprint_bytes(curves))
         choice = choose(curves, memory_bytes, storage_of(guest.storage), sizes=sizes(guest))

@@ -106,7 +106,7 @@ def libvirt_domain(name: str, start: Start) -> str:
 
 
 def set_aside(pages: int) -> str:
-    """Adds so many pages to those that the host sets aside, or takes them back."""
+    """The shell line that adds ``pages`` to those the host sets aside; negative takes them back."""
     return f"echo $(( $(cat {machines.POOL}) {pages:+d} )) > {machines.POOL}"
 
 

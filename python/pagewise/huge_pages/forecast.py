@@ -1,11 +1,12 @@
 """What a page size should save a program that has all the memory it wants, to hold trials against.
 
-First touches are all the faults then. Files are mapped around a fault by 64 KiB at once whatever
-the page size (``fault_around_bytes``, mm/memory.c of Linux 6.18), so theirs do not change.
+With enough memory, every fault is a first touch. Linux maps 64 KiB of a file around a fault
+whatever the page size (``fault_around_bytes``, mm/memory.c of Linux 6.18), so faults of files do
+not change.
 
-What is read before it is written is taken for memory of files. Of anonymous memory it is not: Linux
-maps its page of zeroes at the read and copies 4 KiB at the write (``do_anonymous_page``), two
-faults for each 4 KiB whatever the size, of 2 MiB alone excepted.
+The forecast counts memory that is read before it is written as memory of files. That is wrong for
+anonymous memory: Linux maps the zero page at the read and copies 4 KiB at the write
+(``do_anonymous_page``), two faults for each 4 KiB at every page size but 2 MiB.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The kernel's switches of transparent huge pages: read, changed for a while, and put back.
 
 Source: Documentation/admin-guide/mm/transhuge.rst of Linux 6.18. Assumes sysfs at ``SWITCHES``;
-whoever may read may look, only root may change. Kernels before 6.8 have no switch per size, and
-every kernel lacks the one of two base pages (``hugepages-8kB``), which only files in memory use.
+every user may read the switches, only root may change them. Kernels before 6.8 have no switch per
+size, and no kernel has one for two base pages (``hugepages-8kB``), which only shmem uses.
 
-Before anything is changed the present words go to a file, and a process of its own waits to put
-them back (`keeper`), should this one be killed.
+Before a change the present values go to a file, and a separate process (`keeper`) waits to restore
+them if this one is killed.
 """
 
 from __future__ import annotations
@@ -104,8 +104,9 @@ def put_back(
 
 
 def _keeper(switches: Path, undo: Path) -> subprocess.Popen[bytes]:
-    """The process that puts back once the lock is free. What ends a terminal's processes does not
-    reach it, and nobody who reads our output waits for it."""
+    """Starts the process that restores the switches once the lock is free.
+
+    It has its own session, so the end of a terminal does not end it, and no pipe of ours."""
     words = ["-P", "-m", "pagewise.huge_pages.keeper", str(switches), str(undo)]
     nowhere = subprocess.DEVNULL
     return subprocess.Popen(
@@ -119,7 +120,7 @@ def _keeper(switches: Path, undo: Path) -> subprocess.Popen[bytes]:
 
 @contextmanager
 def _alone(undo: Path, *, waits: bool = False) -> Iterator[TextIO]:
-    """The log, open and locked. It stays, empty, since a lock on a removed file holds nobody."""
+    """The log, open and locked. The empty file stays: a lock on a removed file protects nothing."""
     try:
         undo.parent.mkdir(mode=0o755, exist_ok=True)
         log = os.fdopen(

@@ -1,8 +1,8 @@
-"""A program under pages of 4 KiB and under larger ones, in turn, as it is: what they save.
+"""Runs a program in turn with pages of 4 KiB and with larger ones, and measures what they save.
 
-glibc's malloc is told to ask for huge pages, and only one size is given to who asks, so no other
-program of the machine changes but those that ask by themselves. For the runs with 4 KiB the program
-is barred from huge pages (PR_SET_THP_DISABLE).
+glibc's malloc asks for huge pages by a tunable, and one size is enabled for processes that ask
+(madvise), so other programs change only if they ask too. Runs with 4 KiB disable huge pages for
+the program (PR_SET_THP_DISABLE).
 """
 
 from __future__ import annotations

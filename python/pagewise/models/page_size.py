@@ -32,13 +32,13 @@ from pagewise.reference_curves import EXACT_FROM
 from pagewise.units import PAGE_BYTES, format_percent, format_size
 
 BASE_BYTES = PAGE_BYTES
-"""The page size that gains are told against."""
+"""The page size that gains compare with."""
 IDEAL_BYTES = tuple(1024 << step for step in range(6))
 """1 to 32 KiB, the sizes that S4 reports: what a restriction is compared with."""
 LEAST_GAIN = 0.03
 """Below this a change of page size is not worth its trouble (S4.2: 3 to 5 %)."""
 MEMORY_SPREAD = 0.1
-"""How far the memory may be from what was said: the gain's interval goes over it."""
+"""How far the memory may differ from the given size; the gain's interval covers this range."""
 MARGIN = 0.15
 """A choice is made for the mean over memories within this share. Faults fall in steps, and the next
 run has its steps elsewhere: docs/studies/page-size-2g.md has what that saves on another input."""
@@ -135,7 +135,7 @@ def choose(
 
 
 def lowest_share(margin: float) -> float:
-    """The smallest memory that is looked at, as a share of the one asked about."""
+    """The smallest memory that the choice considers, as a share of the given one."""
     return 1 - max(margin, MEMORY_SPREAD)
 
 

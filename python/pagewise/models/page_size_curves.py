@@ -28,10 +28,10 @@ class SizeCurve(Protocol):
         """Those of them that wrote: nearly all of anonymous memory, which has no content before."""
 
     def faults(self, frames: ArrayLike) -> ndarray:
-        """References to pages that a memory of so many frames does not hold."""
+        """References to pages that a memory of this many frames does not hold."""
 
     def tlb_misses(self, entries: ArrayLike) -> ndarray:
-        """References to pages that a fully associative TLB of so many entries does not hold."""
+        """References to pages that a fully associative TLB of this size does not hold."""
 
 
 class Curves(Protocol):

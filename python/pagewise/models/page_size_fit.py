@@ -19,7 +19,7 @@ from scipy.optimize import least_squares
 from pagewise.models.page_size_time import Model, Rates
 
 Curve: TypeAlias = Callable[[ndarray], ndarray]
-"""Rates at pages of so many KiB."""
+"""Rates by page size in KiB."""
 Fit: TypeAlias = Callable[[ndarray, ndarray], Curve]
 """From sizes in KiB and the rates there."""
 

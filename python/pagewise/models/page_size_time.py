@@ -71,7 +71,7 @@ class Terms:
     """First touches: each reads storage; each clears a page; or those that write clear a page."""
     tlb_levels: TlbLevels = 2
     readahead_bytes: int = 0
-    """A fault brings the aligned cluster of so many bytes, which later leaves as one."""
+    """Bytes of the aligned cluster that a fault reads and that later leaves as one; 0 is none."""
 
     def __post_init__(self) -> None:
         if self.readahead_bytes not in (0, *PAGE_SIZES):

@@ -15,7 +15,7 @@ from pagewise.units import PAGE_BYTES
 WITHIN = 0.9
 """Share of the highest surplus that a smaller size must reach to be taken instead."""
 NOTHING = 0.01
-"""Savings below this share of the I/O time without a fast tier are taken for none."""
+"""Savings below this share of the I/O time without a fast tier count as none."""
 
 
 def ladder(footprint_bytes: int, page_bytes: int = PAGE_BYTES) -> list[int]:

@@ -85,6 +85,6 @@ def per_year(cell: Result, tier: str) -> float | None:
 
 
 def yearly_wear(cell: Result) -> float | None:
-    """The same of the device that wears faster."""
+    """Share of its rated life that the faster wearing device loses per year; None if unknown."""
     rates = [per_year(cell, tier) for tier in ("fast", "slow")]
     return max((rate for rate in rates if rate is not None), default=None)

@@ -253,7 +253,7 @@ def fewest_misses(inputs: Inputs, shown: set[str]) -> Finding | None:
 
 
 def beside(result: Result, ratios: dict[str, list[float]], policy: str, shared: set[str]) -> str:
-    """The same of LRU, and of the policy that sees ahead, where they were counted."""
+    """Miss ratios of LRU and of the offline policy, to compare with; empty if not counted."""
     optimum = result["misses"].get(OFFLINE[0])
     parts = []
     if LRU in ratios and policy != LRU:

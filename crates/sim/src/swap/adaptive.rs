@@ -1,5 +1,5 @@
 //! `adaptive`: ours. Places each page where its learned future costs least
-//! (`policy::placement::Adaptive`); docs/architectures.md says how and what it reaches.
+//! (`policy::placement::Adaptive`); docs/architectures.md describes how, and its results.
 
 use super::options::{OptionSpec, Profile, Settings, Values};
 use super::{Architecture, Role, Rules};

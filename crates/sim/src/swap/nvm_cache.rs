@@ -1,4 +1,4 @@
-//! `nvm-cache`: a small cache between memory and storage that takes pages from their second eviction
+//! `nvm-cache`: a small cache between memory and storage that admits pages from their second eviction
 //! on (spec sheet S0.4).
 
 use super::options::{OptionSpec, Profile, Settings, Values, YES_NO};

@@ -25,7 +25,7 @@ REASON_COLUMNS = (
     Column("policy", "policy"),
     Column("from_s", "from", "seconds"),
     Column("to_s", "to", "seconds"),
-    Column("why", "why nobody died"),
+    Column("why", "why no kill"),
 )
 TOTAL_COLUMNS = (
     Column("recording", "recording"),
@@ -131,7 +131,7 @@ def decisions(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
 
 
 def reasons(_replay: Result, policy: Result) -> list[Sequence[Cell]]:
-    """Why nobody died, as long as the reason stayed."""
+    """Each reason not to kill, with the time it lasted."""
     return [(one["from_s"], one["to_s"], one["why"]) for one in policy["reasons"]]
 
 

@@ -132,7 +132,7 @@ def kill_charts(kills: Sequence[tuple[str, Result]]) -> list[Chart]:
 
 
 def seconds(value: float | None) -> float | None:
-    """Microseconds in seconds, if they were told."""
+    """Microseconds as seconds; None if not recorded."""
     return None if value is None else value * MICROSECONDS
 
 
@@ -170,4 +170,4 @@ def finding(studies: Sequence[Result], kills: Sequence[tuple[str, Result]]) -> s
         share = format_share(median(kill["reclaim_us"] / kill["total_us"] for kill in told))
         count = "One kill" if len(kills) == 1 else f"{len(kills)} kills"
         said.append(f"{count}, {typical} each (median), {share} of it for the memory.")
-    return " ".join(said) or "No kill was told from beginning to end."
+    return " ".join(said) or "No kill was recorded from beginning to end."

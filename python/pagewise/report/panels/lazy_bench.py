@@ -107,7 +107,7 @@ def trap_bars(rows: Sequence[Result]) -> list[Series]:
 
 
 def memory_bars(rows: Sequence[Result]) -> list[Series]:
-    """Bars side by side: at the peak, after the work, idle; without what nobody has."""
+    """Bars side by side: at the peak, after the work, idle; only those that some run measured."""
     return [
         Series(label, [(row["allocator"], typical(row, name)) for row in rows])
         for name, label in MEMORY.items()

@@ -13,14 +13,14 @@ MEMORY = {
     PAGES.unit: Column("memory_bytes", "memory", "bytes"),
     OBJECTS.unit: Column("objects", "room for objects", "count"),
 }
-"""The size of a memory, by the unit in which it is told."""
+"""The column for the size of a memory, by the unit of its pages."""
 
 
 def panel(inputs: Inputs) -> Panel | None:
     """Miss-ratio curves of every policy known, and the distribution of reuse distances."""
     charts: list[Chart] = []
     tables: list[Table] = []
-    # Memory is told in bytes, that of caches in objects: a page may have both.
+    # Memory is counted in bytes, caches in objects; a report may have both.
     for kind, suffix in ((PAGES, ""), (OBJECTS, "-objects")):
         curves = miss_series(inputs, kind)
         if curves:
@@ -73,7 +73,7 @@ def distance_chart(inputs: Inputs, kind: Kind, suffix: str) -> list[Chart]:
 
 
 def of_kind(inputs: Inputs, kind: Kind) -> list[tuple[str, Result]]:
-    """The recordings whose memory is told in the unit of ``kind``."""
+    """The recordings whose pages have the unit of ``kind``."""
     return [
         (name, analysis)
         for name, analysis in inputs.accessed().items()
