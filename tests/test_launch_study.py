@@ -51,7 +51,7 @@ def test_what_the_paper_saw_holds_where_it_is_seen(tmp_path: Path) -> None:
     table = next(table for table in result["tables"] if table["name"] == "launches")
     rows = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
     assert [row["need, MiB"] for row in rows] == [60, 100, 500]
-    assert rows[0]["free memory less by, MiB"] == 50
+    assert rows[0]["free memory falls by, MiB"] == 50
     assert rows[2]["slowdown"] == pytest.approx(3.3) and rows[2]["kills a launch"] == 17
     waits = next(table for table in result["tables"] if table["name"] == "waits")
     row = dict(zip(waits["columns"], waits["rows"][0], strict=True))
@@ -102,8 +102,8 @@ def test_killers_stand_side_by_side_and_launches_are_taken_apart(tmp_path: Path)
     bars = parts["minfree, serial kills, reclaim late (usual)"]
     assert bars["small", "own time"] == 0.5
     assert bars["small", "other storage"] == pytest.approx(0.2)
-    assert bars["small", "not told"] == pytest.approx(0.1)
-    assert parts["ample memory"]["large", "not told"] == 1, "nothing else was told of it"
+    assert bars["small", "unexplained"] == pytest.approx(0.1)
+    assert parts["ample memory"]["large", "unexplained"] == 1, "nothing else was recorded"
 
 
 def test_what_is_not_seen_does_not_hold(tmp_path: Path) -> None:

@@ -112,10 +112,10 @@ def test_a_check_names_what_its_traces_lack():
     # 500 pages: fewer than a second TLB holds, and 6 frames of 32 KiB where office has 10 %.
     lacks = coverage.lacking({**long_enough(), "office": program("office", dense(500))})
     assert "saturation" not in lacks and lacks["hdd_flat"] == (
-        "these traces are too short: 32 KiB leaves 64 frames from a footprint of 5 MiB (office, "
-        "here 2.0 MiB) on; a second TLB of 1,536 entries holds every page of office"
+        "these traces are too short: for 64 frames of 32 KiB the footprint is too small of office "
+        "(5 MiB, has 2.0 MiB); a second-level TLB of 1,536 entries holds every page of office"
     )
-    assert "20 MiB (office, here 2.0 MiB)" in lacks["scarce"]
+    assert "office (20 MiB, has 2.0 MiB)" in lacks["scarce"]
     assert "TLB" not in lacks["model"]
     # What only others have to do with stays judged.
     photo = coverage.lacking({**long_enough(), "photo": program("photo", dense(1700))})
@@ -136,7 +136,7 @@ def test_what_is_not_measured_stands_beside_the_long_run(tmp_path: Path):
 def test_figures_of_the_long_run_are_those_of_its_page():
     text = (ROOT / "docs" / "studies" / "page-size-2g.md").read_text()
     cells = (line.split(" | ") for line in text.splitlines() if line.startswith("| ACC-S4"))
-    page = {row[0].removeprefix("| "): row[4:7] for row in cells}
+    page = {row[0].removeprefix("| "): [row[3], row[2], row[5].removesuffix(" |")] for row in cells}
     for row in coverage.long_rows().values():
         assert page.pop(row.pop("check")) == list(row.values())
     assert not page

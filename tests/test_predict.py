@@ -72,7 +72,7 @@ def test_the_study_writes_table_verdicts_and_figures(run_folder: Path, tmp_path:
     assert rows["b"]["precision, of those out"] is None
     assert {verdict["verdict"] for verdict in result["verdicts"]} == {"does not hold"}
     assert (
-        "all visits before together brought in 50% of a visit's 2 pages"
+        "all visits before together brought in 50 % of a visit's 2 pages"
         in result["verdicts"][0]["why"]
     )
     assert [figure["name"] for figure in result["figures"]] == [

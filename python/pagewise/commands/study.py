@@ -44,7 +44,7 @@ def run(
             metavar="RUN",
             help="Run folders of `pagewise-agent launch`, for lazy-unmap recordings of "
             "`pagewise-agent record --allocations`, for kill-anatomy the folder of `make kills`; "
-            f"for {OF_RUNS} alone.",
+            f"only for {OF_RUNS}.",
             show_default=False,
         ),
     ] = None,
@@ -77,10 +77,10 @@ def run(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Run a paper's experiment again, and say which of its statements hold, and why.
+    """Repeat a paper's experiment, and show which of its claims hold, and why.
 
-    Leaves in the folder: NAME.json, one CSV per figure (x, series, y, std, n, seed, config_hash),
-    NAME.md with verdicts and tables, and finished simulations, which a second call uses again.
+    Writes to the folder: NAME.json, NAME.md with verdicts, reasons and tables, one CSV per figure
+    (x, series, y, std, n, seed, config_hash), and finished simulations, which the next run reuses.
     """
     study = found(name, bool(runs), simulated)
     label = f"{name}-simulated" if simulated else name
@@ -117,7 +117,7 @@ def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
             return study
         raise UsageError(
             f"study {name} {'takes no runs with --simulated' if has_runs else 'simulates nothing'}",
-            hint=f"--simulated stands alone, and is for {SIMULATING}",
+            hint=f"--simulated takes no runs, and works only for {SIMULATING}",
         )
     if study.of_runs != has_runs:
         raise UsageError(

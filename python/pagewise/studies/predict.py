@@ -1,7 +1,7 @@
 """How well the pages that an application swapped in at its last visit foretell its next one.
 
 Recall is the share of a visit's pages that the visit before brought in too, precision the share of
-that one's pages that are wanted again. Pages that stayed in memory since are among the latter,
+that one's pages that are needed again. Pages that stayed in memory since are among the latter,
 though a prefetch would not read them; so the precision over those that left is given too. A page is
 (process, virtual page); it counts once a visit, whether its fault read the device or found it read
 ahead. A visit that started its application anew, or had nothing to swap in, foretells nothing and
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pagewise.studies.predict_pages import Pages
 
 NAME = "predict"
-TITLE = "How well an application's last visit foretells the pages of its next one"
+TITLE = "How well an application's last visit predicts the pages of its next one"
 ALL = "all"
 CHECKS = load_checks(NAME)
 MEASURES = ("recall", "precision", "adjacency")
@@ -139,7 +139,7 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
     return [
         Figure(
             f"{NAME}-rounds-{run.name}",
-            f"How well the visit before foretells a visit, by round ({run.name})",
+            f"How well the visit before predicts a visit, by round ({run.name})",
             "round",
             "share of pages",
             tuple(by_round),
@@ -147,7 +147,7 @@ def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
         ),
         Figure(
             f"{NAME}-applications-{run.name}",
-            f"How well the visit before foretells a visit, by application ({run.name})",
+            f"How well the visit before predicts a visit, by application ({run.name})",
             "application",
             "share of pages",
             tuple(by_application),
@@ -198,9 +198,12 @@ def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
         )
     return Table(
         f"{NAME}-{run.name}",
-        f"Visits foretold by the visit before ({run.name})",
-        "Shares are means over visits; the interval is that of the mean (bootstrap, 95 %); pages "
-        "and MiB are medians over visits.",
+        f"Visits predicted from the visit before ({run.name})",
+        "Shares are means over visits, pages and MiB are medians. *From* and *to*: the 95 % "
+        "interval of the mean, by bootstrap. *Recall*: share of a visit's pages that the visit "
+        "before had too. *Precision*: share of the pages of the visit before that are needed "
+        "again; *of those out*: only pages that left memory since. *Adjacent*: pages with a "
+        "neighbour in the set.",
         rows,
         SHARES,
     )
@@ -230,9 +233,12 @@ def _cause(measure: str, found: Sequence[Foretold]) -> str:
     """What a prefetch could still know or would not read."""
     out = [one.precision_out for one in found if one.precision_out is not None]
     if measure == "recall" and found:
-        share = fmean(one.recall_all for one in found)
+        share = fmean(one.recall_all for one in found) * 100
         pages = median(one.pages for one in found)
-        return f"all visits before together brought in {share:.0%} of a visit's {pages:,.0f} pages"
+        return (
+            f"all visits before together brought in {share:.0f} % of a visit's {pages:,.0f} pages"
+        )
     if measure == "precision" and out:
-        return f"of the pages that had left memory since, {fmean(out):.0%} were wanted again"
+        share = fmean(out) * 100
+        return f"of the pages that had left memory since, {share:.0f} % were needed again"
     return ""
