@@ -89,7 +89,7 @@ def test_a_question_that_is_ended_tells_how_to_keep_a_capture(tmp_path: Path) ->
         run.send_signal(signal.SIGTERM)
         _, said = run.communicate(timeout=60)
         assert run.returncode == status_of(signal.SIGTERM), said
-    assert b"what was captured is gone: `pagewise capture -o FILE.pwf" in said
+    assert b"the captured trace was deleted" in said and b"`pagewise capture -o FILE.pwf" in said
     assert {path.name for path in tmp_path.iterdir()} == {"processes"}
 
 

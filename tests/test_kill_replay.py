@@ -52,7 +52,7 @@ def test_a_recording_without_moments_at_kills_says_what_it_cannot_tell(
     command = ["replay-kills", str(RECORDING), "--policy", "largest"]
     assert cli.run([*command, "--option", "largest.memory_percent=1"]) == 0
     printed = capsys.readouterr()
-    assert "the recording cannot tell whom a policy would have killed then" in printed.err
+    assert "kills fall between two recorded moments" in printed.err
     assert "0 of 0, 1 unknown" in printed.out
 
 
@@ -139,7 +139,7 @@ def test_a_recording_without_watermarks_says_so(
 ) -> None:
     assert cli.run(["replay-kills", str(RECORDING), "--policy", policies]) == 0
     errors = capsys.readouterr().err
-    assert ("has neither watermarks nor what the kernel keeps" in errors) == said
+    assert ("has neither watermarks nor the kernel's reserves" in errors) == said
     assert ("lmkd has no rule" in errors) == ("lmkd" in policies)
 
 

@@ -268,7 +268,7 @@ def test_info_says_which_machine(plain: Path):
     assert "machine: Linux 6.12.1, aarch64, 8 processors, 4 GiB of memory" in text
     assert "/dev/sda5, partition on sda (UFS 3.1, KLUDG4UHDC-B0E1), 2 GiB, priority -2" in text
     assert "zram0: zstd, 512 MiB, 3 to 1" in text
-    assert "zram, pages of zeros kept out of swap, PSI, cgroup version 2" in text
+    assert "zram, pages of zeros not written to swap, PSI, cgroup version 2" in text
 
 
 def memory_board() -> Board:

@@ -155,7 +155,7 @@ def test_what_guests_need_can_be_pasted(columns: int, tmp_path: Path) -> None:
     (guest,) = json.loads(printed)["guests"]
     shown = on_a_terminal([PAGEWISE, *command], columns, has_errors=True)
     assert guest["notes"] and all(f"note: {note}\n" in shown for note in guest["notes"])
-    assert f"{guests}: one guest; how to take it back: {guests}/NAME/undo\n" in shown
+    assert f"{guests}: one guest; to undo, see {guests}/NAME/undo\n" in shown
     (reserve,) = (note for note in guest["notes"] if "nr_hugepages" in note)
     scripts = [reserve.partition("starts: ")[2], (guests / "vm-1/undo").read_text()]
     scripts += [setting[part] for setting in guest["settings"] for part in ("apply", "undo")]

@@ -273,7 +273,7 @@ def advise_size(output: str) -> int:
         (["--target", "vax"], 2, "no target"),
         (["--memory", "64KiB"], 2, "too small"),
         (["--memory", "lots"], 2, "not a size"),
-        (["--verify"], 2, "--verify runs the program"),
+        (["--verify"], 2, "--verify needs the program"),
         (["--", "true"], 2, "only --verify runs true"),
     ],
 )

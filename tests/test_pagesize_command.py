@@ -85,7 +85,7 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
         (["--target", "vax"], "vax"),
         (["--readahead", "48KiB"], "power of two"),
         (["--verify"], "runs the program"),
-        (["--report", "office.pwf"], "end it in .html"),
+        (["--report", "office.pwf"], "must end in .html"),
         (["--keep", "office.pwf"], "is a trace already"),
     ],
 )
@@ -118,16 +118,16 @@ def test_nothing_given_is_replaced(trace, tmp_path, capsys):
     kept.write_text("mine")
     before = trace.read_bytes()
     for words, told in (
-        (["--report", str(page), str(trace)], "is an input as well"),
-        (["--report", str(page), str(page)], "is an input as well"),
-        (["--report", str(page), "--", "cat", str(page)], "is an input as well"),
+        (["--report", str(page), str(trace)], "is also an input"),
+        (["--report", str(page), str(page)], "is also an input"),
+        (["--report", str(page), "--", "cat", str(page)], "is also an input"),
         (["--keep", str(kept), "--", "cat"], "exists already"),
         (["--report", str(older), str(trace)], "exists already"),
     ):
         assert run(["pagesize", *words]) == 2, words
         assert told in capsys.readouterr().err
     assert run(["pagesize", "--force", "--report", str(page), str(trace)]) == 2
-    assert "is an input as well" in capsys.readouterr().err
+    assert "is also an input" in capsys.readouterr().err
     assert trace.read_bytes() == before and kept.read_text() == older.read_text() == "mine"
     told = ["--memory", "2MiB", "--force", "--report", str(older), str(trace)]
     assert run(["pagesize", *told]) == 0 and older.stat().st_size > 10_000

@@ -46,7 +46,7 @@ def test_references_are_imported_and_told(text: Path, capsys: pytest.CaptureFixt
     assert told["origin"]["command"] == [str(text)] and told["ending"]["stop"] == "end"
     assert all(told[field] == report[field] for field in ("references", "reads", "steps"))
     status, output, _ = ran("info", trace, capsys=capsys)
-    assert status == 0 and "lackey.txt" in output and "came to its end" in output
+    assert status == 0 and "lackey.txt" in output and "the trace is complete" in output
 
 
 def test_a_compressed_trace_is_read(text: Path, tmp_path: Path) -> None:

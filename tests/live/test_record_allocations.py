@@ -211,7 +211,7 @@ def test_what_a_killed_program_did_is_kept(tmp_path: Path) -> None:
     assert [info[name] for name in unknown] == [None] * 4
     command = [PAGEWISE, "info", tmp_path / "killed.pgr"]
     words = subprocess.check_output(command, text=True, timeout=120)
-    assert "not known of every block" in words and "as one does that is killed" in words
+    assert "unknown for some blocks" in words and "as when it is killed" in words
 
 
 def test_what_a_killed_program_took_is_not_judged(tmp_path: Path) -> None:
