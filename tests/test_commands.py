@@ -203,7 +203,7 @@ def test_results_of_a_sweep_are_named_as_such(
         (["report", "TRACE", "-o", ""], 2, "not a regular file"),
         (["info", "TRACE", "--map", "time=a,time=b"], 2, "two columns as time"),
         ([*SIMULATE, "--option", "a=1", "--option", "a=2"], 2, "option a is given twice"),
-        ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: no such file, and no size"),
+        ([*ADVISE, "--reference", "nonesuch"], 2, "nonesuch: neither a file nor a size"),
         (["devices", "probe", "absent"], 2, "not a folder"),
     ],
 )

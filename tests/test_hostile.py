@@ -258,7 +258,7 @@ def test_nothing_recorded_is_a_finding(tmp_path: Path) -> None:
     empty.write_text("time_s,event,process,page,state,kind\n")
     run = ran("advise", "swap", empty, *DEVICES)
     assert (run.returncode, run.stdout) == (1, "")
-    assert f"{empty}: no access is recorded" in run.stderr
+    assert f"{empty}: no accesses were recorded" in run.stderr
     for command in (
         ["analyze", empty],
         ["misses", empty, "--policy", "lru", "--frames", "8"],

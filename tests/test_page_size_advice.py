@@ -115,7 +115,7 @@ def test_the_undo_of_the_raspberry_pi_puts_back_what_was(tmp_path: Path, kept: s
 def test_the_undo_of_a_kernel_of_ones_own_puts_back_its_configuration(
     tmp_path: Path, ways: Callable[[], list[Setting]]
 ) -> None:
-    (setting,) = (each for each in ways() if "of your own" in each.title)
+    (setting,) = (each for each in ways() if "Your own" in each.title)
     config = tmp_path / ".config"
     config.write_text("CONFIG_ARM64_4K_PAGES=y\nCONFIG_OTHER=m\n")
     changing = "sed -i s/4K/larger/ .config && true"
@@ -165,7 +165,7 @@ def test_a_gain_too_small_to_take_is_told() -> None:
     curves.sizes[65536] = HandCurve(1, {}, 1)
     advice = advise_page_size(curves, memory="8MiB", storage="optane-ssd", target="arm64-64k")
     assert advice["page_bytes"] == 4096
-    assert "64 KiB is the quickest of these sizes with this memory" in str(advice["notes"])
+    assert "64 KiB is the fastest of these sizes with this memory" in str(advice["notes"])
     larger = advise_page_size(dense(), memory="8MiB", storage="optane-ssd", target="arm64-64k")
     assert larger["page_bytes"] == 65536 and "quickest" not in str(larger["notes"])
 
@@ -180,7 +180,7 @@ def test_transparent_pages_come_back_in_pieces() -> None:
     short = advise_page_size(dense(), memory="80%", **asked)
     assert short["page_bytes"] > 4096 and "reads transparent huge pages back" in short["notes"][-1]
     ample = advise_page_size(dense(), memory="16MiB", **asked)
-    assert ample["page_bytes"] > 4096 and "if every page grows" in ample["notes"][-1]
+    assert ample["page_bytes"] > 4096 and "that every page grows" in ample["notes"][-1]
     base = advise_page_size(dense(), memory="80%", storage="optane-ssd", target="arm64-16k")
     assert not any("transparent" in note or "grows" in note for note in base["notes"])
 

@@ -78,7 +78,7 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
     ("words", "told"),
     [
         (["--memory", "100KiB"], "too small"),
-        (["--memory", "200%"], "more than all that the program uses"),
+        (["--memory", "200%"], "more than the program uses"),
         (["--memory", "-5%"], "not a share"),
         (["--storage", "emmc-5.1"], "another size"),
         (["--margin", "3"], "not a share"),

@@ -90,7 +90,7 @@ def _opened(folder: Path) -> int:
     foreign = UnwritableOutput(
         f"{folder}: other users made it or may write to it",
         path=str(folder),
-        hint="remove it, or set TMPDIR to a folder of your own",
+        hint="remove it, or set TMPDIR to your own folder",
     )
     try:
         lock = os.open(folder, OPENED)

@@ -14,7 +14,7 @@ from pagewise.units import format_number
 
 app = typer.Typer(
     cls=Group,
-    help="List the devices that --fast and --slow accept, or measure a disk of your own.",
+    help="List the devices that --fast and --slow accept, or measure your own disk.",
     invoke_without_command=True,
     epilog=epilog(["pagewise devices"]),
 )
@@ -22,7 +22,7 @@ app = typer.Typer(
 
 @app.callback()
 def run(context: typer.Context, json: Json = False) -> None:
-    """List the devices that --fast and --slow accept, or measure a disk of your own.
+    """List the devices that --fast and --slow accept, or measure your own disk.
 
     Times are microseconds for one 4 KiB page: the typical time, which simulations use, and its
     range in parentheses.
