@@ -123,7 +123,7 @@ def test_series_differ_without_colour() -> None:
 def test_no_report_replaces_what_it_is_made_from_or_what_is_no_file(tmp_path: Path) -> None:
     result = tmp_path / "result.json"
     result.write_text("{}")
-    with pytest.raises(pw.UsageError, match="is an input as well"):
+    with pytest.raises(pw.UsageError, match="is also an input"):
         pw.report([result], result, force=True)
     with pytest.raises(pw.UsageError, match="is not a regular file"):
         pw.report([result], tmp_path, force=True)

@@ -49,7 +49,7 @@ def test_what_stands_out_is_said() -> None:
     assert panel.finding == (
         f"On busy, 60.0 % of the accesses are by {EVIL}, more than by any other name. All together "
         "peak at 3.1 MiB a second, at 1 s. On busy, 2 processes died by SIGKILL, 1 of them by the "
-        "kernel. Some task of the machine stalled for memory at most 50.0 % of the time, at 0 s."
+        "kernel. At worst, at 0 s, some task of the machine stalled for memory 50.0 % of the time."
     )
     assert panel.notes == ["busy: 3 later kills are not shown."]
     names, kills = panel.tables
