@@ -120,7 +120,7 @@ def test_packages(tmp_path: Path) -> None:
     fine = package(tmp_path / "fine.apk", {name: wide}, zipfile.ZIP_STORED, 16384)
     assert words(fine) == []
     unaligned = package(tmp_path / "unaligned.apk", {name: wide}, zipfile.ZIP_STORED, 4096)
-    assert words(unaligned) == ["stored uncompressed at byte 4096, no multiple of 16 KiB"]
+    assert words(unaligned) == ["stored uncompressed at byte 4096, not a multiple of 16 KiB"]
     assert words(unaligned, "4KiB") == []
     # Compressed ones are unpacked when installed.
     packed = package(tmp_path / "packed.apk", {name: wide}, zipfile.ZIP_DEFLATED)
@@ -141,7 +141,7 @@ def test_damaged_packages(tmp_path: Path) -> None:
     apk = package(tmp_path / "cut.apk", {name: wide}, zipfile.ZIP_DEFLATED)
     whole = apk.read_bytes()
     apk.write_bytes(whole[: len(whole) // 2])
-    assert "no whole package" in words(apk)[0]
+    assert "not a complete package" in words(apk)[0]
     damaged = bytearray(whole)
     end = whole.index(b"PK\x01\x02")
     damaged[end - 64 : end] = bytes(64)
@@ -149,7 +149,7 @@ def test_damaged_packages(tmp_path: Path) -> None:
     assert "cannot be unpacked" in words(apk)[0]
     text = tmp_path / "text.so"
     text.write_text("no library")
-    assert words(package(apk, {name: text}, zipfile.ZIP_STORED)) == ["is no shared object"]
+    assert words(package(apk, {name: text}, zipfile.ZIP_STORED)) == ["is not a shared object"]
 
 
 def test_other_files(tmp_path: Path) -> None:

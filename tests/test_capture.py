@@ -192,7 +192,7 @@ def test_a_file_cut_between_frames_is_told(
     assert answer["cut"] == "the file was cut off" and answer["references"] > 0
     assert cli.run(["curves", str(cut), "--frames", "64"]) == 0
     assert (
-        "note: the file was cut off: the counts are of the run up to there"
+        "note: the file was cut off: the counts cover the run up to there"
         in capsys.readouterr().err
     )
 

@@ -127,8 +127,8 @@ def test_a_workload_of_another_processor_or_of_half_a_run_is_told(
 ) -> None:
     known = replace(dense(), architecture="aarch64", cut="the capture was interrupted")
     x86, arm, _ = apply(host, tmp_path / "out", lambda _: known)["guests"]
-    cut = "the capture was interrupted: the counts are of the run up to there"
-    other = "its workload is a program for arm64, and the guest is x86-64"
+    cut = "the capture was interrupted: the counts cover the run up to there"
+    other = "its workload is a program for arm64, but the guest is x86-64"
     assert x86["notes"] == [f"dense-x86: {cut}", f"dense-x86: {other}"]
     assert arm["notes"][0] == f"dense-arm: {cut}" and other not in str(arm["notes"])
 
@@ -169,14 +169,14 @@ def test_a_guest_too_small_for_larger_pages_is_told(tmp_path: Path) -> None:
     (guest,) = apply(path, tmp_path / "out", curves_of)["guests"]
     assert guest["page_bytes"] == 4096
     assert "the only size of the guest that could be judged" in guest["notes"][1]
-    assert "wants a kernel with base pages of 4 KiB" in guest["notes"][2]
+    assert "needs a kernel with base pages of 4 KiB" in guest["notes"][2]
 
 
 def test_a_kernel_that_is_not_there_is_told(host: Path, tmp_path: Path) -> None:
     (tmp_path / "it's small").touch()
     x86, arm, flat = apply(host, tmp_path / "out", curves_of)["guests"]
-    assert x86["notes"] == [] and not any("not here" in note for note in flat["notes"])
-    assert arm["notes"] == [f"dense-arm starts from {arm['kernel']}, which is not here"]
+    assert x86["notes"] == [] and not any("does not exist" in note for note in flat["notes"])
+    assert arm["notes"] == [f"dense-arm starts from {arm['kernel']}, which does not exist here"]
 
 
 def test_a_guest_without_an_answer_is_named_and_nothing_written(host: Path, tmp_path: Path) -> None:
@@ -199,22 +199,22 @@ GUEST = {"name": "a", "workload": "a.pwf", "memory": "80%", "storage": "hdd"}
         ({"vm": [GUEST | {"name": "../a"}]}, "not a name"),
         ({"vm": [GUEST | {"name": ".."}]}, "not a name"),
         ({"vm": [GUEST | {"name": "a" * 65}]}, "not a name"),
-        ({"vm": [GUEST, GUEST]}, "two guests are named 'a'"),
+        ({"vm": [GUEST, GUEST]}, "two guests have the name 'a'"),
         ({"vm": [GUEST | {"storag": "hdd"}]}, "vm 'a' has unknown entries: storag"),
         ({"vm": [{"name": "a", "workload": "a.pwf", "storage": "hdd"}]}, "needs 'memory'"),
         ({"vm": [GUEST | {"architecture": "mips"}]}, "no architecture 'mips'"),
         ({"vm": [GUEST | {"host_huge_pages": "no"}]}, "true or false"),
         ({"vm": [GUEST | {"kernel_arguments": "a\nb"}]}, "one line"),
         ({"vm": [GUEST | {"system_memory": "lots"}]}, "vm 'a': system_memory: not a size"),
-        ({"vm": [GUEST | {"system_memory": float("inf")}]}, "system_memory: inf is no size"),
-        ({"vm": [GUEST | {"system_memory": True}]}, "system_memory: True is no size"),
+        ({"vm": [GUEST | {"system_memory": float("inf")}]}, "system_memory: inf is not a size"),
+        ({"vm": [GUEST | {"system_memory": True}]}, "system_memory: True is not a size"),
         ({"vm": [GUEST], "kernels": {"mips": {}}}, "unknown entries: mips"),
         ({"vm": [GUEST], "kernels": {"arm64": "vmlinuz"}}, "no table"),
         ({"vm": [GUEST], "kernels": {"arm64": {"big": "vmlinuz"}}}, "not a size"),
-        ({"vm": [GUEST], "kernels": {"arm64": {"2MiB": "k"}}}, "no base page of this"),
-        ({"vm": [GUEST], "kernels": {"x86-64": {"16KiB": "k"}}}, "no base page of this"),
-        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": ["k"]}}}, "no path on one line"),
-        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": "k\n-snapshot"}}}, "no path on one line"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"2MiB": "k"}}}, "not a base page of this"),
+        ({"vm": [GUEST], "kernels": {"x86-64": {"16KiB": "k"}}}, "not a base page of this"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": ["k"]}}}, "not a path on one line"),
+        ({"vm": [GUEST], "kernels": {"arm64": {"4KiB": "k\n-snapshot"}}}, "not a path on one line"),
     ],
 )
 def test_what_a_file_is_refused_for(spec: dict[str, object], complaint: str) -> None:

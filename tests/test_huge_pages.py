@@ -158,7 +158,7 @@ def test_a_switch_that_refuses(switches: Path, log: Path) -> None:
 def test_a_log_that_was_cut_off(switches: Path, log: Path, holds: bytes) -> None:
     log.parent.mkdir()
     log.write_bytes(holds)
-    with pytest.raises(UnreadableInput, match="nothing was changed"):
+    with pytest.raises(UnreadableInput, match="before it changed anything"):
         put_back(switches, log)
 
 

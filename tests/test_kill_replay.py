@@ -140,7 +140,7 @@ def test_a_recording_without_watermarks_says_so(
     assert cli.run(["replay-kills", str(RECORDING), "--policy", policies]) == 0
     errors = capsys.readouterr().err
     assert ("has neither watermarks nor the kernel's reserves" in errors) == said
-    assert ("lmkd has no rule" in errors) == ("lmkd" in policies)
+    assert ("lmkd lacks its rule" in errors) == ("lmkd" in policies)
 
 
 def test_the_report_shows_it(tmp_path: Path) -> None:

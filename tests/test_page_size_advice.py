@@ -89,7 +89,7 @@ def test_the_target_is_that_of_the_programs_processor(architecture: str, name: s
 def test_what_is_missing_of_the_run_is_among_the_notes() -> None:
     curves = replace(dense(), cut="the file was cut off")
     advice = advise_page_size(curves, memory="100%", storage="optane-ssd", target="x86-mthp")
-    assert advice["notes"][0] == "the file was cut off: the counts are of the run up to there"
+    assert advice["notes"][0] == "the file was cut off: the counts cover the run up to there"
 
 
 @pytest.mark.parametrize("kept", ["kernel=kernel8.img\n[pi4]\nkernel=other.img\n", "# none\n"])
@@ -167,7 +167,7 @@ def test_a_gain_too_small_to_take_is_told() -> None:
     assert advice["page_bytes"] == 4096
     assert "64 KiB is the fastest of these sizes with this memory" in str(advice["notes"])
     larger = advise_page_size(dense(), memory="8MiB", storage="optane-ssd", target="arm64-64k")
-    assert larger["page_bytes"] == 65536 and "quickest" not in str(larger["notes"])
+    assert larger["page_bytes"] == 65536 and "fastest" not in str(larger["notes"])
 
 
 def test_a_margin_that_leaves_no_memory_is_named() -> None:
@@ -305,7 +305,7 @@ def test_a_host_by_the_command(
     )
     output = tmp_path / "guests"
     status, text, diagnostics = ran("pagesize", "apply", file, "-o", output, capsys=capsys)
-    assert status == 0 and "one wants a kernel with base pages of 64 KiB" in diagnostics
+    assert status == 0 and "one needs a kernel with base pages of 64 KiB" in diagnostics
     assert "one" in text and (output / "one" / "qemu.args").read_text().startswith("-name one")
     status, _, diagnostics = ran("pagesize", "apply", file, "-o", output, capsys=capsys)
     assert status == 2 and "--force" in diagnostics

@@ -84,9 +84,9 @@ def test_people_get_the_advice_and_the_curve(trace, tmp_path, capsys):
         (["--margin", "3"], "not a share"),
         (["--target", "vax"], "vax"),
         (["--readahead", "48KiB"], "power of two"),
-        (["--verify"], "runs the program"),
+        (["--verify"], "needs the program"),
         (["--report", "office.pwf"], "must end in .html"),
-        (["--keep", "office.pwf"], "is a trace already"),
+        (["--keep", "office.pwf"], "is a trace;"),
     ],
 )
 def test_what_makes_no_sense_is_refused(trace, capsys, words, told):

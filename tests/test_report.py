@@ -94,7 +94,7 @@ def test_evidence_exists(page: Elements) -> None:
 
 def test_what_is_no_result_is_refused(tmp_path: Path) -> None:
     output = tmp_path / "report.html"
-    with pytest.raises(UnreadableInput, match="no result of pagewise"):
+    with pytest.raises(UnreadableInput, match="not a result of pagewise"):
         pw.report([{"schema": "other/1"}], output)
     broken = tmp_path / "broken.json"
     broken.write_text("{")

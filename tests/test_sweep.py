@@ -148,7 +148,7 @@ def test_one_problem_has_its_place_and_hint(tmp_path: Path):
 def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path):
     output = tmp_path / "results.parquet"
     output.write_text("my thesis")
-    with pytest.raises(UsageError, match="holds no results"):
+    with pytest.raises(UsageError, match="does not hold results"):
         sweep(SPEC, output)
     assert output.read_text() == "my thesis"
 
