@@ -75,7 +75,7 @@ def test_claimed_alignment_must_hold_in_file_and_memory(tmp_path: Path) -> None:
     # The first segment lies at 0 in both; one that begins elsewhere must agree as well.
     struct.pack_into("<Q", raw, start + 16, 4096)
     library.write_bytes(raw)
-    assert any("different places" in what for what in words(library))
+    assert any("different offsets" in what for what in words(library))
 
 
 def test_jemalloc_is_told_and_fails_nothing_by_itself(tmp_path: Path) -> None:

@@ -209,7 +209,7 @@ def test_a_script_and_a_limit(tmp_path: Path) -> None:
     assert "number of references asked for" in run.stderr
     told = references_info(tmp_path / "t.pwf")
     assert 2_000_000 <= told["references"] < 2_001_000 and told["ending"]["stop"] == "limit"
-    assert told["cut"] == "the capture ended at the number of references asked for"
+    assert told["cut"] == "the capture ended at the requested number of references"
 
 
 @pytest.mark.parametrize("line", ["/usr/bin/env sh", "/usr/bin/env -S sh -e"])
@@ -282,7 +282,7 @@ def test_what_cannot_be_run_is_told(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "does not exist" in refused(tmp_path / "none")
     assert "chmod +x" in refused(text)
     assert "is not a program" in refused(folder)
-    assert "without end" in refused(looping)
+    assert "scripts interpret one another" in refused(looping)
     assert "is made for machine 8" in refused(foreign)
     looping.write_text("#!/no/such/shell\n")
     assert f"{looping} is a script; its interpreter: /no/such/shell does not exist" in refused(
@@ -352,7 +352,7 @@ def test_the_trace_replaces_no_file_of_the_command(
     ):
         before = output.read_bytes()
         assert cli.run(["capture", "--force", "-o", *map(str, [output, "--", *command])]) == 2
-        assert "belongs to the command" in capsys.readouterr().err
+        assert "is part of the command" in capsys.readouterr().err
         assert output.read_bytes() == before
 
 
@@ -409,5 +409,5 @@ def test_nothing_is_left_of_a_capture_without_a_whole_frame(tmp_path: Path) -> N
         timeout=120,
     )
     assert run.returncode == 3, run.stderr
-    assert run.stderr.splitlines()[-1] == f"  {trace} is not there: nothing was kept"
+    assert run.stderr.splitlines()[-1] == f"  {trace} is missing: nothing was kept"
     assert list(tmp_path.iterdir()) == []

@@ -111,7 +111,7 @@ def test_what_the_files_set_up_can_be_taken_back(
     x86, arm, flat = apply(host, tmp_path / "out", curves_of)["guests"]
     pool.write_text("7\n")
     inside.touch()  # as the user would put it into the guest dense-x86
-    (needed,) = (note for note in flat["notes"] if "sets aside" in note)
+    (needed,) = (note for note in flat["notes"] if "reserved pages" in note)
     subprocess.run(["sh", "-e", "-c", needed.partition(": ")[2]], check=True, timeout=60)
     words = (tmp_path / "out" / "flat" / "qemu.args").read_text()
     (memory,) = set(re.findall(r",size=(\d+)M", words))
@@ -194,7 +194,7 @@ GUEST = {"name": "a", "workload": "a.pwf", "memory": "80%", "storage": "hdd"}
     [
         ({}, "no guest"),
         ({"vm": []}, "no guest"),
-        ({"vm": [1]}, "no table"),
+        ({"vm": [1]}, "not a table"),
         ({"vm": [{}]}, "needs 'name'"),
         ({"vm": [GUEST | {"name": "../a"}]}, "not a name"),
         ({"vm": [GUEST | {"name": ".."}]}, "not a name"),
@@ -209,7 +209,7 @@ GUEST = {"name": "a", "workload": "a.pwf", "memory": "80%", "storage": "hdd"}
         ({"vm": [GUEST | {"system_memory": float("inf")}]}, "system_memory: inf is not a size"),
         ({"vm": [GUEST | {"system_memory": True}]}, "system_memory: True is not a size"),
         ({"vm": [GUEST], "kernels": {"mips": {}}}, "unknown entries: mips"),
-        ({"vm": [GUEST], "kernels": {"arm64": "vmlinuz"}}, "no table"),
+        ({"vm": [GUEST], "kernels": {"arm64": "vmlinuz"}}, "not a table"),
         ({"vm": [GUEST], "kernels": {"arm64": {"big": "vmlinuz"}}}, "not a size"),
         ({"vm": [GUEST], "kernels": {"arm64": {"2MiB": "k"}}}, "not a base page of this"),
         ({"vm": [GUEST], "kernels": {"x86-64": {"16KiB": "k"}}}, "not a base page of this"),

@@ -133,20 +133,20 @@ def test_report_names_file_and_field(tmp_path: Path, text: str, message: str) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["misses", "TRACE", "--policy", "lru", "--frames", "1" + "0" * 30], "no sensible size"),
-        (["misses", "TRACE", "--policy", "lru", "--frames", "9" * 5000], "no sensible size"),
+        (["misses", "TRACE", "--policy", "lru", "--frames", "1" + "0" * 30], "not a possible size"),
+        (["misses", "TRACE", "--policy", "lru", "--frames", "9" * 5000], "not a possible size"),
         (["misses", "TRACE", "--policy", "lru", "--frames", "5000000000"], "4,294,967,295"),
         (["misses", "TRACE", "--policy", "lru", "--frames", "100B"], "holds no frame"),
         (["misses", "TRACE", "--policy", "lru", "--frames", "1.5"], "holds no frame"),
-        (["slice", "TRACE", "--from", "9" * 30, "-o", "OUT"], "no sensible time"),
-        (["slice", "TRACE", "--to", "300000d", "-o", "OUT"], "no sensible time"),
+        (["slice", "TRACE", "--from", "9" * 30, "-o", "OUT"], "not a possible time"),
+        (["slice", "TRACE", "--to", "300000d", "-o", "OUT"], "not a possible time"),
         (
             ["simulate", "TRACE", "--architecture", "flash", "--fast-tier", "1e99GiB", *DEVICES],
             "digits and a unit, as in 256MiB",
         ),
         (
             ["simulate", "TRACE", "--architecture", "flash", "--fast-tier", "9" * 20, *DEVICES],
-            "no sensible size: the most is 8 EiB",
+            "not a possible size: the limit is 8 EiB",
         ),
     ],
 )

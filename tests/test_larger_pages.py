@@ -18,7 +18,7 @@ DEVICES = {"fast": "zram-lz4", "slow": "ufs-3.1"}
 
 @pytest.mark.parametrize("text", ["0", "2KiB", "12KiB", "2GiB", "4097"])
 def test_what_is_no_page_size_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no page size"):
+    with pytest.raises(UsageError, match="not a page size"):
         parse_page_size(text)
 
 
@@ -87,7 +87,7 @@ def test_what_does_not_tell_the_time_of_a_larger_page_is_refused(trace: Path) ->
         lambda: pw.simulate(trace, architecture="flash", fast_tier=0, page_size="16KiB", **bare),
         lambda: pw.advise(trace, page_size="16KiB", **bare),
     ):
-        with pytest.raises(UsageError, match=r"4/5us does not tell what 16 KiB take"):
+        with pytest.raises(UsageError, match=r"4/5us does not give the time of a 16 KiB page"):
             ask()
 
 

@@ -121,8 +121,8 @@ def test_nothing_given_is_replaced(trace, tmp_path, capsys):
         (["--report", str(page), str(trace)], "is also an input"),
         (["--report", str(page), str(page)], "is also an input"),
         (["--report", str(page), "--", "cat", str(page)], "is also an input"),
-        (["--keep", str(kept), "--", "cat"], "exists already"),
-        (["--report", str(older), str(trace)], "exists already"),
+        (["--keep", str(kept), "--", "cat"], " exists"),
+        (["--report", str(older), str(trace)], " exists"),
     ):
         assert run(["pagesize", *words]) == 2, words
         assert told in capsys.readouterr().err

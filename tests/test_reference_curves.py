@@ -233,4 +233,4 @@ def test_numbers_beyond_all_memory_are_told_or_hold_everything(
     assert capsys.readouterr().err == ""
     for more in (["--policy", "clock"], ["--read-ahead", "4"], ["--second-tlb", f"{2**21}x4"]):
         assert cli.run([*asked, *more]) == 2
-        assert "no sensible number" in capsys.readouterr().err
+        assert "is too large" in capsys.readouterr().err

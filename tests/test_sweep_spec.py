@@ -147,7 +147,7 @@ def test_what_should_be_a_table_is_told(change: dict):
         "device": [{"fast": "4/5us", "slow": "90/40us"}],
         "architecture": [{"name": "flash"}],
     }
-    with pytest.raises(UsageError, match="is no table"):
+    with pytest.raises(UsageError, match="is not a table"):
         parse({**spec, **change})
 
 
