@@ -1,4 +1,4 @@
-"""Intervals by bootstrap: repeatable, and as wide as they should be."""
+"""Bootstrap intervals: repeatable, and of the right width."""
 
 import random
 from statistics import fmean, median
@@ -16,7 +16,7 @@ def test_a_seed_gives_the_same_interval_and_a_name_its_own() -> None:
     assert interval(SAMPLES[0], None, 1, "b") != one
 
 
-def test_an_interval_holds_what_it_is_of() -> None:
+def test_an_interval_contains_its_estimate() -> None:
     low, high = interval(SAMPLES[0], None, 1, "mean")
     assert low < fmean(SAMPLES[0]) < high
     low, high = interval(SAMPLES[0], 0.5, 1, "median")

@@ -1,4 +1,4 @@
-"""A program under capture ends with the pagewise that captures it, however that ends."""
+"""A captured program ends together with pagewise, however pagewise ends."""
 
 import os
 import pty
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(
     reason="needs x86-64, qemu-user and the capture plugin",
 )
 PAGEWISE = [sys.executable, "-m", "pagewise"]
-# It hardly refers to new memory, so it would not notice soon that nobody reads. Its child would
+# The program touches little new memory, so it would notice a missing reader late. Its child would
 # outlive it.
 FAMILY = "sleep 600 & echo $! $$ > {told}; while :; do :; done"
 
@@ -31,7 +31,7 @@ FAMILY = "sleep 600 & echo $! $$ > {told}; while :; do :; done"
 def capturing(
     tmp_path: Path, *words: str, **options: object
 ) -> Iterator[tuple[subprocess.Popen[bytes], list[int]]]:
-    """A capture of a program with a child, and their process ids; all are gone after the block."""
+    """A capture of a program with a child, and their process ids; the block ends all of them."""
     told = tmp_path / "processes"
     command = [*PAGEWISE, *words, "--", "sh", "-c", FAMILY.format(told=told)]
     given = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL} | options
@@ -67,7 +67,7 @@ def test_a_signal_ends_the_program_with_its_child_and_keeps_the_trace(
 
 
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-def test_a_question_about_a_program_ends_as_its_capture_does(
+def test_pagesize_of_a_program_ends_as_its_capture_does(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     kept = tmp_path / "kept.pwf"
@@ -82,7 +82,7 @@ def test_a_question_about_a_program_ends_as_its_capture_does(
     assert {path.name for path in tmp_path.iterdir()} == {"kept.pwf", "processes"}
 
 
-def test_a_question_that_is_ended_tells_how_to_keep_a_capture(tmp_path: Path) -> None:
+def test_an_interrupted_pagesize_says_how_to_keep_the_capture(tmp_path: Path) -> None:
     words = ["advise", "pagesize", "--memory", "80%", "--storage", "ufs-3.1"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with capturing(tmp_path, *words, stderr=subprocess.PIPE, env=environment) as (run, _):
@@ -104,7 +104,7 @@ def test_the_program_ends_with_a_killed_capture(tmp_path: Path) -> None:
 def on_a_terminal(
     tmp_path: Path, trace: Path
 ) -> Iterator[tuple[subprocess.Popen[bytes], list[int], int]]:
-    """A capture that reads from a terminal of its own, its processes, and who controls that."""
+    """A capture on its own terminal, its processes, and the controlling end of the terminal."""
     controller, terminal = pty.openpty()
     try:
         with capturing(
@@ -112,7 +112,7 @@ def on_a_terminal(
             *("capture", "-o", str(trace)),
             stdin=None,
             stdout=None,
-            # Nobody reads what a bar of progress would fill the terminal with.
+            # A progress bar would fill the terminal, which has no reader.
             env={**os.environ, "TERM": "dumb"},
             preexec_fn=lambda: os.login_tty(terminal),
         ) as (run, started):
@@ -133,7 +133,9 @@ def test_a_capture_ends_with_its_terminal(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("key", "number"), [(b"\x03", signal.SIGINT), (b"\x1c", signal.SIGQUIT)])
-def test_a_key_of_the_terminal_ends_all(tmp_path: Path, key: bytes, number: signal.Signals) -> None:
+def test_a_key_of_the_terminal_ends_all_processes(
+    tmp_path: Path, key: bytes, number: signal.Signals
+) -> None:
     trace = tmp_path / "t.pwf"
     with on_a_terminal(tmp_path, trace) as (run, started, controller):
         os.write(controller, key)
@@ -142,7 +144,7 @@ def test_a_key_of_the_terminal_ends_all(tmp_path: Path, key: bytes, number: sign
     assert references_info(trace)["ending"]["stop"] == "interrupt"
 
 
-def test_kill_ends_all_on_a_terminal_too(tmp_path: Path) -> None:
+def test_kill_ends_all_processes_on_a_terminal_too(tmp_path: Path) -> None:
     trace = tmp_path / "t.pwf"
     with on_a_terminal(tmp_path, trace) as (run, started, _):
         run.send_signal(signal.SIGTERM)

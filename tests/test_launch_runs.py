@@ -1,4 +1,4 @@
-"""Run folders are read whole, or refused with what is wrong and where."""
+"""Run folders are read completely, or refused with the fault and its place."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from pagewise.errors import UnreadableInput
 from pagewise.studies.launch_runs import read_run, read_runs
 
 
-def test_a_run_is_what_its_plan_and_visits_say(tmp_path: Path) -> None:
+def test_a_run_has_the_figures_of_its_plan_and_visits(tmp_path: Path) -> None:
     visits = rounds(2, 3.0, 1.0, bytes_in=6, bytes_out=4, swap_in_bytes=1, swap_out_bytes=2)
     visits[3]["launch_s"] = None
     run = read_run(write_run(tmp_path / "kill-1g", visits, mode="kill", threshold=0.35))
@@ -37,7 +37,7 @@ def test_a_run_made_before_a_column_was_added_is_read(tmp_path: Path) -> None:
     assert (new.oom_kills, old.oom_kills) == (3 * len(visits), 0)
 
 
-def test_two_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+def test_two_runs_of_the_same_name_get_different_names(tmp_path: Path) -> None:
     folders = [write_run(tmp_path / day / "run", rounds(1, 1.0)) for day in ("1", "2")]
     assert [run.name for run in read_runs(folders)] == ["run", "run (2)"]
 
@@ -79,7 +79,9 @@ def broken(folder: Path, how: str) -> None:
         ("another type", "a value of another type in the column round"),
     ],
 )
-def test_what_is_no_run_is_refused_with_the_reason(tmp_path: Path, how: str, said: str) -> None:
+def test_a_folder_that_is_not_a_run_is_refused_with_the_reason(
+    tmp_path: Path, how: str, said: str
+) -> None:
     folder = write_run(tmp_path / "run", rounds(1, 1.0))
     broken(folder, how)
     with pytest.raises(UnreadableInput, match=said) as refusal:
@@ -88,7 +90,7 @@ def test_what_is_no_run_is_refused_with_the_reason(tmp_path: Path, how: str, sai
 
 
 @pytest.mark.parametrize("launch_s", [-0.5, 1e308])
-def test_a_launch_time_that_none_can_be_is_refused(tmp_path: Path, launch_s: float) -> None:
+def test_an_impossible_launch_time_is_refused(tmp_path: Path, launch_s: float) -> None:
     with pytest.raises(UnreadableInput, match="in the column launch_s"):
         read_run(write_run(tmp_path / "run", rounds(1, launch_s)))
 

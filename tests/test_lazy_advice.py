@@ -1,4 +1,4 @@
-"""Advice for huge pages, as numpy gives it for every large array, leaves freed memory reusable."""
+"""Huge-page advice, which numpy gives for every large array, leaves freed memory reusable."""
 
 import json
 import mmap

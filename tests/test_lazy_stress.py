@@ -8,7 +8,7 @@ import pytest
 from lazy_programs import HUNG_S, NEEDED, loaded
 
 STRESS = shutil.which("stress-ng")
-# With what bounds the memory that it takes, where it would take a share of the machine's.
+# With a bound on memory for stressors that would take a share of the machine's.
 STRESSORS = {
     "malloc": ["--malloc-bytes", "64M"],
     "mmap": ["--mmap-bytes", "64M"],
@@ -33,7 +33,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("mode", ["fast", "guarded"])
 def test_stressors_find_what_they_wrote(mode: str, tmp_path: Path) -> None:
-    """All at once, a process each; a failure names its stressor."""
+    """Runs all stressors at the same time, a process each; a failure names its stressor."""
     command = [str(STRESS), "--timeout", str(SECONDS), "--verify", "--oom-avoid"]
     command += ["--temp-path", str(tmp_path)]
     for stressor, bounds in STRESSORS.items():

@@ -1,4 +1,4 @@
-"""Curves of references: counts, JSON, and what is refused; against memories that see every one."""
+"""Curves of references: counts against memories that see every reference, JSON, and refusals."""
 
 import json
 import random
@@ -19,7 +19,7 @@ Reference = tuple[str, int, int]
 
 
 def program(length: int, seed: int = 7) -> list[Reference]:
-    """Letter of lackey, address and bytes; some cross a page."""
+    """References as lackey's letter, address and bytes; some cross a page."""
     dice = random.Random(seed)
     references: list[Reference] = []
     for index in range(length):
@@ -124,12 +124,12 @@ def test_json_has_the_fields_that_others_rely_on(
         assert sum(by_kind) == told["faults"][of]["64"] and min(by_kind) > 0
 
 
-def test_people_get_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_text_is_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["curves", str(path), "--frames", "64,1MiB"]) == 0
     heads, *rows = capsys.readouterr().out.splitlines()[1:]
     assert "faults in 1MiB" in heads and len(rows) == len(PAGE_SIZES)
     assert rows[3].startswith("4 KiB") and "+" not in rows[3]
-    # 1 MiB holds 32 pages of 32 KiB, and none of 2 MiB.
+    # 1 MiB holds 32 pages of 32 KiB, and no page of 2 MiB.
     assert "+" in rows[6] and "-" in rows[12]
 
 
@@ -143,7 +143,9 @@ def test_people_get_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> N
         ({"second_tlb": "10x4"}, "sets of 4"),
     ],
 )
-def test_what_does_not_exist_is_refused(path: Path, options: dict[str, object], named: str) -> None:
+def test_unknown_sizes_and_policies_are_refused(
+    path: Path, options: dict[str, object], named: str
+) -> None:
     with pytest.raises(UsageError, match=named):
         pagewise.curves(path, **options)  # type: ignore[arg-type]
 
@@ -161,21 +163,21 @@ def test_a_memory_without_frames_and_an_unknown_kind_are_refused(path: Path) -> 
     "options",
     [["--tlb", "1.5"], ["--tlb", "64KiB"], ["--frames", "1.5"], ["--read-ahead", "2.5"]],
 )
-def test_numbers_are_whole(
+def test_numbers_must_be_whole(
     path: Path, options: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["curves", str(path), "--frames", "64", *options]) == 2
     assert f"not a whole number: '{options[1]}'" in capsys.readouterr().err
 
 
-def test_what_is_no_trace_of_references_is_refused(tmp_path: Path) -> None:
+def test_other_files_are_refused_as_reference_traces(tmp_path: Path) -> None:
     text = tmp_path / "lackey.txt"
     text.write_text("I  400000,4\n")
     with pytest.raises(UnreadableInput, match="import --as refs"):
         pagewise.curves(text)
 
 
-def test_policies_and_read_ahead_are_of_the_memories_asked_for(
+def test_policies_and_read_ahead_use_the_requested_memories(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sizes = ["--page-sizes", "512,4KiB", "--frames", "32,64,1MiB"]
@@ -213,7 +215,7 @@ def test_policies_and_read_ahead_need_memories(path: Path) -> None:
         pagewise.curves(path, read_ahead=6, frames=64)
 
 
-def test_what_is_named_twice_counts_once(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_repeated_name_counts_once(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def table(frames: str, tlb: str, shapes: str, policies: str, windows: str) -> str:
         options = ["--page-sizes", "4096", "--frames", frames, "--tlb", tlb]
         options += ["--second-tlb", shapes, "--policy", policies, "--read-ahead", windows]
@@ -225,7 +227,7 @@ def test_what_is_named_twice_counts_once(path: Path, capsys: pytest.CaptureFixtu
     assert twice == once and once.count("faults in 64") == 1
 
 
-def test_numbers_beyond_all_memory_are_told_or_hold_everything(
+def test_huge_numbers_are_refused_or_hold_every_page(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = ["curves", str(path), "--page-sizes", "4096", "--frames", "64TiB,9223372036854775807"]

@@ -1,4 +1,4 @@
-"""What a terminal obeys in names: nothing of it is shown, and JSON keeps it."""
+"""Escape sequences in names are never printed to a terminal; JSON keeps them."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from commands import ran
 
 from pagewise.terminal import printable
 
-# As in crates/types/src/shown.rs.
+# The cases of crates/types/src/shown.rs.
 SEQUENCES = [
     ("\x1b[31mred\x1b[0m", "red"),
     ("\x9b1;31mred\x9bm", "red"),
@@ -33,7 +33,7 @@ TEXT = "".join(
 
 
 @pytest.mark.parametrize(("text", "expected"), SEQUENCES)
-def test_sequences_vanish_whole(text: str, expected: str) -> None:
+def test_escape_sequences_are_removed_completely(text: str, expected: str) -> None:
     assert printable(text) == expected
 
 
@@ -62,7 +62,7 @@ def test_no_command_shows_what_a_terminal_obeys(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     recording, output = tmp_path / f"{EVIL}.txt", tmp_path / f"{EVIL}.out"
-    # A link that opens a web page, in a line that cannot be read.
+    # A link that opens a web page, in an unreadable line.
     recording.write_text(f"# tracer: nop\n{TEXT} {EVIL}-7 [001] 9.0: block_rq_issue: {EVIL}\n")
     words = [word.replace("FILE", str(recording)).replace("OUT", str(output)) for word in command]
     _, shown, said = ran(*words, capsys=capsys)
