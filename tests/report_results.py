@@ -300,8 +300,8 @@ def page_size() -> dict[str, Any]:
             "sizes_bytes": sizes[:count],
             "translation_ns": [10.0 / (step + 1) for step in range(count)],
             "data_ns": data,
-            "paper_ns": [one * 1.1 for one in data] if count > 4 else None,
-            "sampled_ns": [one * 1.01 for one in data] if count > 4 else None,
+            "paper_ns": [each * 1.1 for each in data] if count > 4 else None,
+            "sampled_ns": [each * 1.01 for each in data] if count > 4 else None,
         }
 
     return {

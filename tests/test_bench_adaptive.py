@@ -76,4 +76,4 @@ def test_the_recordings_of_the_examples_are_in_the_grid(bench) -> None:
 
 def test_recordings_that_constants_were_chosen_on_are_not_left_out(bench) -> None:
     cells = [cell(bench, "swap700", bold=16.0), cell(bench, "phone", bold=8.0)]
-    assert [one.place.recording for one in bench.unseen(cells)] == ["phone"]
+    assert [each.place.recording for each in bench.unseen(cells)] == ["phone"]

@@ -106,9 +106,9 @@ def test_saving_more_than_the_paper_s_identity_stays_visible() -> None:
         swipe = {"traps": traps, "response_s": response_s, "fault_s": 0.25, "call_s": 0.0625}
         return Run("swipe", "WebKitGTK", name, 0, {"swipes": [swipe]})
 
-    told = identity(Summary([swiped("glibc fixed", 100, 1.0), swiped("fast", 40, 0.75)]))
-    assert told.target == "interval reaches down to 15.0% (mapping calls take another 6.2%)"
-    assert told.measured == "**25.0%** (25.0% to 25.0%)" and told.is_reached is False
+    answer = identity(Summary([swiped("glibc fixed", 100, 1.0), swiped("fast", 40, 0.75)]))
+    assert answer.target == "interval reaches down to 15.0% (mapping calls take another 6.2%)"
+    assert answer.measured == "**25.0%** (25.0% to 25.0%)" and answer.is_reached is False
 
 
 def test_a_build_is_named_by_its_bytes(tmp_path: Path) -> None:
@@ -171,10 +171,10 @@ def test_a_swipe_scrolls_the_page(tmp_path: Path, traps: Traps) -> None:
     if "ImportError" in done.stderr or "not available" in done.stderr:
         pytest.skip(f"tools/bench_lazy_setup.sh: {done.stderr.splitlines()[-1]}")
     assert done.returncode == 0, done.stderr
-    told: Figures = {}
+    answer: Figures = {}
     for line in done.stdout.splitlines():
-        told |= json.loads(line)
-    [swipe] = told["swipes"]
+        answer |= json.loads(line)
+    [swipe] = answer["swipes"]
     assert swipe["frames"] > 10 and swipe["traps"] > 0 and swipe["response_s"] > 0
-    assert len(told["timeline"]["timeline"]) == told["timeline"]["frames"]
-    assert told["idle_bytes"] > 0
+    assert len(answer["timeline"]["timeline"]) == answer["timeline"]["frames"]
+    assert answer["idle_bytes"] > 0

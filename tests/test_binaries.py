@@ -202,10 +202,17 @@ def test_a_problem_of_many_files_is_printed_once(tmp_path: Path) -> None:
         shutil.copy(narrow, tmp_path / f"lib{number}.so")
     wide = built(tmp_path / "libwide.so", 65536)
     command = [*PAGEWISE, "pagesize", "check", tmp_path]
-    said = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
-    assert said.count("fails: ") == said.count("fix: ") == 1
-    assert said.count(f"  {tmp_path}/lib") == 20 and "and 5 more, all with --json" in said
-    assert str(wide) not in said and "26 checked" in said and "25 would fail" in said
+    diagnostics = subprocess.run(command, capture_output=True, text=True, timeout=300).stdout
+    assert diagnostics.count("fails: ") == diagnostics.count("fix: ") == 1
+    assert (
+        diagnostics.count(f"  {tmp_path}/lib") == 20
+        and "and 5 more, all with --json" in diagnostics
+    )
+    assert (
+        str(wide) not in diagnostics
+        and "26 checked" in diagnostics
+        and "25 would fail" in diagnostics
+    )
 
 
 def test_the_command_names_file_and_fix(tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ SAMPLES = [[DRAWN.gauss(10, 2) for _ in range(40)] for _ in range(200)]
 
 
 def test_a_seed_gives_the_same_interval_and_a_name_its_own() -> None:
-    one = interval(SAMPLES[0], None, 1, "a")
-    assert interval(SAMPLES[0], None, 1, "a") == one
-    assert interval(SAMPLES[0], None, 2, "a") != one
-    assert interval(SAMPLES[0], None, 1, "b") != one
+    first = interval(SAMPLES[0], None, 1, "a")
+    assert interval(SAMPLES[0], None, 1, "a") == first
+    assert interval(SAMPLES[0], None, 2, "a") != first
+    assert interval(SAMPLES[0], None, 1, "b") != first
 
 
 def test_an_interval_contains_its_estimate() -> None:

@@ -112,11 +112,11 @@ def test_a_bare_program_is_captured_to_the_last_reference(tmp_path: Path, compil
     assert ROUNDS <= result["reads"] + result["writes"] - ROUNDS < 2 * ROUNDS + 20
     # 128 blocks of cells go three times through a filter of 64.
     assert 3 * 128 - 64 <= result["steps"] < 3 * 2 * 128 + 20
-    told = references_info(trace)
-    assert told["origin"]["architecture"] == ("x86_64" if compiler == "cc" else "aarch64")
-    assert curves(trace).architecture == told["origin"]["architecture"]
+    answer = references_info(trace)
+    assert answer["origin"]["architecture"] == ("x86_64" if compiler == "cc" else "aarch64")
+    assert curves(trace).architecture == answer["origin"]["architecture"]
     for field in ("references", "instructions", "reads", "writes", "steps", "file_bytes"):
-        assert told[field] == result[field]
+        assert answer[field] == result[field]
 
 
 def test_lackey_counts_the_same_references(tmp_path: Path) -> None:
@@ -167,8 +167,8 @@ def test_a_trace_of_a_whole_run_is_not_called_cut(
 ) -> None:
     trace = tmp_path / "t.pwf"
     assert captured("-o", trace, "--", "/bin/false")["exit_status"] == 1
-    told = references_info(trace)
-    assert (told["cut"], told["ending"]["exit_status"]) == (None, 1)
+    result = references_info(trace)
+    assert (result["cut"], result["ending"]["exit_status"]) == (None, 1)
     assert cli.run(["info", str(trace)]) == 0
     assert "the program ended with status 1" in capsys.readouterr().out
     assert cli.run(["curves", str(trace), "--frames", "64"]) == 0
@@ -207,9 +207,9 @@ def test_a_script_and_a_limit(tmp_path: Path) -> None:
     )
     assert (run.returncode, run.stdout) == (0, f"{script} word\n"), run.stderr
     assert "number of references asked for" in run.stderr
-    told = references_info(tmp_path / "t.pwf")
-    assert 2_000_000 <= told["references"] < 2_001_000 and told["ending"]["stop"] == "limit"
-    assert told["cut"] == "the capture ended at the requested number of references"
+    result = references_info(tmp_path / "t.pwf")
+    assert 2_000_000 <= result["references"] < 2_001_000 and result["ending"]["stop"] == "limit"
+    assert result["cut"] == "the capture ended at the requested number of references"
 
 
 @pytest.mark.parametrize("line", ["/usr/bin/env sh", "/usr/bin/env -S sh -e"])
@@ -254,10 +254,10 @@ def test_ctrl_c_keeps_what_was_captured(tmp_path: Path) -> None:
     ):
         assert process.stdout and process.stdout.readline() == b"begun\n"
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-    assert process.returncode == 130 and b"interrupted" in said
-    told = references_info(trace)
-    assert told["ending"]["stop"] == "interrupt" and told["references"] > 1_000_000
+        _, diagnostics = process.communicate(timeout=60)
+    assert process.returncode == 130 and b"interrupted" in diagnostics
+    result = references_info(trace)
+    assert result["ending"]["stop"] == "interrupt" and result["references"] > 1_000_000
 
 
 def test_commands_that_cannot_run_are_refused(
@@ -322,14 +322,14 @@ def test_an_unwritable_trace_is_refused_before_the_program_starts(
 ) -> None:
     started, pipe = tmp_path / "started", tmp_path / "pipe"
     os.mkfifo(pipe)
-    for output, told in (
+    for output, result in (
         ("", "has no name"),
         (os.devnull, "not a regular file"),
         (str(tmp_path), "not a regular file"),
         (str(pipe), "not a regular file"),
     ):
         assert cli.run(["capture", "--force", "-o", output, "--", "touch", str(started)]) == 2
-        assert told in capsys.readouterr().err
+        assert result in capsys.readouterr().err
     assert not started.exists()
 
 
@@ -388,8 +388,8 @@ def test_a_full_disk_leaves_what_the_error_says(tmp_path: Path, is_there: bool) 
         timeout=120,
     )
     assert run.returncode == 3, run.stderr
-    told, left = run.stderr.splitlines()[-2:]
-    assert told.startswith(f"pagewise: {trace}: ") and "File too large" in told
+    result, left = run.stderr.splitlines()[-2:]
+    assert result.startswith(f"pagewise: {trace}: ") and "File too large" in result
     if is_there:
         assert left == f"  {trace} is as it was"
         assert trace.read_bytes() == before

@@ -115,8 +115,8 @@ def test_joined_slices_equal_the_trace_they_were_cut_from(
     )
     for other in (trace, tmp_path / "small.csv"):
         (tmp_path / "small.csv").write_text(EVENTS)
-        status, _, said = ran("import", parts[0], other, "-o", tmp_path / "d", capsys=capsys)
-        assert status == 2 and "only slices of one trace can be joined" in said
+        status, _, diagnostics = ran("import", parts[0], other, "-o", tmp_path / "d", capsys=capsys)
+        assert status == 2 and "only slices of one trace can be joined" in diagnostics
         assert not (tmp_path / "d").exists()
 
 

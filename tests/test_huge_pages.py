@@ -84,7 +84,7 @@ def test_a_signal_ends_the_block_first(switches: Path, log: Path, number: signal
     try:
         with changed(CHOSEN, switches, log):
             signal.raise_signal(number)
-            pytest.fail("the block goes on")
+            pytest.fail("the block continues")
     finally:
         signal.signal(number, before)
     assert obeyed == [WORDS]

@@ -128,11 +128,11 @@ def test_a_second_run_with_the_same_output_is_refused(tmp_path: Path):
 def test_two_runs_into_one_object_store_keep_each_others_cells():
     pytest.importorskip("fsspec", reason="fsspec comes with the extra 'ray'")
     address = "memory://grids/shared.parquet.journal"
-    one, other = RemoteJournal(address), RemoteJournal(address)
-    one.append({"a": "{}"})
+    first, other = RemoteJournal(address), RemoteJournal(address)
+    first.append({"a": "{}"})
     other.append({"b": "{}"})
     assert RemoteJournal(address).finished == {"a": "{}", "b": "{}"}
-    one.remove()
+    first.remove()
     assert RemoteJournal(address).finished == {}
 
 

@@ -27,7 +27,7 @@ def kill(
     signal, handling = 2.0 * threads, 20.0 * threads + wait
     unmap, tables = 50.0 * mib * (1 + others / 10), 1.0 * mib
     begins, total = signal + handling, signal + handling + unmap + tables
-    told = {
+    result = {
         "pid": 7,
         "comm": "victim",
         "threads": threads,
@@ -47,7 +47,7 @@ def kill(
         ],
     }
     asked = {"experiment": experiment, "threads": threads, "mib": mib, "others": others, "round": 0}
-    return {**asked, "pid": 7, "from_ns": 0, "to_ns": 9, "kill": {**told, **changes}}
+    return {**asked, "pid": 7, "from_ns": 0, "to_ns": 9, "kill": {**result, **changes}}
 
 
 def rows() -> list[dict[str, Any]]:
@@ -61,7 +61,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def write(folder: Path, given: list[dict[str, Any]], **changes: Any) -> Path:
-    told = {
+    result = {
         "schema": "pagewise.kill-runs/1",
         "kernel": "6.18",
         "machine": "x86_64, 2 processors",
@@ -73,12 +73,12 @@ def write(folder: Path, given: list[dict[str, Any]], **changes: Any) -> Path:
         **changes,
     }
     folder.mkdir()
-    (folder / "kills.json").write_text(json.dumps(told))
+    (folder / "kills.json").write_text(json.dumps(result))
     return folder
 
 
 def column(result: dict[str, Any], table: str, name: str) -> list[Any]:
-    found = next(one for one in result["tables"] if one["name"] == f"kill-anatomy-{table}")
+    found = next(each for each in result["tables"] if each["name"] == f"kill-anatomy-{table}")
     return [row[found["columns"].index(name)] for row in found["rows"]]
 
 
@@ -140,14 +140,14 @@ def test_unseen_kills_count_as_losses(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_kills_is_refused(tmp_path: Path) -> None:
-    one = kill("paper", 13, 60)
-    del one["kill"]["unmap_us"]
-    for name, given, said in (
-        ("cut", [one], "no field 'unmap_us'"),
+    row = kill("paper", 13, 60)
+    del row["kill"]["unmap_us"]
+    for name, given, message in (
+        ("cut", [row], "no field 'unmap_us'"),
         ("empty", [], "no kill was seen"),
         ("odd", [kill("paper", 13, 60, total_us="x")], "could not convert"),
     ):
-        with pytest.raises(UnreadableInput, match=said):
+        with pytest.raises(UnreadableInput, match=message):
             read_kill_runs(write(tmp_path / name, given))
     with pytest.raises(UnreadableInput, match="No such file"):
         read_kill_runs(tmp_path / "none.json")

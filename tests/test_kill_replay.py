@@ -83,8 +83,8 @@ def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str])
     rows = json.loads(capsys.readouterr().out)["kill-policies"]
     names = ",".join(row["name"] for row in rows)
     assert cli.run(["replay-kills", str(RECORDING), "--policy", names]) == 0
-    told = capsys.readouterr().out
-    assert all(row["name"] in told for row in rows)
+    result = capsys.readouterr().out
+    assert all(row["name"] in result for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -127,19 +127,19 @@ def test_a_cut_recording_is_replayed_up_to_its_cut(
     path = tmp_path / "cut.pgr"
     path.write_bytes(RECORDING.read_bytes()[:15_000])
     assert cli.run(["replay-kills", str(path), "--policy", "largest"]) == 0
-    told = capsys.readouterr()
-    assert "the end of the recording is missing" in told.err and "largest" in told.out
+    result = capsys.readouterr()
+    assert "the end of the recording is missing" in result.err and "largest" in result.out
 
 
 @pytest.mark.parametrize(
-    ("policies", "said"), [("minfree,lmkd", True), ("minfree", True), ("largest", False)]
+    ("policies", "has_note"), [("minfree,lmkd", True), ("minfree", True), ("largest", False)]
 )
 def test_a_recording_without_watermarks_says_so(
-    policies: str, said: bool, capsys: pytest.CaptureFixture[str]
+    policies: str, has_note: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.run(["replay-kills", str(RECORDING), "--policy", policies]) == 0
     errors = capsys.readouterr().err
-    assert ("has neither watermarks nor the kernel's reserves" in errors) == said
+    assert ("has neither watermarks nor the kernel's reserves" in errors) == has_note
     assert ("lmkd lacks its rule" in errors) == ("lmkd" in policies)
 
 
@@ -159,7 +159,8 @@ def test_the_command_says_if_a_recording_has_no_weights(
     (row,) = result["policies"]
     assert [victim["weight_bytes"] for victim in row["decisions"][0]["victims"]] == [None]
     assert cli.run(["replay-kills", str(RECORDING), "--policy", "minfree"]) == 0
-    told = capsys.readouterr().err
+    answer = capsys.readouterr().err
     assert (
-        "no weights of processes" in told and "`pagewise-agent record --kills` of pagewise" in told
+        "no weights of processes" in answer
+        and "`pagewise-agent record --kills` of pagewise" in answer
     )

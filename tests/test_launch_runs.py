@@ -66,7 +66,7 @@ def broken(folder: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "message"),
     [
         ("no run.toml", "run.toml: No such file"),
         ("not TOML", "not TOML"),
@@ -80,11 +80,11 @@ def broken(folder: Path, how: str) -> None:
     ],
 )
 def test_a_folder_that_is_not_a_run_is_refused_with_the_reason(
-    tmp_path: Path, how: str, said: str
+    tmp_path: Path, how: str, message: str
 ) -> None:
     folder = write_run(tmp_path / "run", rounds(1, 1.0))
     broken(folder, how)
-    with pytest.raises(UnreadableInput, match=said) as refusal:
+    with pytest.raises(UnreadableInput, match=message) as refusal:
         read_run(folder)
     assert "pagewise-agent launch" in str(refusal.value.hint)
 

@@ -132,7 +132,7 @@ static long use(void)
 int main(void)
 {
     int pipes[2];
-    /* One fault is one page, whatever the machine's huge pages are set to. */
+    /* Makes each fault a single page, with any huge-page setting of the machine. */
     if (prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0 || pipe(pipes) != 0)
         return 2;
     long first = use(), again = use();
@@ -225,8 +225,8 @@ def test_a_program_without_the_library_has_no_counters() -> None:
 def test_a_missing_process_is_named() -> None:
     command = [AGENT, "lazy", "--stats", "4294967295"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    told = "pagewise-agent: process 4294967295: there is no such process\n"
-    assert (done.returncode, done.stderr) == (3, told)
+    message = "pagewise-agent: process 4294967295: there is no such process\n"
+    assert (done.returncode, done.stderr) == (3, message)
 
 
 EMPTY = "int main(void) { return 0; }"
@@ -267,24 +267,24 @@ def test_the_library_stands_aside_and_says_why(
 
 def test_invalid_knobs_are_reported_and_ignored(folder: Path) -> None:
     program = compiled(EMPTY, folder / "empty")
-    ended, said = status(program, HOT_MAX="much")
+    ended, diagnostics = status(program, HOT_MAX="much")
     assert ended == 0
     expected = "PAGEWISE_LAZY_HOT_MAX=much: expected a size such as 32MiB; ignored"
-    assert said == f"pagewise-lazy: {expected}\n"
-    ended, said = status(program, SWITCH="off")
-    assert (ended, said) == (0, "pagewise-lazy: stands aside: PAGEWISE_LAZY_SWITCH is off\n")
+    assert diagnostics == f"pagewise-lazy: {expected}\n"
+    ended, diagnostics = status(program, SWITCH="off")
+    assert (ended, diagnostics) == (0, "pagewise-lazy: stands aside: PAGEWISE_LAZY_SWITCH is off\n")
     settings = folder / "lazy.conf"
     settings.write_text("# comment\nmode = guarded\nspeed = high\n")
-    _, said = status(program, FILE=str(settings))
-    assert said.startswith(f"pagewise-lazy: {settings}: speed=high: expected a name of docs")
+    _, diagnostics = status(program, FILE=str(settings))
+    assert diagnostics.startswith(f"pagewise-lazy: {settings}: speed=high: expected a name of docs")
 
 
 def test_a_smallest_request_above_the_largest_is_reported_and_ignored(folder: Path) -> None:
     program = compiled(FREED, folder / "freed")
-    ended, said = status(program, "free", MODE="guarded", BLOCK_MIN="8MiB", BLOCK_MAX="4MiB")
+    ended, diagnostics = status(program, "free", MODE="guarded", BLOCK_MIN="8MiB", BLOCK_MAX="4MiB")
     assert ended == -signal.SIGSEGV, "a block of 1 MiB was not served"
     names = "PAGEWISE_LAZY_BLOCK_MIN is above PAGEWISE_LAZY_BLOCK_MAX"
-    assert said == f"pagewise-lazy: {names}; both ignored\n"
+    assert diagnostics == f"pagewise-lazy: {names}; both ignored\n"
 
 
 def test_a_script_that_names_no_interpreter_is_the_shells(tmp_path: Path) -> None:
@@ -420,10 +420,10 @@ int main(int count, char **words)
 @pytest.mark.parametrize("setting", ["fast", "guarded", "faithful"])
 def test_a_program_short_of_mappings_is_served(folder: Path, setting: str, left: str) -> None:
     program = compiled(SHORT, folder / "short")
-    ended, said = status(program, left, HOT_MAX="8MiB", HELPER="off", **SETTINGS[setting])
+    ended, diagnostics = status(program, left, HOT_MAX="8MiB", HELPER="off", **SETTINGS[setting])
     if ended == 9:
         pytest.skip("the kernel grants more than 100,000 mappings (vm.max_map_count)")
-    assert (ended, said) == (0, "")
+    assert (ended, diagnostics) == (0, "")
 
 
 def test_running_out_of_memory_is_an_error_as_in_libc() -> None:

@@ -139,7 +139,7 @@ def test_a_test_of_glibc_passes(sources: Sources, tmp_path: Path, name: str) -> 
     built = sources.compiled(sources.root / TESTS[name], sources.support, "-o", program, "-pthread")
     assert built.returncode == 0, built.stderr
     for mode in MODES:
-        ended, said = status(program, tmp_path, loaded(MODE=mode))
+        ended, diagnostics = status(program, tmp_path, loaded(MODE=mode))
         if ended != 0 and status(program, tmp_path, dict(os.environ))[0] != 0:
-            pytest.skip(f"fails here without the library, too: {said}")
-        assert ended == 0, (mode, said)
+            pytest.skip(f"fails here without the library, too: {diagnostics}")
+        assert ended == 0, (mode, diagnostics)

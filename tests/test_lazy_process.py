@@ -83,7 +83,7 @@ int main(void)
 def test_a_program_with_one_thread_enters_namespaces(tmp_path: Path) -> None:
     program = compiled(FREES + NAMESPACES, tmp_path / "namespaces")
     if status(program, SWITCH="off")[0] != 0:
-        pytest.skip("namespaces are not to be had here: needs root, or a kernel that grants them")
+        pytest.skip("no namespaces here: needs root, or a kernel that allows them to users")
     assert status(program) == (0, "")
 
 
@@ -155,10 +155,10 @@ int main(int count, char **words)
 @pytest.mark.parametrize("when", ["at first", "later"])
 def test_a_program_that_forbids_system_calls_keeps_running(tmp_path: Path, when: str) -> None:
     program = compiled(FREES + CONFINED, tmp_path / "confined")
-    ended, said = status(program, "first" if when == "at first" else "later")
+    ended, diagnostics = status(program, "first" if when == "at first" else "later")
     if ended == 9:
         pytest.skip("the kernel has no filters of system calls")
-    assert (ended, said) == (0, "")
+    assert (ended, diagnostics) == (0, "")
 
 
 CANCELLED = r"""

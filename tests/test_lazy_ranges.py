@@ -120,10 +120,10 @@ int main(void)
 @MODES
 def test_sealed_memory_is_never_given_to_another_block(tmp_path: Path, mode: str) -> None:
     program = compiled(HEAD + SEALED, tmp_path / "sealed")
-    ended, said = status(program, MODE=mode)
+    ended, diagnostics = status(program, MODE=mode)
     if ended == 9:
         pytest.skip("the kernel seals no memory (before Linux 6.10)")
-    assert (ended, said) == (0, "")
+    assert (ended, diagnostics) == (0, "")
 
 
 GROWN = r"""
@@ -144,7 +144,7 @@ int main(void)
         if (data == MAP_FAILED || data[5] != 7 || data[size - 1] != 1 || data[2 * size - 1] != 0)
             return 2;
     }
-    /* Freed parts whose attributes had changed are mapped anew. */
+    /* Freed parts whose attributes had changed are mapped again. */
     char *parts = mmap(NULL, 64 * 4096, open, kind, -1, 0);
     memset(parts, 3, 64 * 4096);
     for (int page = 0; page < 64; page += 2)

@@ -45,7 +45,7 @@ def test_stressors_find_what_they_wrote(mode: str, tmp_path: Path) -> None:
         )
 
     done = run(loaded(MODE=mode))
-    said = done.stdout + done.stderr
+    diagnostics = done.stdout + done.stderr
     if done.returncode != 0 and run(None).returncode != 0:
-        pytest.skip(f"it fails here without the library, too: {said[-300:]}")
-    assert done.returncode == 0, said[-2000:]
+        pytest.skip(f"it fails here without the library, too: {diagnostics[-300:]}")
+    assert done.returncode == 0, diagnostics[-2000:]

@@ -31,12 +31,12 @@ def program(**replays: Replay) -> Program:
 
 
 def test_the_model_gives_the_figures_computed_by_hand() -> None:
-    one = program(lazy=replay(1000, pages_zeroed=3000, lazy_touches=500, calls=20))
-    assert one.fault_share == pytest.approx(0.25)
-    assert one.reduction("lazy") == pytest.approx(0.6)
-    assert one.reduction_of_large("lazy") == pytest.approx(0.75)
+    measured = program(lazy=replay(1000, pages_zeroed=3000, lazy_touches=500, calls=20))
+    assert measured.fault_share == pytest.approx(0.25)
+    assert measured.reduction("lazy") == pytest.approx(0.6)
+    assert measured.reduction_of_large("lazy") == pytest.approx(0.75)
     # 3 ms of faults less 0.3 ms of clearing and 0.1 ms of touches; fewer calls save nothing.
-    assert one.saving("lazy") == pytest.approx(2.6 / 20)
+    assert measured.saving("lazy") == pytest.approx(2.6 / 20)
     more = program(lazy=replay(1000, calls=600))
     assert more.saving("lazy") == pytest.approx((3 - 1) / 20)
 
@@ -67,8 +67,8 @@ def test_info_is_the_same_from_a_file_and_from_a_pipe(tmp_path: Path) -> None:
     assert json.loads(file) == json.loads(pipe)
     assert json.loads(pipe)["schema"] == "pagewise.allocations/1"
     words = [*command[:-1], cut(recording, tmp_path / "cut.pgr", 0.7)]
-    told = subprocess.check_output(words, text=True, timeout=120)
-    assert "stops before its end" in told
+    result = subprocess.check_output(words, text=True, timeout=120)
+    assert "stops before its end" in result
 
 
 @pytest.mark.parametrize("recording", RECORDINGS, ids=lambda path: str(path.stem))
@@ -77,10 +77,10 @@ def test_the_identity_of_the_paper_holds(recording: Path) -> None:
     names = ["no-pool", *POOLS]
     asked = [{"allocator": name} for name in names]
     replays = dict(zip(names, map(Replay, replay_allocations(recording, asked)), strict=True))
-    one = Program(recording.stem, allocations_info(recording), replays, {})
+    measured = Program(recording.stem, allocations_info(recording), replays, {})
     for pool in POOLS:
-        assert one.saving(pool) <= one.reduction(pool) * one.fault_share + 1e-12
-        assert replays[pool].faults <= one.baseline.faults
+        assert measured.saving(pool) <= measured.reduction(pool) * measured.fault_share + 1e-12
+        assert replays[pool].faults <= measured.baseline.faults
 
 
 def test_the_examples_are_recordings_of_allocations() -> None:

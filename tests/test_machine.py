@@ -99,11 +99,11 @@ def test_every_option_follows_from_a_phone():
     found = defaults(phone())
     assert (found.fast, found.slow, found.memory) == ("zram-zstd", "ufs-3.1", 4096 * MIB)
     assert found.compression == 3
-    told = {default.option: default.why for default in found.defaults}
-    assert list(told) == ["fast", "slow", "memory", "compression"]
-    assert told["slow"] == "the recorded machine's sda is UFS 3.1"
-    assert told["fast"] == "the recorded machine's zram0 compresses with zstd"
-    assert "300 MiB in 100 MiB" in found.compression_source == told["compression"]
+    reasons = {default.option: default.why for default in found.defaults}
+    assert list(reasons) == ["fast", "slow", "memory", "compression"]
+    assert reasons["slow"] == "the recorded machine's sda is UFS 3.1"
+    assert reasons["fast"] == "the recorded machine's zram0 compresses with zstd"
+    assert "300 MiB in 100 MiB" in found.compression_source == reasons["compression"]
 
 
 def test_options_of_the_caller_override_the_machine():

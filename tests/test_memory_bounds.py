@@ -116,9 +116,9 @@ def test_import_and_info_of_very_many_process_names(
         recording,
         trace,
     )
-    told = peak_of(f"{script} assert cli.run(['info', sys.argv[1], '--json']) == 0", trace)
+    result = peak_of(f"{script} assert cli.run(['info', sys.argv[1], '--json']) == 0", trace)
     direct = peak_of(f"{script} assert cli.run(['info', sys.argv[1]]) == 0", recording)
-    assert max(imported, told, direct) <= BASE
+    assert max(imported, result, direct) <= BASE
     info = pw.info(trace)
     assert info["processes_all"] == count
     assert len(info["processes"]) == len(info["header"]["processes"]) == min(count, 2**16)
@@ -262,7 +262,7 @@ def test_a_recording_gives_the_bytes_that_its_trace_file_gives(
         rows = json.loads(_core.read_table(str(output)))["columns"]
         outcomes.append(next(column["values"] for column in rows if column["name"] == "outcome"))
     assert outcomes[0] == outcomes[1]
-    told = [pw.advise(path, **DEVICES) for path in (recording, trace)]
-    for advice in told:
+    result = [pw.advise(path, **DEVICES) for path in (recording, trace)]
+    for advice in result:
         del advice["trace"]
-    assert told[0] == told[1]
+    assert result[0] == result[1]

@@ -55,8 +55,8 @@ def test_an_invalid_policy_option_is_refused(
     policy: str, expected: str, trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--policy", policy, "--frames", "1"]
-    status, _, said = ran("misses", trace, *arguments, capsys=capsys)
-    assert status == 2 and expected in said.replace('"', "'"), said
+    status, _, diagnostics = ran("misses", trace, *arguments, capsys=capsys)
+    assert status == 2 and expected in diagnostics.replace('"', "'"), diagnostics
 
 
 def test_several_traces_give_a_list_of_results(
@@ -66,9 +66,9 @@ def test_several_traces_give_a_list_of_results(
     status, output, _ = ran("misses", trace, other, *arguments, capsys=capsys)
     both = json.loads(output)
     assert (status, both["schema"]) == (0, "pagewise.misses-of-traces/1")
-    for path, one in zip((trace, other), both["traces"], strict=True):
+    for path, each in zip((trace, other), both["traces"], strict=True):
         _, output, _ = ran("misses", path, *arguments, capsys=capsys)
-        assert json.loads(output) == one
+        assert json.loads(output) == each
     # The report accepts such a list, and draws each trace.
     pw.report([both], tmp_path / "report.html")
     html = (tmp_path / "report.html").read_text()

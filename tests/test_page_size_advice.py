@@ -200,12 +200,12 @@ def test_a_forecast_has_the_figures_computed_by_hand() -> None:
         }
     )
     hardware = Hardware(fault_ns=1000, zero_ns_per_byte=0.125, second_tlb_ns=10, dram_ns=50)
-    told = forecast(curves, 65536, hardware)
-    assert told["minor_faults"] == {"base": 103, "chosen": 13}
+    result = forecast(curves, 65536, hardware)
+    assert result["minor_faults"] == {"base": 103, "chosen": 13}
     in_faults = 100 * (1000 + 512) - 10 * (1000 + 8192)
-    assert told["cpu_s_saved"]["low"] == pytest.approx(in_faults / 1e9)
+    assert result["cpu_s_saved"]["low"] == pytest.approx(in_faults / 1e9)
     in_walks = (1140 - 13) * 10 + (140 - 13) * 50
-    assert told["cpu_s_saved"]["high"] == pytest.approx((in_faults + in_walks) / 1e9)
+    assert result["cpu_s_saved"]["high"] == pytest.approx((in_faults + in_walks) / 1e9)
 
 
 @pytest.fixture(scope="module")

@@ -61,7 +61,7 @@ def test_the_page_is_what_the_command_says_of_the_traces_that_ship(
     assert set(study["inputs"]) == {f"{name}.pwf" for name in page_size.PROGRAMS}
     assert (tmp_path / "page-size.json").is_file()
     # With one input of each program, there is no other input to carry the choice over to.
-    assert "carry-over" not in {one["name"] for one in study["tables"]}
+    assert "carry-over" not in {each["name"] for each in study["tables"]}
     footprints = {row["program"]: row["footprint"] for row in table(study, "programs")}
     assert footprints["photo"] == "9.9 MiB"
     exact = [row for row in table(study, "fits") if row["model"] == "exact"]
@@ -83,7 +83,7 @@ def test_a_study_that_fails_leaves_no_folder_of_its_own(tmp_path: Path):
 
 
 def table(result: dict, name: str) -> list[dict]:
-    found = next(one for one in result["tables"] if one["name"] == name)
+    found = next(each for each in result["tables"] if each["name"] == name)
     return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]]
 
 

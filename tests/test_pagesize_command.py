@@ -44,7 +44,9 @@ def test_a_trace_is_answered_with_curve_choice_interval_and_snippet(trace, capsy
     assert advice["page_bytes"] > 4096 and advice["settings"]
     assert pw.page_size(trace, storage="optane-ssd", target="x86-mthp")["advice"] == advice
     assert advice["gain"]["low"] <= advice["gain"]["typical"] <= advice["gain"]["high"]
-    asked = next(one for one in found["memories"] if one["memory_bytes"] == found["memory_bytes"])
+    asked = next(
+        each for each in found["memories"] if each["memory_bytes"] == found["memory_bytes"]
+    )
     assert len(asked["sizes_bytes"]) == len(asked["data_ns"]) > 4
 
 
@@ -75,7 +77,7 @@ def test_the_text_has_the_advice_and_the_curve(trace, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--memory", "100KiB"], "too small"),
         (["--memory", "200%"], "more than the program uses"),
@@ -89,9 +91,9 @@ def test_the_text_has_the_advice_and_the_curve(trace, tmp_path, capsys):
         (["--keep", "office.pwf"], "is a trace;"),
     ],
 )
-def test_an_invalid_request_is_refused(trace, capsys, words, told):
+def test_an_invalid_request_is_refused(trace, capsys, words, message):
     assert run(["pagesize", *words, str(trace)]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -117,7 +119,7 @@ def test_no_input_is_replaced(trace, tmp_path, capsys):
     older.write_text("mine")
     kept.write_text("mine")
     before = trace.read_bytes()
-    for words, told in (
+    for words, result in (
         (["--report", str(page), str(trace)], "is also an input"),
         (["--report", str(page), str(page)], "is also an input"),
         (["--report", str(page), "--", "cat", str(page)], "is also an input"),
@@ -125,12 +127,12 @@ def test_no_input_is_replaced(trace, tmp_path, capsys):
         (["--report", str(older), str(trace)], " exists"),
     ):
         assert run(["pagesize", *words]) == 2, words
-        assert told in capsys.readouterr().err
+        assert result in capsys.readouterr().err
     assert run(["pagesize", "--force", "--report", str(page), str(trace)]) == 2
     assert "is also an input" in capsys.readouterr().err
     assert trace.read_bytes() == before and kept.read_text() == older.read_text() == "mine"
-    told = ["--memory", "2MiB", "--force", "--report", str(older), str(trace)]
-    assert run(["pagesize", *told]) == 0 and older.stat().st_size > 10_000
+    result = ["--memory", "2MiB", "--force", "--report", str(older), str(trace)]
+    assert run(["pagesize", *result]) == 0 and older.stat().st_size > 10_000
 
 
 def test_every_command_reports_a_missing_program_in_the_same_words(tmp_path, capsys):

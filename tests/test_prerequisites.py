@@ -52,9 +52,9 @@ def test_root_installs_what_recording_needs(tmp_path: Path, has_compiler: bool) 
 
 
 def test_other_users_get_one_line_to_paste(tmp_path: Path) -> None:
-    status, apt, said = asked(tmp_path, 1000, has_compiler=False)
+    status, apt, diagnostics = asked(tmp_path, 1000, has_compiler=False)
     assert (status, apt) == (2, "")
-    assert f"sudo apt-get install -y gcc {RECORDING}\n" in said
+    assert f"sudo apt-get install -y gcc {RECORDING}\n" in diagnostics
 
 
 def test_the_demo_does_not_need_the_packages_for_recording(tmp_path: Path) -> None:

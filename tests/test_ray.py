@@ -136,9 +136,9 @@ def test_json_is_all_of_standard_output_though_a_worker_dies(tmp_path: Path, pla
     with swept(tmp_path, place) as process:
         journal = tmp_path / "results.parquet.journal"
         kill_one_in_the_middle(journal, killed, time.monotonic() + 120)
-        shown, said = process.communicate(timeout=300)
+        shown, diagnostics = process.communicate(timeout=300)
     assert killed, "no worker was at work when the killer looked"
-    assert process.returncode == 0, said
+    assert process.returncode == 0, diagnostics
     assert json.loads(shown)["failed"] == []
 
 
@@ -151,8 +151,8 @@ def test_the_next_run_removes_what_a_killed_run_left(tmp_path: Path, place: Path
         assert list(place.iterdir()), "the killed run left nothing to remove"
         assert waiting.within(120, lambda: not workers()), "Ray keeps running without its driver"
     with swept(tmp_path, place) as process:
-        _, said = process.communicate(timeout=300)
-        assert process.returncode == 0, said
+        _, diagnostics = process.communicate(timeout=300)
+        assert process.returncode == 0, diagnostics
 
     def is_clear() -> bool:
         # Workers of the run may still be ending.

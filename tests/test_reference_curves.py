@@ -103,25 +103,25 @@ def test_json_has_the_fields_that_others_rely_on(
     sizes = ["--page-sizes", "512,4KiB", "--frames", "64,1MiB", "--tlb", "64,512"]
     options = [*sizes, "--second-tlb", "1536x12"]
     assert cli.run(["curves", str(path), *options, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     curves = pagewise.curves(path, page_sizes=[512, 4096], second_tlb="1536x12")
-    assert told["schema"] == "pagewise.curves/1"
-    assert told["references"] == curves.references
-    assert told["exact_from"] == EXACT_FROM
-    assert list(told["faults"]) == ["512", "4096"]
-    assert list(told["faults"]["512"]) == ["64", "2048"]
-    assert list(told["faults"]["4096"]) == ["64", "256"]
+    assert result["schema"] == "pagewise.curves/1"
+    assert result["references"] == curves.references
+    assert result["exact_from"] == EXACT_FROM
+    assert list(result["faults"]) == ["512", "4096"]
+    assert list(result["faults"]["512"]) == ["64", "2048"]
+    assert list(result["faults"]["4096"]) == ["64", "256"]
     for size, curve in curves.sizes.items():
         of = str(size)
-        assert told["cold"][of] == curve.cold
-        assert told["faults"][of]["64"] == curve.faults(64)
-        assert told["tlb_misses"][of] == {
+        assert result["cold"][of] == curve.cold
+        assert result["faults"][of]["64"] == curve.faults(64)
+        assert result["tlb_misses"][of] == {
             "64": curve.tlb_misses(64),
             "512": curve.tlb_misses(512),
         }
-        assert curve.cold <= told["second_tlb_misses"][of]["1536x12"] <= curve.tlb_misses(64)
-        by_kind = [told["by_kind"][kind]["faults"][of]["64"] for kind in KINDS]
-        assert sum(by_kind) == told["faults"][of]["64"] and min(by_kind) > 0
+        assert curve.cold <= result["second_tlb_misses"][of]["1536x12"] <= curve.tlb_misses(64)
+        by_kind = [result["by_kind"][kind]["faults"][of]["64"] for kind in KINDS]
+        assert sum(by_kind) == result["faults"][of]["64"] and min(by_kind) > 0
 
 
 def test_the_text_is_a_table(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -183,23 +183,23 @@ def test_policies_and_read_ahead_use_the_requested_memories(
     sizes = ["--page-sizes", "512,4KiB", "--frames", "32,64,1MiB"]
     options = [*sizes, "--policy", "clock,two-list", "--read-ahead", "1,8"]
     assert cli.run(["curves", str(path), *options, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
+    result = json.loads(capsys.readouterr().out)
     curves = pagewise.curves(path, page_sizes="512,4KiB")
     for size, memories in {"512": ["64", "2048"], "4096": ["64", "256"]}.items():
         curve = curves.sizes[int(size)]
-        assert list(told["policy_faults"][size]) == ["clock", "two-list"]
-        for counts in told["policy_faults"][size].values():
+        assert list(result["policy_faults"][size]) == ["clock", "two-list"]
+        for counts in result["policy_faults"][size].values():
             assert list(counts) == memories
             assert all(faults >= curve.cold for faults in counts.values())
         for frames in memories:
-            plain = told["read_ahead"][size]["1"][frames]
+            plain = result["read_ahead"][size]["1"][frames]
             assert plain == {
                 "faults": curve.faults(int(frames)),
                 "cold": curve.cold,
                 "brought": 0,
                 "unused": 0,
             }
-            eight = told["read_ahead"][size]["8"][frames]
+            eight = result["read_ahead"][size]["8"][frames]
             assert eight["cold"] < curve.cold and eight["unused"] <= eight["brought"]
     assert cli.run(["curves", str(path), *options]) == 0
     output, diagnostics = capsys.readouterr()
@@ -207,7 +207,7 @@ def test_policies_and_read_ahead_use_the_requested_memories(
 
 
 def test_policies_and_read_ahead_need_memories(path: Path) -> None:
-    with pytest.raises(UsageError, match="need memories"):
+    with pytest.raises(UsageError, match="need memory sizes"):
         pagewise.curves(path, policy="clock")
     with pytest.raises(UsageError, match="lru"):
         pagewise.curves(path, policy="lru", frames=64)

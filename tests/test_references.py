@@ -43,10 +43,10 @@ def test_references_are_imported_and_described(
     assert (report["instructions"], report["reads"], report["writes"]) == (2, 1, 1)
     assert report["steps"] == 3
     status, output, _ = ran("info", trace, "--json", capsys=capsys)
-    told = json.loads(output)
-    assert status == 0 and told["schema"] == "pagewise.references/1"
-    assert told["origin"]["command"] == [str(text)] and told["ending"]["stop"] == "end"
-    assert all(told[field] == report[field] for field in ("references", "reads", "steps"))
+    result = json.loads(output)
+    assert status == 0 and result["schema"] == "pagewise.references/1"
+    assert result["origin"]["command"] == [str(text)] and result["ending"]["stop"] == "end"
+    assert all(result[field] == report[field] for field in ("references", "reads", "steps"))
     status, output, _ = ran("info", trace, capsys=capsys)
     assert status == 0 and "lackey.txt" in output and "the trace is complete" in output
 
@@ -56,8 +56,8 @@ def test_a_compressed_trace_is_read(text: Path, tmp_path: Path) -> None:
     import_references(text, trace)
     packed = tmp_path / "packed.pwf.gz"
     packed.write_bytes(gzip.compress(trace.read_bytes()))
-    told = {**references_info(packed), "file_bytes": trace.stat().st_size}
-    assert told == references_info(trace)
+    result = {**references_info(packed), "file_bytes": trace.stat().st_size}
+    assert result == references_info(trace)
     assert pagewise.info(packed) == references_info(packed)
     questions = {"page_sizes": ["4KiB"], "frames": ["64"]}
     of_both = [pagewise.curves(path, **questions) for path in (packed, trace)]
@@ -125,8 +125,8 @@ def test_a_cut_file_is_readable_and_a_damaged_file_is_refused(text: Path) -> Non
     import_references(text, trace)
     whole = trace.read_bytes()
     trace.write_bytes(whole[:-1])
-    told = references_info(trace)
-    assert told["ending"] is None and told["steps"] == 3
+    result = references_info(trace)
+    assert result["ending"] is None and result["steps"] == 3
     trace.write_bytes(whole[:-9] + b"damaged!!")
     status = cli.run(["info", str(trace)])
     assert status == 3

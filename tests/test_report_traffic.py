@@ -66,7 +66,7 @@ def test_accesses_that_are_all_reads_have_one_view() -> None:
 
 
 @pytest.mark.parametrize(
-    ("series", "step_s", "told"),
+    ("series", "step_s", "message"),
     [
         ({"reads": [1], "writes": [1, 2]}, 1, r"traffic.series\[0\]: expected 1 counts"),
         ({"reads": [], "writes": []}, 1, r"traffic.series\[0\]: expected 1 counts"),
@@ -74,12 +74,12 @@ def test_accesses_that_are_all_reads_have_one_view() -> None:
     ],
 )
 def test_traffic_without_all_its_figures_is_refused(
-    series: dict[str, list[int]], step_s: int, told: str
+    series: dict[str, list[int]], step_s: int, message: str
 ) -> None:
     result = analysis("busy", 0.5)
     named = {"name": "x", "processes": 1, **series}
     result["traffic"] = {"step_s": step_s, "series": [named]}
-    with pytest.raises(pw.UnreadableInput, match=told):
+    with pytest.raises(pw.UnreadableInput, match=message):
         gather([result])
 
 

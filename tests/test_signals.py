@@ -29,7 +29,7 @@ def test_a_signal_ends_the_block_and_acts_after_it(number: signal.Signals) -> No
         with obeyed_after():
             try:
                 signal.raise_signal(number)
-                pytest.fail("the block goes on")
+                pytest.fail("the block continues")
             finally:
                 came.append("let go")
     finally:
@@ -175,7 +175,7 @@ def test_nohup_keeps_a_command_running() -> None:
 def test_a_closed_terminal_is_not_another_error() -> None:
     controller, terminal = os.openpty()
     source = "import os; from pagewise import signals; os.read(3, 1); signals.leave_terminal();"
-    source += "print('said to nobody', flush=True)"
+    source += "print('without a reader', flush=True)"
     reading, writing = os.pipe()
     command = [sys.executable, "-c", source]
     try:
@@ -188,8 +188,8 @@ def test_a_closed_terminal_is_not_another_error() -> None:
             os.close(terminal)
             os.close(controller)
             os.write(writing, b"x")
-            _, said = process.communicate(timeout=60)
-            assert process.returncode == 0, said
+            _, diagnostics = process.communicate(timeout=60)
+            assert process.returncode == 0, diagnostics
     finally:
         os.close(reading)
         os.close(writing)

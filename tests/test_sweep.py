@@ -67,11 +67,11 @@ def test_a_finished_grid_runs_nothing_again_and_a_larger_one_only_what_is_new(tm
 
 
 def test_the_order_of_the_spec_and_the_number_of_jobs_do_not_matter(tmp_path: Path):
-    one, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
-    sweep(SPEC, one, jobs=1)
+    first, other = tmp_path / "1.parquet", tmp_path / "2.parquet"
+    sweep(SPEC, first, jobs=1)
     turned = {**SPEC, "sizes": SPEC["sizes"][::-1], "architecture": SPEC["architecture"][::-1]}
     sweep(turned, other, jobs=3)
-    assert one.read_bytes() == other.read_bytes()
+    assert first.read_bytes() == other.read_bytes()
 
 
 def test_a_failing_cell_is_reported_with_its_inputs_and_stops_no_other(tmp_path: Path):
@@ -120,11 +120,13 @@ def test_an_invalid_spec_is_refused_before_anything_is_written(
     spec.write_text(REFUSED)
     (tmp_path / "notes.txt").write_text("no recording at all\n")
     before = sorted(tmp_path.rglob("*"))
-    status, shown, said = ran("sweep", spec, "-o", tmp_path / "results.parquet", capsys=capsys)
+    status, shown, diagnostics = ran(
+        "sweep", spec, "-o", tmp_path / "results.parquet", capsys=capsys
+    )
     assert (status, shown) == (2, "")
     assert sorted(tmp_path.rglob("*")) == before
-    told, *problems = said.splitlines()
-    assert told == f"pagewise: {spec}: {len(problems)} problems; nothing was run"
+    result, *problems = diagnostics.splitlines()
+    assert result == f"pagewise: {spec}: {len(problems)} problems; nothing was run"
     for place, what in (
         ("sizes, entry 2", "64 parsecs"),
         ("traces, entry 1", "absent.parquet"),

@@ -45,12 +45,12 @@ def test_every_row_has_the_counts_of_misses(trace: Path, tmp_path: Path) -> None
     assert len(rows) == CELLS
     for row in rows:
         policy = written(row["policy"], json.loads(row["options"]))
-        told = pw.misses(trace, policy=policy, frames=row["frames"])
-        assert row["misses"] == told["misses"][policy][str(row["frames"])]
-        assert (row["requests"], row["pages"]) == (told["requests"], told["pages"])
+        result = pw.misses(trace, policy=policy, frames=row["frames"])
+        assert row["misses"] == result["misses"][policy][str(row["frames"])]
+        assert (row["requests"], row["pages"]) == (result["requests"], result["pages"])
         assert row["miss_ratio"] == row["misses"] / row["requests"]
         outcome = json.loads(row["outcome"])
-        assert outcome == {name: told[name] for name in outcome}
+        assert outcome == {name: result[name] for name in outcome}
         assert row["architecture"] is None and row["fast_tier_bytes"] is None
 
 
@@ -109,8 +109,8 @@ def test_policies_and_options_are_checked_before_the_first_cell(tmp_path: Path) 
     ]
     with pytest.raises(UsageError) as refused:
         sweep({"scenario": [SMALL], "policy": policies}, tmp_path / "results.parquet")
-    told, *problems = str(refused.value).splitlines()
-    assert told == "3 problems; nothing was run"
+    result, *problems = str(refused.value).splitlines()
+    assert result == "3 problems; nothing was run"
     for number, (problem, what) in enumerate(
         zip(problems, ("mru", "from 1 to 4", "no option k"), strict=True), start=1
     ):

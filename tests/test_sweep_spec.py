@@ -89,8 +89,8 @@ def test_all_faults_of_a_spec_are_named_together_with_their_places():
     }
     with pytest.raises(UsageError) as refused:
         parse(wrong)
-    told, *problems = str(refused.value).splitlines()
-    assert told == f"{len(problems)} problems; nothing was run"
+    result, *problems = str(refused.value).splitlines()
+    assert result == f"{len(problems)} problems; nothing was run"
     places = [
         "the spec has unknown entries: machine",
         "seeds, entry 2: ",

@@ -65,9 +65,9 @@ def test_no_command_shows_what_a_terminal_obeys(
     # A link that opens a web page, in an unreadable line.
     recording.write_text(f"# tracer: nop\n{TEXT} {EVIL}-7 [001] 9.0: block_rq_issue: {EVIL}\n")
     words = [word.replace("FILE", str(recording)).replace("OUT", str(output)) for word in command]
-    _, shown, said = ran(*words, capsys=capsys)
-    assert shown + said
-    assert not [part for part in LEFT_OVER if part in shown + said], shown + said
+    _, shown, diagnostics = ran(*words, capsys=capsys)
+    assert shown + diagnostics
+    assert not [part for part in LEFT_OVER if part in shown + diagnostics], shown + diagnostics
 
 
 def test_json_keeps_names_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,6 +85,6 @@ def test_the_command_that_reads_kills_shows_nothing_that_a_terminal_obeys(
     recording = tmp_path / f"{EVIL}.pgr"
     example = Path(__file__).parents[1] / "examples" / "kills" / "grow.pgr"
     recording.write_bytes(example.read_bytes())
-    status, shown, said = ran("info", recording, capsys=capsys)
+    status, shown, diagnostics = ran("info", recording, capsys=capsys)
     assert status == 0 and "pagewise replay-kills" in shown
-    assert not [part for part in LEFT_OVER if part in shown + said], shown + said
+    assert not [part for part in LEFT_OVER if part in shown + diagnostics], shown + diagnostics

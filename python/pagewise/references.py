@@ -84,9 +84,9 @@ def answer(text: str) -> dict[str, Any]:
     return {"schema": SCHEMA, **result, "ending": ending, "cut": cut(ending)}
 
 
-def ending_of(told: Mapping[str, Any]) -> dict[str, Any] | None:
+def ending_of(answered: Mapping[str, Any]) -> dict[str, Any] | None:
     """How a trace ends, with signals by name."""
-    ending: dict[str, Any] | None = told["ending"]
+    ending: dict[str, Any] | None = answered["ending"]
     if ending is None or "signal" not in ending:
         return ending
     return {**ending, "signal": named_signal(ending["signal"])}

@@ -92,7 +92,7 @@ def settings(
 
 
 def _lines(*parts: str) -> str:
-    """The parts that are not empty, on lines of their own."""
+    """The parts that are not empty, joined by line breaks."""
     return "\n".join(filter(None, parts))
 
 

@@ -18,7 +18,7 @@ SEARCHED_BYTES_MAX = 2**30
 """How many bytes of a file are searched for allocators."""
 CHUNK_BYTES = 2**20
 JEMALLOC = b"<jemalloc>: Unsupported system page size"
-"""A text in every jemalloc, for whatever page size it was built."""
+"""A text in every jemalloc, built for any page size."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ PR_SET_THP_DISABLE = 41
 
 
 def end_all(_number: int, _frame: object) -> None:
-    """Ends the program and this process, which share a process group of their own."""
+    """Ends the program and this process, which are alone in their process group."""
     os.killpg(0, signal.SIGKILL)
 
 

@@ -25,7 +25,7 @@ HASHED_BLOCK = 1 << 20
 CACHE_SHARES = (0.001, 0.01, 0.1, 0.3)
 """Sizes of a cache at which to compare policies, as shares of the objects of a trace."""
 COMPARED_MAX = 10_000_000
-"""Policies are compared on traces of at most so many objects; one policy then takes some 2 GB."""
+"""The most objects of a trace for comparing policies; each policy then takes some 2 GB."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ def panel(inputs: Inputs) -> Panel | None:
     studies = [study for study in inputs.studies if study["study"] == STUDY]
     if not studies:
         return None
-    figures = {str(one["name"]): one for study in studies for one in study["figures"]}
+    figures = {str(each["name"]): each for study in studies for each in study["figures"]}
     faults = figures[f"{STUDY}-faults"]
     charts = [
         Chart(
