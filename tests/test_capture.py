@@ -322,14 +322,14 @@ def test_an_unwritable_trace_is_refused_before_the_program_starts(
 ) -> None:
     started, pipe = tmp_path / "started", tmp_path / "pipe"
     os.mkfifo(pipe)
-    for output, result in (
+    for output, message in (
         ("", "has no name"),
         (os.devnull, "not a regular file"),
         (str(tmp_path), "not a regular file"),
         (str(pipe), "not a regular file"),
     ):
         assert cli.run(["capture", "--force", "-o", output, "--", "touch", str(started)]) == 2
-        assert result in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     assert not started.exists()
 
 
@@ -388,8 +388,8 @@ def test_a_full_disk_leaves_what_the_error_says(tmp_path: Path, is_there: bool) 
         timeout=120,
     )
     assert run.returncode == 3, run.stderr
-    result, left = run.stderr.splitlines()[-2:]
-    assert result.startswith(f"pagewise: {trace}: ") and "File too large" in result
+    message, left = run.stderr.splitlines()[-2:]
+    assert message.startswith(f"pagewise: {trace}: ") and "File too large" in message
     if is_there:
         assert left == f"  {trace} is as it was"
         assert trace.read_bytes() == before
