@@ -180,7 +180,7 @@ static int check(int is_block)
         free(memory);
     else
         munmap(memory, SIZE);
-    /* Whoever is given memory next changes none of what the pipe holds. */
+    /* The next owner of the memory changes nothing that the pipe holds. */
     for (int step = 0; step < 4; step++) {
         free(memset(calloc(1, SIZE), 'b', SIZE));
         munmap(memset(map(), 'c', SIZE), SIZE);

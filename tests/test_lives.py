@@ -66,7 +66,7 @@ def test_many_lives_come_back_in_order() -> None:
     [
         ({"memory_mib": 3}, "memory_mib = 3"),
         ({"visits": [7]}, "a visit of app 7"),
-        ({"killer": {"rule": {"by": "policy", "name": "nobody"}}}, 'no kill policy "nobody"'),
+        ({"killer": {"rule": {"by": "policy", "name": "no-such"}}}, 'no kill policy "no-such"'),
         ({"memory": 3}, "memory"),
     ],
 )

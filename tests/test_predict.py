@@ -51,7 +51,7 @@ def run_folder(tmp_path: Path) -> Path:
 
 
 def test_shares_equal_those_counted_by_hand(run_folder: Path, tmp_path: Path) -> None:
-    a, b, again = predict.foretold(read_run(run_folder), tmp_path)
+    a, b, again = predict.predictions(read_run(run_folder), tmp_path)
     # Of 1 2 5 7, pages 1 2 come back; 3 and the other process's 9, without a neighbour, are new.
     assert (a.app, a.round, a.pages) == ("a", 3, 4)
     assert (a.recall, a.precision, a.adjacency) == (2 / 4, 2 / 4, 3 / 4)
@@ -86,7 +86,7 @@ def test_a_cut_names_its_processes_after_the_applications(tmp_path: Path) -> Non
     start_ns = 7 * SECOND
     folder = write_run(tmp_path / "run", VISITS, start_ns=start_ns)
     (folder / "run.pgw.zst").write_bytes(cut(start_ns))
-    a, b, _ = predict.foretold(read_run(folder), tmp_path)
+    a, b, _ = predict.predictions(read_run(folder), tmp_path)
     assert (a.pages, a.recall, a.adjacency, b.recall) == (4, 0.5, 0.75, 0)
 
 
@@ -118,7 +118,7 @@ def cut(start_ns: int) -> bytes:
 def test_without_a_recording_it_says_how_to_make_one(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", VISITS)
     with pytest.raises(UnreadableInput, match="nothing was recorded") as refusal:
-        list(predict.foretold(read_run(folder), tmp_path))
+        list(predict.predictions(read_run(folder), tmp_path))
     assert "--record" in str(refusal.value.hint)
 
 
@@ -127,7 +127,7 @@ def test_the_recording_of_another_run_is_refused(tmp_path: Path) -> None:
         tmp_path / "run", VISITS, recording=EVENTS, processes=PROCESSES, start_ns=10**15
     )
     with pytest.raises(NothingRecorded, match="no page was swapped in during a visit"):
-        list(predict.foretold(read_run(folder), tmp_path))
+        list(predict.predictions(read_run(folder), tmp_path))
 
 
 def test_losses_of_the_recording_are_reported(

@@ -16,7 +16,7 @@ SEQUENCES = [
     ("\x1b]8;;http://a.b/\x1b\\link\x1b]8;;\x07", "link"),
     ("\x9d0;a title\x9cname", "name"),
     ("\x1bP1$q\x1b\\a\x98b\x9cc", "ac"),
-    ("\x1b]8;;http://a.b/ is not there", " is not there"),
+    ("\x1b]8;;http://a.b/ is missing", " is missing"),
     ("\x1b]0;\x1b[31mred", "red"),
     ("\x1b(Ba\x1bcb\x1b", "ab"),
     ("\x1b[31", ""),

@@ -25,7 +25,7 @@ MEASURES = {
     "max_rss_bytes": ("peak memory", format_size),
 }
 """The name of each measure, and the format of its figures."""
-FORETOLD_WITHIN = 0.1
+FORECAST_WITHIN = 0.1
 """A trial that saves fewer faults than forecast, by more than this share, gets a note."""
 
 
@@ -76,7 +76,7 @@ def tried(command: Sequence[str], page_bytes: int, rounds: int) -> dict[str, Any
 def described(result: dict[str, Any]) -> list[Any]:
     """The figures with both sizes, what the larger saves, what was forecast, what was given."""
     size = format_size(result["page_bytes"])
-    foretold = foretold_changes(result)
+    forecast = forecast_changes(result)
     rows = []
     for name, saved in result["saved"].items():
         title, written = MEASURES[name]
@@ -86,10 +86,10 @@ def described(result: dict[str, Any]) -> list[Any]:
                 format_range(result["base"][name], written),
                 format_range(result["chosen"][name], written),
                 format_range(negated(saved), signed),
-                *([foretold.get(name, "")] if foretold else []),
+                *([forecast.get(name, "")] if forecast else []),
             ]
         )
-    columns = ["", "4 KiB", size, "change", *(["forecast"] if foretold else [])]
+    columns = ["", "4 KiB", size, "change", *(["forecast"] if forecast else [])]
     given = result["kernel"].get("anon_fault_alloc")
     notes = (
         []
@@ -98,7 +98,7 @@ def described(result: dict[str, Any]) -> list[Any]:
     )
     if given == 0:
         notes.append("note: the program asked for none; glibc's malloc asks, others may not")
-    elif is_less_than_foretold(result):
+    elif is_less_than_forecast(result):
         notes.append(
             "note: less was saved than forecast: memory that is read before it is written keeps "
             "4 KiB unless pages are of 2 MiB, and so does what does not come from glibc's malloc"
@@ -106,17 +106,17 @@ def described(result: dict[str, Any]) -> list[Any]:
     return [figures(columns, rows), *notes]
 
 
-def is_less_than_foretold(result: dict[str, Any]) -> bool:
+def is_less_than_forecast(result: dict[str, Any]) -> bool:
     """Whether the trial saved so few of the forecast faults that a note must explain it."""
     forecast = result.get("forecast")
     if forecast is None:
         return False
     faults = forecast["minor_faults"]
-    foretold = 1 - faults["chosen"] / faults["base"]
-    return bool(foretold - result["saved"]["minor_faults"]["high"] > FORETOLD_WITHIN)
+    forecast = 1 - faults["chosen"] / faults["base"]
+    return bool(forecast - result["saved"]["minor_faults"]["high"] > FORECAST_WITHIN)
 
 
-def foretold_changes(result: dict[str, Any]) -> dict[str, str]:
+def forecast_changes(result: dict[str, Any]) -> dict[str, str]:
     """The forecast change of each measure; empty for a trial without a forecast."""
     forecast = result.get("forecast")
     if forecast is None:
