@@ -1,4 +1,4 @@
-"""`pagewise study`: a paper's experiment, beside what recordings, scenarios and launch runs say."""
+"""`pagewise study`: repeat a paper's experiment on recordings, scenarios and launch runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,10 @@ def run(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Where results go; default: build/study-NAME."
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for results; default: build/study-NAME.",
         ),
     ] = None,
     recordings: Annotated[
@@ -57,7 +60,7 @@ def run(
     simulated: Annotated[
         bool,
         typer.Option(
-            "--simulated", help="Simulated phones in place of runs, where a study has that form."
+            "--simulated", help="Use simulated phones instead of runs, if the study has that form."
         ),
     ] = False,
     seeds: Annotated[
@@ -77,8 +80,9 @@ def run(
 ) -> None:
     """Repeat a paper's experiment, and show which of its claims hold, and why.
 
-    Writes to the folder: NAME.json, NAME.md with verdicts, reasons and tables, one CSV per figure
-    (x, series, y, std, n, seed, config_hash), and finished simulations, which the next run reuses.
+    Writes NAME.json, NAME.md with verdicts, reasons and tables, and one CSV file per figure (x,
+    series, y, std, n, seed, config_hash). It also keeps finished simulations, which the next run
+    reuses.
     """
     study = found(name, bool(runs), simulated)
     label = f"{name}-simulated" if simulated else name
@@ -105,8 +109,8 @@ def run(
 
 
 def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
-    """The study of this name. Raises UsageError where none has it, or where it reads other data;
-    Missing where no study is installed."""
+    """The study of this name. Raises UsageError for an unknown name or the wrong kind of data,
+    and Missing if no study is installed."""
     rows = studies()
     if not rows:
         raise none_installed()
@@ -151,7 +155,7 @@ def described(result: Mapping[str, Any]) -> list[Any]:
 
 
 def words(table: Mapping[str, Any]) -> int:
-    """How many of a table's first columns are words."""
+    """How many columns at the left of a table are words."""
     texts = (
         all(isinstance(cell, str) for cell in column) for column in zip(*table["rows"], strict=True)
     )
