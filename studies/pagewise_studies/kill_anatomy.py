@@ -220,7 +220,7 @@ def tables(runs: KillRuns, found: Sequence[Law], seed: int) -> list[Table]:
             "How each phase grows",
             "Straight lines by the Theil-Sen estimator, with the 95 % interval of the slope. "
             "*At 0, us*: the intercept. *Correlation*: of ranks.",
-            [law_row(one) for one in found],
+            [law_row(law) for law in found],
         ),
         Table(
             f"{NAME}-triggers",
@@ -290,8 +290,8 @@ def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, i
 
 def middle(values: Sequence[float | None]) -> float | None:
     """The median of the recorded values; None if there are none."""
-    told = [value for value in values if value is not None]
-    return float(median(told)) if told else None
+    recorded = [value for value in values if value is not None]
+    return float(median(recorded)) if recorded else None
 
 
 def law_row(law: Law) -> Row:
@@ -333,7 +333,7 @@ def timeline(runs: KillRuns) -> Table:
     fewest = min(runs.of("paper"), key=lambda kill: kill.asked_threads)
     shown = typical([kill for kill in runs.of("paper") if kill.victim == fewest.victim])
     threads = {
-        thread: place for place, thread in enumerate(dict.fromkeys(one[1] for one in shown.steps))
+        thread: place for place, thread in enumerate(dict.fromkeys(step[1] for step in shown.steps))
     }
     rows: list[Row] = [
         {

@@ -59,9 +59,9 @@ def share(kills: Sequence[Kill]) -> tuple[bool, float] | None:
 
 def early(kills: Sequence[Kill]) -> tuple[bool, float] | None:
     """In how many kills memory fell before the last thread had left."""
-    told = [kill for kill in kills if kill.curve and kill.total_us and kill.reclaim_us]
-    fell = sum(fell_early(kill) for kill in told)
-    return (fell == 0, fell / len(told)) if told else None
+    recorded = [kill for kill in kills if kill.curve and kill.total_us and kill.reclaim_us]
+    fell = sum(fell_early(kill) for kill in recorded)
+    return (fell == 0, fell / len(recorded)) if recorded else None
 
 
 def fell_early(kill: Kill) -> bool:

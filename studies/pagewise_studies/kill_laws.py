@@ -78,7 +78,7 @@ LAWS = (
 def laws(runs: KillRuns) -> list[Law]:
     """Every law that the kills can tell of."""
     found = (law(asked, runs.of(asked.experiment)) for asked in LAWS)
-    return [one for one in found if one is not None]
+    return [line for line in found if line is not None]
 
 
 def law(asked: Asked, kills: Sequence[Kill]) -> Law | None:
@@ -99,7 +99,7 @@ def law(asked: Asked, kills: Sequence[Kill]) -> Law | None:
         intercept = times[0]
     else:
         line = stats.theilslopes(times, places, alpha=0.95)
-        slope, low, high = (float(one) for one in (line.slope, line.low_slope, line.high_slope))
+        slope, low, high = (float(value) for value in (line.slope, line.low_slope, line.high_slope))
         intercept = float(line.intercept)
         correlation = float(stats.spearmanr(places, times).statistic)
     return Law(

@@ -83,28 +83,28 @@ def read_kill_runs(folder: Path) -> KillRuns:
     """What a measurement left. Raises UnreadableInput for what is missing or foreign."""
     path = folder / FILE if folder.is_dir() else folder
     try:
-        told = json.loads(path.read_bytes())
-        if told["schema"] != SCHEMA:
-            raise ValueError(f"schema {told['schema']!r}, expected {SCHEMA!r}")
-        rows = told["rows"]
-        first, last = told["load"]
+        content = json.loads(path.read_bytes())
+        if content["schema"] != SCHEMA:
+            raise ValueError(f"schema {content['schema']!r}, expected {SCHEMA!r}")
+        rows = content["rows"]
+        first, last = content["load"]
         runs = KillRuns(
             name=path.resolve().parent.name,
             path=path,
-            kernel=str(told["kernel"]),
-            machine=str(told["machine"]),
-            backend=str(told["backend"]),
+            kernel=str(content["kernel"]),
+            machine=str(content["machine"]),
+            backend=str(content["backend"]),
             load=(float(first), float(last)),
-            lost=int(told["lost"]),
+            lost=int(content["lost"]),
             asked=len(rows),
             kills=tuple(kill(row) for row in rows if row["kill"] is not None),
         )
     except OSError as error:
         raise UnreadableInput(f"{path}: {error.strerror}", path=str(path), hint=AGAIN) from error
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        said = f"no field {error}" if isinstance(error, KeyError) else str(error)
+        reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise UnreadableInput(
-            f"{path}: not what kills left: {said}", path=str(path), hint=AGAIN
+            f"{path}: not what kills left: {reason}", path=str(path), hint=AGAIN
         ) from error
     if not runs.kills:
         raise UnreadableInput(f"{path}: no kill was seen", path=str(path), hint=AGAIN)
@@ -113,26 +113,26 @@ def read_kill_runs(folder: Path) -> KillRuns:
 
 def kill(row: Mapping[str, Any]) -> Kill:
     """A row of the file."""
-    told = row["kill"]
+    measured = row["kill"]
     return Kill(
         experiment=str(row["experiment"]),
         asked_threads=int(row["threads"]),
         asked_mib=int(row["mib"]),
         others=int(row["others"]),
         round=int(row["round"]),
-        threads=None if told["threads"] is None else int(told["threads"]),
-        rss_mib=None if told["rss_bytes"] is None else float(told["rss_bytes"]) / MIB,
-        **{name: microseconds(told[name]) for name in TIMES},
-        trigger=str(told["trigger"]),
-        curve=tuple((float(time), float(size) / MIB) for time, size in told["rss_curve"]),
+        threads=None if measured["threads"] is None else int(measured["threads"]),
+        rss_mib=None if measured["rss_bytes"] is None else float(measured["rss_bytes"]) / MIB,
+        **{name: microseconds(measured[name]) for name in TIMES},
+        trigger=str(measured["trigger"]),
+        curve=tuple((float(time), float(size) / MIB) for time, size in measured["rss_curve"]),
         steps=tuple(
             (
-                str(one["name"]),
-                int(one["thread"]),
-                float(one["start_us"]),
-                float(one["duration_us"]),
+                str(step["name"]),
+                int(step["thread"]),
+                float(step["start_us"]),
+                float(step["duration_us"]),
             )
-            for one in told["steps"]
+            for step in measured["steps"]
         ),
     )
 

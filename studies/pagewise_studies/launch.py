@@ -106,7 +106,7 @@ def pairs(unlimited: Sequence[LaunchRun], run: LaunchRun) -> list[Pair]:
     need = needs(unlimited)
     found = []
     for app in run.applications:
-        ample = [visit for one in unlimited for visit in _cold(one, app)]
+        ample = [visit for unlimited_run in unlimited for visit in _cold(unlimited_run, app)]
         short = list(_cold(run, app))
         mib = need[app].anonymous_mib + need[app].file_mib if app in need else 0
         if ample and short and mib >= NEED_MIB_MIN:
@@ -210,10 +210,10 @@ def figure_parts(by_run: Pairs) -> Iterator[Figure]:
 
 def parts(visits: Sequence[Visit]) -> list[tuple[str, float]]:
     """What launches are made of, on average; nothing where visits do not tell."""
-    told = {words: _mean(visits, name) for name, words in PARTS.items()}
+    waited = {words: _mean(visits, name) for name, words in PARTS.items()}
     storage = _mean(visits, "storage_s")
-    found = {words: value for words, value in told.items() if value is not None}
-    if storage is None or len(found) < len(told):
+    found = {words: value for words, value in waited.items() if value is not None}
+    if storage is None or len(found) < len(waited):
         return []
     # A refault and a swap-in are waits for storage, too.
     found["other storage"] = max(0.0, storage - found["refaults"] - found["swap-ins"])

@@ -360,9 +360,9 @@ def figures_parts(lives: Outcomes) -> Iterator[Figure]:
 def figure_real(judged: Sequence[Judged]) -> Figure:
     """The model beside the launch lab."""
     points = [
-        Point(one.name, series, value)
-        for one in judged
-        for series, value in (("real run", one.real_s), ("simulated life", one.simulated_s))
+        Point(run.name, series, value)
+        for run in judged
+        for series, value in (("real run", run.real_s), ("simulated life", run.simulated_s))
     ]
     return Figure(
         f"{NAME}-real",
@@ -370,6 +370,6 @@ def figure_real(judged: Sequence[Judged]) -> Figure:
         "run",
         "launch time, seconds",
         tuple(points),
-        {"runs": [one.name for one in judged]},
+        {"runs": [run.name for run in judged]},
         is_categorical=True,
     )

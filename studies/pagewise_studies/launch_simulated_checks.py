@@ -275,14 +275,14 @@ def _scarcity(inputs: Inputs) -> dict[str, list[Reading]]:
 def model_verdicts(inputs: Inputs) -> Iterator[Verdict]:
     """The model beside the runs that it was not fitted to."""
     medians = [
-        Reading((("run", one.name),), abs(one.difference) <= 0.25, one.difference)
-        for one in inputs.judged
+        Reading((("run", run.name),), abs(run.difference) <= 0.25, run.difference)
+        for run in inputs.judged
     ]
     yield judge(CHECKS["real"], "real runs", medians)
     pairs = [
-        (one.real_s < other.real_s) == (one.simulated_s < other.simulated_s)
-        for one, other in combinations(inputs.judged, 2)
-        if max(one.real_s, other.real_s) > (1 + LEVEL) * min(one.real_s, other.real_s)
+        (run.real_s < other.real_s) == (run.simulated_s < other.simulated_s)
+        for run, other in combinations(inputs.judged, 2)
+        if max(run.real_s, other.real_s) > (1 + LEVEL) * min(run.real_s, other.real_s)
     ]
     share = sum(pairs) / len(pairs)
     yield judge(CHECKS["real_order"], "real runs", [Reading((), share == 1, share)])

@@ -57,19 +57,19 @@ def real(inputs: Inputs) -> Table:
         "of the first round of a run without swap, relative to the other runs.",
         [
             {
-                "run": one.name,
-                "real, s": one.real_s,
-                "simulated, s": one.simulated_s,
-                "difference": one.difference,
-                "real I/O, MiB": one.real_io_mib,
-                "simulated I/O, MiB": one.simulated_io_mib,
-                "real kills": one.real_kills,
-                "simulated kills": one.simulated_kills,
-                "speed": one.speed,
-                "swap-in, us": one.rates.swap_us,
-                "file page, us": one.rates.file_us,
+                "run": run.name,
+                "real, s": run.real_s,
+                "simulated, s": run.simulated_s,
+                "difference": run.difference,
+                "real I/O, MiB": run.real_io_mib,
+                "simulated I/O, MiB": run.simulated_io_mib,
+                "real kills": run.real_kills,
+                "simulated kills": run.simulated_kills,
+                "speed": run.speed,
+                "swap-in, us": run.rates.swap_us,
+                "file page, us": run.rates.file_us,
             }
-            for one in inputs.judged
+            for run in inputs.judged
         ],
         shares=("difference",),
     )

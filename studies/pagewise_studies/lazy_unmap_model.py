@@ -33,8 +33,10 @@ class Costs:
 
     def words(self) -> str:
         """All of them in one line."""
-        told = (f"{one.name[:-3].replace('_', ' ')} {getattr(self, one.name):g}" for one in FIELDS)
-        return f"{', '.join(told)} ns"
+        costs = (
+            f"{field.name[:-3].replace('_', ' ')} {getattr(self, field.name):g}" for field in FIELDS
+        )
+        return f"{', '.join(costs)} ns"
 
 
 FIELDS = fields(Costs)

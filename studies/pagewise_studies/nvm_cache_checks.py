@@ -111,9 +111,9 @@ def _skew_order(inputs: Inputs) -> list[Reading]:
 def _skew_order_generated(inputs: Inputs) -> list[Reading]:
     small, large, _ = inputs.generated.values()
     return [
-        Reading(one.choices, share > inputs.skew[two].top_share["0.1"], share)
-        for one, two in zip(small, large, strict=True)
-        for share in [inputs.skew[one].top_share["0.1"]]
+        Reading(on_small.choices, share > inputs.skew[on_large].top_share["0.1"], share)
+        for on_small, on_large in zip(small, large, strict=True)
+        for share in [inputs.skew[on_small].top_share["0.1"]]
     ]
 
 
@@ -211,10 +211,10 @@ def _more_apps(inputs: Inputs) -> list[Reading]:
     """Storage I/O per visit with 25 apps at 2 GB over that with 9 apps at 1 GB; 9 apps at 2 GB must
     lie well below both."""
     readings = []
-    for one, two, three in zip(*inputs.generated.values(), strict=True):
-        io = [_io_per_visit(inputs, workload) for workload in (one, two, three)]
+    for small, large, crowded in zip(*inputs.generated.values(), strict=True):
+        io = [_io_per_visit(inputs, workload) for workload in (small, large, crowded)]
         holds = 0.5 <= io[2] / io[0] <= 2 and io[1] <= 0.5 * min(io[0], io[2])
-        readings.append(Reading(one.choices, holds, io[2] / io[0]))
+        readings.append(Reading(small.choices, holds, io[2] / io[0]))
     return readings
 
 

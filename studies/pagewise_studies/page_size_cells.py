@@ -79,7 +79,9 @@ class Cell:
 
     def total_ns(self, rates: Mapping[int, Rates]) -> dict[int, float]:
         """T_TOTAL of each size at these rates."""
-        return {size: float(self.machine.times(one, size).total_ns) for size, one in rates.items()}
+        return {
+            size: float(self.machine.times(rate, size).total_ns) for size, rate in rates.items()
+        }
 
 
 def machine_of(storage: str, terms: Terms) -> Machine:

@@ -55,7 +55,7 @@ class Run:
 
     def of(self, *names: str) -> list[Outcome]:
         """The machines of these names."""
-        return [one for one in (*self.nvm, *self.hdd) if one.vm.name in names]
+        return [machine for machine in (*self.nvm, *self.hdd) if machine.vm.name in names]
 
 
 def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str) -> list[Verdict]:
@@ -140,59 +140,61 @@ def _without_constant(choices: Choices, runs: Sequence[Run]) -> Choices:
 
 
 def _u_shape(run: Run) -> tuple[bool, float]:
-    share = fmean(one.is_u_shaped for one in run.nvm)
+    share = fmean(machine.is_u_shaped for machine in run.nvm)
     return share == 1, share
 
 
 def _hdd_flat(run: Run) -> tuple[bool, float]:
-    spread = max(one.spread for one in run.hdd)
+    spread = max(machine.spread for machine in run.hdd)
     return spread <= LEVEL, spread
 
 
 def _translation(run: Run) -> tuple[bool, float]:
-    nvm, hdd = (fmean(one.translation_share for one in of) for of in (run.nvm, run.hdd))
+    nvm, hdd = (fmean(machine.translation_share for machine in of) for of in (run.nvm, run.hdd))
     return nvm >= TENFOLD * hdd, nvm / hdd
 
 
 def _all_gain(run: Run) -> tuple[bool, float]:
-    gains = [one.gain for one in run.nvm]
+    gains = [machine.gain for machine in run.nvm]
     return all(0.1 <= gain <= 0.6 for gain in gains), min(gains)
 
 
 def _mean_gain(run: Run) -> tuple[bool, float]:
-    mean = fmean(one.gain for one in run.nvm)
+    mean = fmean(machine.gain for machine in run.nvm)
     return 0.25 <= mean <= 0.5, mean
 
 
 def _largest(run: Run) -> tuple[bool, float]:
-    best = max(run.nvm, key=lambda one: one.gain)
+    best = max(run.nvm, key=lambda machine: machine.gain)
     return best.vm.share >= 0.8 and best.gain > 0, best.gain
 
 
 def _hdd_none(run: Run) -> tuple[bool, float]:
-    largest = max(one.gain for one in run.hdd)
+    largest = max(machine.gain for machine in run.hdd)
     return largest < LEAST_GAIN, largest
 
 
 def _scarce(run: Run) -> tuple[bool, float]:
-    largest = max(one.page_bytes for one in run.nvm if one.vm.is_scarce)
+    largest = max(machine.page_bytes for machine in run.nvm if machine.vm.is_scarce)
     return largest < PAGE_BYTES, largest / 1024
 
 
 def _span(run: Run) -> tuple[bool, float]:
-    sizes = [one.page_bytes for one in (*run.nvm, *run.hdd)]
+    sizes = [machine.page_bytes for machine in (*run.nvm, *run.hdd)]
     return min(sizes) <= 1024 and max(sizes) >= 32768, max(sizes) / min(sizes)
 
 
 def _scarce_class(run: Run) -> tuple[bool, float]:
-    ratio = min(one.fault_ns / one.translation_ns for one in run.nvm if one.vm.is_scarce)
+    ratio = min(
+        machine.fault_ns / machine.translation_ns for machine in run.nvm if machine.vm.is_scarce
+    )
     return ratio > 1, ratio
 
 
 def _ample_class(run: Run) -> tuple[bool, float]:
     ample = run.of(*AMPLE)
-    ratio = min(one.translation_ns / one.fault_ns for one in ample)
-    return ratio > 1 and all(one.page_bytes > PAGE_BYTES for one in ample), ratio
+    ratio = min(machine.translation_ns / machine.fault_ns for machine in ample)
+    return ratio > 1 and all(machine.page_bytes > PAGE_BYTES for machine in ample), ratio
 
 
 def _monotone(
@@ -228,22 +230,22 @@ def _monotone(
 
 
 def _model(fits: Sequence[Fitted]) -> Iterator[Reading]:
-    for one in fits:
-        if one.model == "paper":
-            middle = median(cell.regret for cell in one.cells)
-            yield Reading(_fit_choices(one), middle <= LEVEL, middle)
+    for fit in fits:
+        if fit.model == "paper":
+            middle = median(cell.regret for cell in fit.cells)
+            yield Reading(_fit_choices(fit), middle <= LEVEL, middle)
 
 
 def _fit_trust(fits: Sequence[Fitted]) -> Iterator[Reading]:
-    for one in fits:
-        trusted = [cell for cell in one.cells if cell.r2 is not None and cell.r2 >= TRUSTED_R2]
-        if one.model == "paper" and trusted:
+    for fit in fits:
+        trusted = [cell for cell in fit.cells if cell.r2 is not None and cell.r2 >= TRUSTED_R2]
+        if fit.model == "paper" and trusted:
             wrong = fmean(cell.steps > 0 for cell in trusted)
-            yield Reading(_fit_choices(one), wrong == 0, wrong)
+            yield Reading(_fit_choices(fit), wrong == 0, wrong)
 
 
-def _fit_choices(one: Fitted) -> Choices:
-    return (("storage", one.storage), ("fitted to", "4 sizes" if one.is_four else "all sizes"))
+def _fit_choices(fit: Fitted) -> Choices:
+    return (("storage", fit.storage), ("fitted to", "4 sizes" if fit.is_four else "all sizes"))
 
 
 def _saturation(programs: Mapping[str, Program]) -> Iterator[Reading]:

@@ -84,7 +84,7 @@ def _cells(programs: Sequence[Program], machine: Machine) -> Iterator[tuple[Cell
 
 def _judged(cell: Cell, counted: Mapping[int, Rates], modelled: Mapping[int, Rates]) -> Judged:
     total, guessed = cell.total_ns(counted), cell.total_ns(modelled)
-    exact, fit = ([float(one.read) for one in rates.values()] for rates in (counted, modelled))
+    exact, fit = ([float(rate.read) for rate in rates.values()] for rates in (counted, modelled))
     around = sum((rate - fmean(exact)) ** 2 for rate in exact)
     off = sum((a - b) ** 2 for a, b in zip(exact, fit, strict=True))
     return Judged(
@@ -103,16 +103,16 @@ def _steps(total_ns: Mapping[int, float], page_bytes: int) -> int:
 def fits_table(found: Sequence[Fitted]) -> Table:
     """Cells in which each model names the right size, and what the wrong ones cost."""
     rows: list[Row] = []
-    for one in found:
-        r2 = [cell.r2 for cell in one.cells if cell.r2 is not None]
+    for fit in found:
+        r2 = [cell.r2 for cell in fit.cells if cell.r2 is not None]
         rows.append(
             {
-                "storage": one.storage,
-                "model": one.model,
-                "from sizes": "4" if one.is_four else "all",
-                **_summary(one.cells),
+                "storage": fit.storage,
+                "model": fit.model,
+                "from sizes": "4" if fit.is_four else "all",
+                **_summary(fit.cells),
                 "error of T_TOTAL, mean": percent(
-                    [c.error for c in one.cells if c.error is not None]
+                    [c.error for c in fit.cells if c.error is not None]
                 ),
                 "R2 of faults, median": median(r2) if r2 else None,
                 "R2 of faults, least": min(r2) if r2 else None,
@@ -159,7 +159,11 @@ def carried(programs: Sequence[Program], terms: Terms) -> list[Carried]:
     """Every program both ways, at the same share of each input's own footprint."""
     found = []
     for other in OTHERS:
-        pairs = [(one.curves, one.others[other]) for one in programs if other in one.others]
+        pairs = [
+            (program.curves, program.others[other])
+            for program in programs
+            if other in program.others
+        ]
         if not pairs:
             continue
         pairs += [(there, here) for here, there in pairs]
@@ -197,11 +201,11 @@ def carried_table(found: Sequence[Carried]) -> Table:
         "another size. *Margin*: the choice is best for the mean over memories within this share.",
         [
             {
-                "storage": one.storage,
-                "other input": one.other,
-                "margin": f"{one.margin * 100:.0f} %",
-                **_summary(one.cells),
+                "storage": outcome.storage,
+                "other input": outcome.other,
+                "margin": f"{outcome.margin * 100:.0f} %",
+                **_summary(outcome.cells),
             }
-            for one in found
+            for outcome in found
         ],
     )

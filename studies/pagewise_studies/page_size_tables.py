@@ -181,11 +181,11 @@ def _fig2(program: Program, storage: str, terms: Terms) -> Figure:
         y_label="time per reference, ns",
         points=tuple(
             Point(format_size(size), series, float(value))
-            for size, one in times.items()
+            for size, time in times.items()
             for series, value in (
-                ("address translation", one.translation_ns),
-                ("data access", one.data_ns),
-                ("together", one.total_ns),
+                ("address translation", time.translation_ns),
+                ("data access", time.data_ns),
+                ("together", time.total_ns),
             )
         ),
         config={"figure": "fig2", "program": program.name, "storage": storage, "terms": str(terms)},

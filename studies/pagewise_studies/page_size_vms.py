@@ -172,12 +172,14 @@ class Outcome:
 def outcome(vm: Vm, cell: Cell, sizes: Sequence[int]) -> Outcome:
     """What S4's checks ask of a machine."""
     times = cell.times(PAGE_SIZES)
-    total = {size: float(one.total_ns) for size, one in times.items()}
+    total = {size: float(time.total_ns) for size, time in times.items()}
     judged = {size: total[size] for size in cell.judged(sizes)}
     taken = kept(judged)
     hardware = cell.machine.hardware
     best = min(total.values())
-    above = [one / judged[PAGE_BYTES] for size, one in judged.items() if size >= PAGE_BYTES]
+    above = [
+        total_ns / judged[PAGE_BYTES] for size, total_ns in judged.items() if size >= PAGE_BYTES
+    ]
     return Outcome(
         vm=vm,
         page_bytes=taken,
@@ -186,5 +188,5 @@ def outcome(vm: Vm, cell: Cell, sizes: Sequence[int]) -> Outcome:
         fault_ns=float(times[PAGE_BYTES].data_ns) - hardware.dram_ns,
         translation_share=times[PAGE_BYTES].translation_ns / total[PAGE_BYTES],
         is_u_shaped=min(total[PAGE_SIZES[0]], total[PAGE_SIZES[-1]]) >= 1.02 * best,
-        spread=max(abs(one - 1) for one in above),
+        spread=max(abs(ratio - 1) for ratio in above),
     )

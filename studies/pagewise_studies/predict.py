@@ -129,14 +129,20 @@ def figures(run: LaunchRun, found: Sequence[Prediction]) -> list[Figure]:
         return []
     config = {"run": run.name, "visits": len(run.visits), "start_ns": run.start_ns}
     by_round = [
-        mean_point(number, name, [getattr(one, name) for one in found if one.round == number])
+        mean_point(
+            number,
+            name,
+            [getattr(prediction, name) for prediction in found if prediction.round == number],
+        )
         for name in MEASURES
-        for number in sorted({one.round for one in found})
+        for number in sorted({prediction.round for prediction in found})
     ]
     by_application = [
-        mean_point(app, name, [getattr(one, name) for one in found if one.app == app])
+        mean_point(
+            app, name, [getattr(prediction, name) for prediction in found if prediction.app == app]
+        )
         for name in MEASURES
-        for app in sorted({one.app for one in found})
+        for app in sorted({prediction.app for prediction in found})
     ]
     return [
         Figure(
@@ -174,14 +180,18 @@ SHARES = (
 
 def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
     """One row per application, and one over all visits."""
-    names = [ALL, *sorted({one.app for one in found})] if found else []
+    names = [ALL, *sorted({prediction.app for prediction in found})] if found else []
     rows: list[Row] = []
     for name in names:
-        visits = [one for one in found if name in (ALL, one.app)]
-        recall = [one.recall for one in visits]
+        visits = [prediction for prediction in found if name in (ALL, prediction.app)]
+        recall = [prediction.recall for prediction in visits]
         low, high = interval(recall, None, seed, f"{run.name} {name} recall")
-        out = [one.precision_out for one in visits if one.precision_out is not None]
-        pages = median(one.pages for one in visits)
+        out = [
+            prediction.precision_out
+            for prediction in visits
+            if prediction.precision_out is not None
+        ]
+        pages = median(prediction.pages for prediction in visits)
         rows.append(
             {
                 "application": name,
@@ -190,10 +200,10 @@ def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
                 "recall from": low,
                 "recall to": high,
                 "recall, median": median(recall),
-                "recall of all before": fmean(one.recall_all for one in visits),
-                "precision": fmean(one.precision for one in visits),
+                "recall of all before": fmean(prediction.recall_all for prediction in visits),
+                "precision": fmean(prediction.precision for prediction in visits),
                 "precision, of those out": fmean(out) if out else None,
-                "adjacent": fmean(one.adjacency for one in visits),
+                "adjacent": fmean(prediction.adjacency for prediction in visits),
                 "pages": pages,
                 "MiB": pages * PAGE_BYTES / MIB,
             }
@@ -220,7 +230,7 @@ def verdicts(run: LaunchRun, found: Sequence[Prediction]) -> list[Verdict]:
     """Each measure against the earlier measurement; a tenth less still counts as the same."""
     judged = []
     for measure, figure in BEFORE.items():
-        values = [getattr(one, measure) for one in found]
+        values = [getattr(prediction, measure) for prediction in found]
         readings = [
             Reading((("summary", name),), summary(values) >= 0.9 * figure, summary(values))
             for name, summary in (("mean", fmean), ("median", median))
@@ -233,10 +243,10 @@ def verdicts(run: LaunchRun, found: Sequence[Prediction]) -> list[Verdict]:
 
 def _cause(measure: str, found: Sequence[Prediction]) -> str:
     """What a prefetch could still know or would not read."""
-    out = [one.precision_out for one in found if one.precision_out is not None]
+    out = [prediction.precision_out for prediction in found if prediction.precision_out is not None]
     if measure == "recall" and found:
-        share = fmean(one.recall_all for one in found) * 100
-        pages = median(one.pages for one in found)
+        share = fmean(prediction.recall_all for prediction in found) * 100
+        pages = median(prediction.pages for prediction in found)
         return (
             f"all visits before together brought in {share:.0f} % of a visit's {pages:,.0f} pages"
         )

@@ -117,7 +117,7 @@ def _claims(verdicts: Sequence[Mapping[str, Any]]) -> tuple[list[str], list[list
     ]
     if len({verdict["data"] for verdict in verdicts}) > 1:
         names.append("on")
-        rows = [[*row, str(one["data"])] for row, one in zip(rows, verdicts, strict=True)]
+        rows = [[*row, str(verdict["data"])] for row, verdict in zip(rows, verdicts, strict=True)]
     return names, rows
 
 

@@ -40,7 +40,7 @@ def verdicts(inputs: Inputs) -> list[Verdict]:
         _more_without(phones),
     ]
     order = list(CHECKS.values())
-    return sorted(found, key=lambda one: order.index(one.check))
+    return sorted(found, key=lambda row: order.index(row.check))
 
 
 def _volume(inputs: Inputs) -> Iterator[Verdict]:
@@ -120,16 +120,18 @@ def _later_launches(name: str, phone: Phone, low: float, high: float, *, is_wide
 def _more_with_swap(phones: Phones) -> Verdict:
     small, large, crowded = phones.each()
     readings = []
-    for one, two, three in itertools.product(small.on, large.on, crowded.on):
-        if not (one.launches(2) and two.launches(2) and three.launches(2)):
+    for small_run, large_run, crowded_run in itertools.product(small.on, large.on, crowded.on):
+        if not (small_run.launches(2) and large_run.launches(2) and crowded_run.launches(2)):
             continue
         for summary, mean in SUMMARIES.items():
-            few_small, few, many = (mean(run.launches(2)) for run in (one, two, three))
+            few_small, few, many = (
+                mean(run.launches(2)) for run in (small_run, large_run, crowded_run)
+            )
             holds = 0.5 <= many / few_small <= 2 and many >= 2 * few
             choices = (
-                ("9 at 1 GB", series(one)),
-                ("9 at 2 GB", series(two)),
-                ("25 at 2 GB", series(three)),
+                ("9 at 1 GB", series(small_run)),
+                ("9 at 2 GB", series(large_run)),
+                ("25 at 2 GB", series(crowded_run)),
                 ("summary", summary),
             )
             readings.append(Reading(choices, holds, many / few_small))

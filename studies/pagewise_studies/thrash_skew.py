@@ -31,9 +31,9 @@ def _order(inputs: Inputs) -> Iterator[Verdict]:
     small, large, _ = inputs.phones.each()
     runs = [*small.on, *large.on]
     readings = [
-        Reading((("accesses", counted), *compared(one, two)), here > there, here)
-        for one, two in itertools.product(small.on, large.on)
-        for counted, here, there in _both(inputs, one, two)
+        Reading((("accesses", counted), *compared(small_run, large_run)), here > there, here)
+        for small_run, large_run in itertools.product(small.on, large.on)
+        for counted, here, there in _both(inputs, small_run, large_run)
     ]
     missing = first_reason(phone.missing(SWAP_ON) for phone in (small, large)) or RECORD
     yield verdict("order", readings, runs, missing, _cause(inputs, runs))
@@ -78,9 +78,11 @@ def _without_swap(inputs: Inputs) -> Iterator[Verdict]:
     yield verdict("skew_off", readings, runs, missing or BLOCK, _cause(inputs, runs))
     runs = [*small.off, *large.off]
     readings = [
-        Reading((("1 GB", series(one)), ("2 GB", series(two))), abs(apart) <= 0.05, apart)
-        for one, two in itertools.product(small.off, large.off)
-        for here, there in itertools.product(pages(one), pages(two))
+        Reading(
+            (("1 GB", series(small_run)), ("2 GB", series(large_run))), abs(apart) <= 0.05, apart
+        )
+        for small_run, large_run in itertools.product(small.off, large.off)
+        for here, there in itertools.product(pages(small_run), pages(large_run))
         for apart in [here - there]
     ]
     missing = first_reason(phone.missing(SWAP_OFF) for phone in (small, large)) or BLOCK
@@ -101,9 +103,11 @@ def _shares(
             yield counted, share
 
 
-def _both(inputs: Inputs, one: LaunchRun, two: LaunchRun) -> Iterator[tuple[Counted, float, float]]:
+def _both(
+    inputs: Inputs, first: LaunchRun, second: LaunchRun
+) -> Iterator[tuple[Counted, float, float]]:
     """The share of the top 10 % in two runs, where both have it."""
-    there = dict(_shares(inputs, two, Storage.top_10))
-    for counted, here in _shares(inputs, one, Storage.top_10):
+    there = dict(_shares(inputs, second, Storage.top_10))
+    for counted, here in _shares(inputs, first, Storage.top_10):
         if counted in there:
             yield counted, here, there[counted]
