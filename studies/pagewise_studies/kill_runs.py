@@ -1,4 +1,4 @@
-"""What `make kills` left: real kills taken apart, each with what was asked of its victim."""
+"""Reads the result of `make kills`: real kills phase by phase, with the requested victim sizes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pagewise.units import MIB
 
 SCHEMA = "pagewise.kill-runs/1"
 FILE = "kills.json"
-AGAIN = "give a folder that `make kills` left, as root: build/kill-anatomy"
+AGAIN = "run `make kills` as root, then give its folder: build/kill-anatomy"
 
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill; times in microseconds, None where the kernel does not tell.
+    """One kill; times are in microseconds, and None if the kernel does not report them.
 
-    ``asked_threads`` and ``asked_mib`` are the requested size of the victim, the others what was
-    seen; ``others`` died at the same time.
+    ``asked_threads`` and ``asked_mib`` are the requested size of the victim; ``threads`` and
+    ``rss_mib`` were measured. ``others`` is the number of processes that died at the same time.
     """
 
     experiment: str
@@ -39,13 +39,13 @@ class Kill:
     total_us: float | None
     trigger: str
     curve: tuple[tuple[float, float], ...]
-    """Microseconds since the kill began, MiB still resident."""
+    """Pairs: microseconds since the kill began, and MiB still resident."""
     steps: tuple[tuple[str, int, float, float], ...]
-    """What, by which thread, from when, for how long."""
+    """Each step: its name, its thread, its start and its duration."""
 
     @property
     def victim(self) -> str:
-        """What kind of victim it is, in words."""
+        """The kind of the victim in words: its threads and memory."""
         return f"{self.asked_threads} threads, {self.asked_mib} MiB"
 
     @property
@@ -54,14 +54,14 @@ class Kill:
         return self.reclaim_us / self.total_us if self.reclaim_us and self.total_us else None
 
     def phase(self, name: str) -> float | None:
-        """The phase of this name, in microseconds."""
+        """The duration of a phase in microseconds."""
         value: float | None = getattr(self, f"{name}_us")
         return value
 
 
 @dataclass(frozen=True)
 class KillRuns:
-    """All kills of one measurement; ``asked`` is how many there should be."""
+    """All kills of one measurement; ``asked`` is the number of kills that were requested."""
 
     name: str
     path: Path
@@ -69,7 +69,7 @@ class KillRuns:
     machine: str
     backend: str
     load: tuple[float, float]
-    """Load average of a minute before and after."""
+    """Load average over one minute, before and after the measurement."""
     lost: int
     asked: int
     kills: tuple[Kill, ...]
@@ -80,7 +80,7 @@ class KillRuns:
 
 
 def read_kill_runs(folder: Path) -> KillRuns:
-    """What a measurement left. Raises UnreadableInput for what is missing or foreign."""
+    """Reads a measurement. Raises UnreadableInput if its file is missing or has another format."""
     path = folder / FILE if folder.is_dir() else folder
     try:
         content = json.loads(path.read_bytes())
@@ -104,7 +104,7 @@ def read_kill_runs(folder: Path) -> KillRuns:
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
         raise UnreadableInput(
-            f"{path}: not what kills left: {reason}", path=str(path), hint=AGAIN
+            f"{path}: not a file of `make kills`: {reason}", path=str(path), hint=AGAIN
         ) from error
     if not runs.kills:
         raise UnreadableInput(f"{path}: no kill was seen", path=str(path), hint=AGAIN)
@@ -112,7 +112,7 @@ def read_kill_runs(folder: Path) -> KillRuns:
 
 
 def kill(row: Mapping[str, Any]) -> Kill:
-    """A row of the file."""
+    """The kill of a row of the file."""
     measured = row["kill"]
     return Kill(
         experiment=str(row["experiment"]),
@@ -141,10 +141,10 @@ TIMES = ("signal_us", "threads_us", "reclaim_us", "unmap_us", "pagetables_us", "
 
 
 def microseconds(value: object) -> float | None:
-    """A time; None if it was not recorded."""
+    """A time in microseconds; None if it was not recorded."""
     return None if value is None else float(value)  # type: ignore[arg-type]
 
 
 def seen(kills: Sequence[Kill], phase: str) -> list[float]:
-    """A phase, of the kills in which it was recorded."""
+    """The durations of a phase in the kills that recorded it."""
     return [value for kill in kills if (value := kill.phase(phase)) is not None]
