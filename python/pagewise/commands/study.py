@@ -21,6 +21,7 @@ EXAMPLES = (
     "pagewise study multiswap",
     "pagewise study page-size --report page-size.html",
     "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
+    "pagewise study predict examples/phone-1g",
     "pagewise study launch --simulated",
     "pagewise study lazy-unmap examples/allocations/*.pgr",
 )
