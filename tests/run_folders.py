@@ -59,7 +59,7 @@ VISIT: dict[str, tuple[str, Any]] = {
         )
     },
 }
-"""Type and usual value of each column."""
+"""Type and default value of each column of visits.parquet."""
 
 
 KILL: dict[str, tuple[str, Any]] = {

@@ -1,4 +1,4 @@
-"""What bench/page_size_choices.py concludes from regrets; the traces behind them take minutes."""
+"""The conclusions of bench/page_size_choices.py from given regrets, since traces take minutes."""
 
 import importlib
 from pathlib import Path
@@ -36,7 +36,7 @@ def test_another_input_is_the_mean_over_cells_with_its_range(choices) -> None:
     assert not choices.another_input("ufs", 0.009, regrets).is_reached
 
 
-def test_traces_that_are_not_there_are_asked_for(choices, tmp_path, monkeypatch) -> None:
+def test_missing_traces_are_named(choices, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(choices, "TRACES", tmp_path)
     with pytest.raises(SystemExit, match="make traces"):
         choices.program("game")

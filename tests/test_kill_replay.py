@@ -10,7 +10,7 @@ from pagewise import cli
 
 RECORDING = Path(__file__).parents[1] / "examples" / "kills" / "grow.pgr"
 MIB = 1 << 20
-# 80 MiB for whoever has adj 800 at least, 40 MiB for all.
+# Below 80 MiB, candidates of adj 800 and more; below 40 MiB, all.
 LEVELS = {"minfree": {"minfree_levels": "10240:0,20480:800", "file_cache_counts": "false"}}
 
 
@@ -27,12 +27,12 @@ def test_a_killer_takes_the_child_when_its_level_is_reached() -> None:
     (victim,) = decision["victims"]
     assert victim["adj"] == 800
     assert 60 * MIB < victim["resident_bytes"] < 80 * MIB
-    # The same child that its parent killed seconds later.
+    # The victim is the child that its parent killed seconds later.
     assert decision["judgement"] == "needed"
     (kill,) = result["recorded"]
     assert kill["process"] == victim["process"] and not kill["is_of_kernel"]
     assert decision["time_s"] < kill["time_s"] < decision["time_s"] + 10
-    # It fired at the first moment below its level.
+    # The policy kills at the first moment below its level.
     below = [point for point in result["memory"] if point["time_s"] <= decision["time_s"]]
     assert result["total_bytes"] == 200 * MIB and len(below) > 3
     assert decision["available_bytes"] == below[-1]["available_bytes"]
@@ -47,12 +47,12 @@ def test_kills_without_a_moment_are_reported_as_unknown(
     assert [kill["has_moment"] for kill in result["recorded"]] == [False]
     named = ("victims_named", "victims_not_named", "victims_unknown")
     counts = [[policy[name] for name in named] for policy in result["policies"]]
-    # minfree names the victim before the time of its kill.
+    # minfree kills the recorded victim earlier than it died.
     assert counts == [[1, 0, 0], [0, 0, 1]]
     command = ["replay-kills", str(RECORDING), "--policy", "largest"]
     assert cli.run([*command, "--option", "largest.memory_percent=1"]) == 0
     printed = capsys.readouterr()
-    assert "the recording cannot tell whom a policy would have killed then" in printed.err
+    assert "kills fall between two recorded moments" in printed.err
     assert "0 of 0, 1 unknown" in printed.out
 
 
@@ -83,8 +83,8 @@ def test_every_policy_of_the_catalog_replays(capsys: pytest.CaptureFixture[str])
     rows = json.loads(capsys.readouterr().out)["kill-policies"]
     names = ",".join(row["name"] for row in rows)
     assert cli.run(["replay-kills", str(RECORDING), "--policy", names]) == 0
-    told = capsys.readouterr().out
-    assert all(row["name"] in told for row in rows)
+    result = capsys.readouterr().out
+    assert all(row["name"] in result for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,8 @@ def test_the_command_warns_if_a_recording_has_no_weights(
     (row,) = result["policies"]
     assert [victim["weight_bytes"] for victim in row["decisions"][0]["victims"]] == [None]
     assert cli.run(["replay-kills", str(RECORDING), "--policy", "minfree"]) == 0
-    told = capsys.readouterr().err
+    answer = capsys.readouterr().err
     assert (
-        "no weights of processes" in told and "`pagewise-agent record --kills` of pagewise" in told
+        "no weights of processes" in answer
+        and "`pagewise-agent record --kills` of pagewise" in answer
     )

@@ -1,4 +1,4 @@
-"""An application that needs a given amount of memory: seven tenths its own, the rest of a file.
+"""An application that needs a given amount of memory: 70 % private, the rest pages of a file.
 
         need.py FOLDER NAME MIB               NAME takes MIB, of which 3 in 10 are FOLDER/NAME
         need.py FOLDER --make NAME=MIB ...    writes those files, and evicts them from memory

@@ -289,7 +289,7 @@ def summary(kills: Sequence[Kill], runs: KillRuns, seed: int, kind: tuple[str, i
 
 
 def middle(values: Sequence[float | None]) -> float | None:
-    """The median of what was told; None of nothing."""
+    """The median of the recorded values; None if there are none."""
     told = [value for value in values if value is not None]
     return float(median(told)) if told else None
 

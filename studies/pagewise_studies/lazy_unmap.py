@@ -122,7 +122,7 @@ def faulted(programs: Sequence[Program]) -> Figure:
 
 
 def resident(one: Program) -> Figure:
-    """Resident memory over time, and what of it the program had asked for."""
+    """Resident memory over time, and the part that the program had asked for."""
     points = [
         Point(instant["time_ns"] / NANOSECONDS, name, mib(instant["pages_resident"]))
         for name, replay in one.replays.items()

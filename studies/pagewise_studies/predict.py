@@ -1,10 +1,10 @@
-"""How well the pages that an application swapped in at its last visit foretell its next one.
+"""How well the pages that an application swapped in at its last visit predict its next one.
 
 Recall is the share of a visit's pages that the visit before brought in too, precision the share of
 that one's pages that are needed again. Pages that stayed in memory since are among the latter,
 though a prefetch would not read them; so the precision over those that left is given too. A page is
 (process, virtual page); it counts once a visit, whether its fault read the device or found it read
-ahead. A visit that started its application anew, or had nothing to swap in, foretells nothing and
+ahead. A visit that started its application anew, or had nothing to swap in, predicts nothing and
 is left out.
 """
 
@@ -39,7 +39,7 @@ MEASURES = ("recall", "precision", "adjacency")
 
 
 @dataclass(frozen=True)
-class Foretold:
+class Prediction:
     """One visit beside the one before: shares, and ``pages`` swapped in at this one."""
 
     app: str
@@ -60,7 +60,7 @@ def study(
 ) -> dict[str, Any]:
     """Runs the study into the folder ``output`` and returns its ``pagewise.study/1`` object."""
     runs = read_runs(folders)
-    found = {run: list(foretold(run, output, progress)) for run in runs}
+    found = {run: list(predictions(run, output, progress)) for run in runs}
     return outcome.assemble(
         NAME,
         output,
@@ -76,7 +76,9 @@ def study(
     )
 
 
-def foretold(run: LaunchRun, output: Path, progress: Progress | None = None) -> Iterator[Foretold]:
+def predictions(
+    run: LaunchRun, output: Path, progress: Progress | None = None
+) -> Iterator[Prediction]:
     """Every visit of a run that has one before it to compare with, in order."""
     trace = run.recording(output, progress=progress)
     if trace is None:
@@ -98,14 +100,14 @@ def foretold(run: LaunchRun, output: Path, progress: Progress | None = None) -> 
             yield _compare(visit, pages, earlier, gone)
 
 
-def _compare(visit: Visit, pages: Pages, earlier: Sequence[Pages], gone: Pages) -> Foretold:
+def _compare(visit: Visit, pages: Pages, earlier: Sequence[Pages], gone: Pages) -> Prediction:
     """``earlier`` are the pages of the visits before, ``gone`` those that left since the last."""
     import numpy
 
     last = earlier[-1]
     again = numpy.isin(last, pages)
     is_next = numpy.diff(pages) == 1
-    return Foretold(
+    return Prediction(
         app=visit.app,
         round=visit.round,
         recall=float(again.sum()) / len(pages),
@@ -121,7 +123,7 @@ def _share(part: float, whole: float) -> float | None:
     return float(part) / float(whole) if whole else None
 
 
-def figures(run: LaunchRun, found: Sequence[Foretold]) -> list[Figure]:
+def figures(run: LaunchRun, found: Sequence[Prediction]) -> list[Figure]:
     """Every measure by round, and by application."""
     if not found:
         return []
@@ -170,7 +172,7 @@ SHARES = (
 """Columns of the table."""
 
 
-def table(run: LaunchRun, found: Sequence[Foretold], seed: int) -> Table:
+def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
     """One row per application, and one over all visits."""
     names = [ALL, *sorted({one.app for one in found})] if found else []
     rows: list[Row] = []
@@ -214,7 +216,7 @@ BEFORE = {"recall": 0.80, "precision": 0.78, "adjacency": 0.85}
 Python, swap file, round-robin (median 12,561 pages a visit)."""
 
 
-def verdicts(run: LaunchRun, found: Sequence[Foretold]) -> list[Verdict]:
+def verdicts(run: LaunchRun, found: Sequence[Prediction]) -> list[Verdict]:
     """Each measure against the earlier measurement; a tenth less still counts as the same."""
     judged = []
     for measure, figure in BEFORE.items():
@@ -229,7 +231,7 @@ def verdicts(run: LaunchRun, found: Sequence[Foretold]) -> list[Verdict]:
     return judged
 
 
-def _cause(measure: str, found: Sequence[Foretold]) -> str:
+def _cause(measure: str, found: Sequence[Prediction]) -> str:
     """What a prefetch could still know or would not read."""
     out = [one.precision_out for one in found if one.precision_out is not None]
     if measure == "recall" and found:

@@ -192,7 +192,7 @@ def test_the_launcher_starts_nothing_if_its_starter_has_ended(tmp_path: Path) ->
     ended.wait(60)
     words = [str(LAUNCHER), str(ended.pid), "1", "base", "touch", str(tmp_path / "started")]
     run = subprocess.run([sys.executable, *words], capture_output=True, text=True, timeout=60)
-    assert run.returncode == 1 and run.stderr == "who started this has ended\n"
+    assert run.returncode == 1 and run.stderr == "the process that started this one has ended\n"
     assert not run.stdout and not list(tmp_path.iterdir())
 
 

@@ -211,7 +211,7 @@ def test_the_allocations_of_a_killed_program_are_kept(tmp_path: Path) -> None:
     assert [info[name] for name in unknown] == [None] * 4
     command = [PAGEWISE, "info", tmp_path / "killed.pgr"]
     words = subprocess.check_output(command, text=True, timeout=120)
-    assert "not known of every block" in words and "as one does that is killed" in words
+    assert "unknown for some blocks" in words and "as when it is killed" in words
 
 
 def test_a_study_does_not_judge_the_time_of_a_killed_program(tmp_path: Path) -> None:

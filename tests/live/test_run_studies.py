@@ -38,11 +38,11 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_program_that_touches_the_same_memory_is_foretold(
+def test_a_program_that_touches_the_same_memory_is_predicted(
     run_folder: Path, tmp_path: Path
 ) -> None:
     run = read_run(run_folder)
-    found = [visit for visit in predict.foretold(run, tmp_path) if visit.app == "numbers"]
+    found = [visit for visit in predict.predictions(run, tmp_path) if visit.app == "numbers"]
     # Its 48 MiB do not fit beside the others into 48 MiB, so most pages come back at a visit. Which
     # ones depends on other load, so check only the best visit.
     assert max(visit.recall for visit in found) > 0.9

@@ -197,7 +197,7 @@ fn a_protected_process_lives_and_the_reason_is_logged() {
     let holder = group.hold(160, 900);
     run_until(&mut killer, || !lines(file.path(), "spared").is_empty());
     assert!(lines(file.path(), "spared")[0].contains("no candidate may be killed"));
-    assert!(group.has(one));
+    assert!(group.has(holder));
 }
 
 #[test]

@@ -77,7 +77,7 @@ mod tests {
             ("\u{1b}]8;;http://a.b/\u{1b}\\link\u{1b}]8;;\u{7}", "link"),
             ("\u{9d}0;a title\u{9c}name", "name"),
             ("\u{1b}P1$q\u{1b}\\a\u{98}b\u{9c}c", "ac"),
-            ("\u{1b}]8;;http://a.b/ is not there", " is not there"),
+            ("\u{1b}]8;;http://a.b/ is missing", " is missing"),
             ("\u{1b}]0;\u{1b}[31mred", "red"),
             ("\u{1b}(Ba\u{1b}cb\u{1b}", "ab"),
             ("\u{1b}[31", ""),

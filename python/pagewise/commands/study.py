@@ -1,4 +1,4 @@
-"""`pagewise study`: a paper's experiment, beside what recordings, scenarios and launch runs say."""
+"""`pagewise study`: repeat a paper's experiment on recordings, scenarios and launch runs."""
 
 from __future__ import annotations
 
@@ -40,15 +40,18 @@ def run(
         list[Path] | None,
         typer.Argument(
             metavar="RUN",
-            help="What a study of runs reads: run folders of `pagewise-agent launch`, recordings "
-            "of `pagewise-agent record --allocations`, or the folder of `make kills`.",
+            help="Run folders of `pagewise-agent launch`, recordings of `pagewise-agent record "
+            "--allocations`, or the folder of `make kills`; only for studies of runs.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FOLDER", help="Where results go; default: build/study-NAME."
+            "--output",
+            "-o",
+            metavar="FOLDER",
+            help="Folder for results; default: build/study-NAME.",
         ),
     ] = None,
     recordings: Annotated[
@@ -58,14 +61,15 @@ def run(
     simulated: Annotated[
         bool,
         typer.Option(
-            "--simulated", help="Simulated phones in place of runs, where a study has that form."
+            "--simulated", help="Use simulated phones instead of runs, if the study supports it."
         ),
     ] = False,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per generated scenario.")
     ] = 2,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed of the intervals of a study of runs.")
+        int,
+        typer.Option(metavar="N", min=0, help="Seed of the intervals; only for studies of runs."),
     ] = 1,
     report: Annotated[
         Path | None,
@@ -78,8 +82,9 @@ def run(
 ) -> None:
     """Repeat a paper's experiment, and show which of its claims hold, and why.
 
-    Writes to the folder: NAME.json, NAME.md with verdicts, reasons and tables, one CSV per figure
-    (x, series, y, std, n, seed, config_hash), and finished simulations, which the next run reuses.
+    Writes NAME.json, NAME.md with verdicts, reasons and tables, and one CSV file per figure (x,
+    series, y, std, n, seed, config_hash). It also keeps finished simulations, which the next run
+    reuses.
     """
     study = found(name, bool(runs), simulated)
     label = f"{name}-simulated" if simulated else name
@@ -106,8 +111,8 @@ def run(
 
 
 def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
-    """The study of this name. Raises UsageError where none has it, or where it reads other data;
-    Missing where no study is installed."""
+    """The study of this name. Raises UsageError for an unknown name or the wrong kind of data, and
+    Missing if no study is installed."""
     rows = studies()
     if not rows:
         raise none_installed()
@@ -152,7 +157,7 @@ def described(result: Mapping[str, Any]) -> list[Any]:
 
 
 def words(table: Mapping[str, Any]) -> int:
-    """How many of a table's first columns are words."""
+    """How many columns at the left of a table are words."""
     texts = (
         all(isinstance(cell, str) for cell in column) for column in zip(*table["rows"], strict=True)
     )

@@ -1,7 +1,7 @@
-"""Puts back what a killed pagewise left changed. Usage: -m pagewise.huge_pages.keeper SWITCHES UNDO
+"""Restores what a killed pagewise left changed. Usage: -m pagewise.huge_pages.keeper SWITCHES UNDO
 
 `settings.changed` restores the switches on every exit that Python handles. This process, in its own
-session, restores them after the others: SIGKILL, an unhandled signal, a crash. It waits for the
+session, restores them after all others: SIGKILL, an unhandled signal, a crash. It waits for the
 lock on the log, which the kernel releases however its holder ends.
 """
 
@@ -14,7 +14,8 @@ from pagewise.signals import ENDING
 
 
 def main() -> None:
-    """Waits for the lock; finds nothing to do after a run that ended well."""
+    """Waits for the lock, then restores; finds nothing to restore after a run that ended
+    normally."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
     switches, undo = map(Path, sys.argv[1:])

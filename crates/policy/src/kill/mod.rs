@@ -253,14 +253,14 @@ impl Decision {
     /// Kills the first of the ranking, if it is not empty.
     fn first(why: &'static str, ranking: &Ranking) -> Decision {
         match ranking.is_empty() {
-            true => Decision::Spare { why: NOBODY },
+            true => Decision::Spare { why: NO_CANDIDATE },
             false => Decision::Kill { why, victims: 1 },
         }
     }
 }
 
 /// Memory is short and no candidate may be killed.
-const NOBODY: &str = "memory is short, and no candidate may be killed";
+const NO_CANDIDATE: &str = "memory is short, and no candidate may be killed";
 
 /// Chooses victims when memory is short.
 pub trait Kill: Send {

@@ -54,8 +54,8 @@ type Counts = [u64; 2];
 
 impl Default for TrafficCounts {
     fn default() -> TrafficCounts {
-        let nobody = (ProcessId(0), 0);
-        TrafficCounts { step_ns: STEP_NS, counts: HashMap::new(), last: (nobody, [0; 2]) }
+        let no_process = (ProcessId(0), 0);
+        TrafficCounts { step_ns: STEP_NS, counts: HashMap::new(), last: (no_process, [0; 2]) }
     }
 }
 

@@ -11,7 +11,7 @@ use super::{ByKind, Curve};
 use crate::{Error, ErrorKind};
 use types::ReferenceStep;
 
-/// Steps whose trees are looked up at a time.
+/// Steps whose trees one batch finds.
 const CHUNK: usize = 1024;
 
 pub struct Pages {

@@ -48,7 +48,7 @@ enum Direction {
 }
 
 /// The owner of a page that no process's end frees.
-const NOBODY: u32 = u32::MAX;
+const NO_OWNER: u32 = u32::MAX;
 
 impl Group {
     const NONE: Group = Group {
@@ -56,7 +56,7 @@ impl Group {
         direction: Direction::Unknown,
         moves: false,
         traffic: 0,
-        owner: NOBODY,
+        owner: NO_OWNER,
         ends: 0,
         filled: 0,
     };
@@ -124,7 +124,7 @@ impl Groups {
         direction: Direction,
         goes_on: bool,
     ) -> bool {
-        let owner = if is_anonymous(event.kind) { event.process.0 } else { NOBODY };
+        let owner = if is_anonymous(event.kind) { event.process.0 } else { NO_OWNER };
         let ends = self.ends_of(owner);
         let is_clean = direction == Direction::Out && !event.flags.contains(EventFlags::DIRTY);
         let moves = !is_clean && !event.is_of_zeros();
@@ -175,7 +175,7 @@ fn slot<T: Clone>(entries: &mut Vec<T>, index: usize, empty: T) -> &mut T {
     &mut entries[index]
 }
 
-/// Numbers of larger pages. Each recorded page is looked up once.
+/// Numbers of larger pages. The table is read once for each recorded page.
 struct PageNumbers {
     numbers: Renumber,
     /// By recorded page: the number of its larger page; `u32::MAX` before the lookup.

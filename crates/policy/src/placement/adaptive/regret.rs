@@ -48,7 +48,7 @@ impl Operations {
     }
 }
 
-/// State of a page in the shadow, and in the count of late writes.
+/// State of a page in the shadow and in the late-write count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Shadow {
     /// Whether the shadow holds it in its fast tier.
