@@ -21,6 +21,7 @@ EXAMPLES = (
     "pagewise study multiswap",
     "pagewise study page-size --report page-size.html",
     "pagewise study thrash examples/phone-1g examples/kill-1g examples/phone-2g examples/kill-2g",
+    "pagewise study predict examples/phone-1g",
     "pagewise study launch --simulated",
     "pagewise study lazy-unmap examples/allocations/*.pgr",
 )
@@ -39,8 +40,8 @@ def run(
         list[Path] | None,
         typer.Argument(
             metavar="RUN",
-            help="What a study of runs reads: run folders of `pagewise-agent launch`, recordings "
-            "of `pagewise-agent record --allocations`, or the folder of `make kills`.",
+            help="Run folders of `pagewise-agent launch`, recordings of `pagewise-agent record "
+            "--allocations`, or the folder of `make kills`; only for studies of runs.",
             show_default=False,
         ),
     ] = None,
@@ -60,14 +61,15 @@ def run(
     simulated: Annotated[
         bool,
         typer.Option(
-            "--simulated", help="Use simulated phones instead of runs, if the study has that form."
+            "--simulated", help="Use simulated phones instead of runs, if the study supports it."
         ),
     ] = False,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=1000, help="Seeds per generated scenario.")
     ] = 2,
     seed: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Seed of the intervals of a study of runs.")
+        int,
+        typer.Option(metavar="N", min=0, help="Seed of the intervals; only for studies of runs."),
     ] = 1,
     report: Annotated[
         Path | None,
@@ -109,8 +111,8 @@ def run(
 
 
 def found(name: str, has_runs: bool, is_simulated: bool = False) -> Study:
-    """The study of this name. Raises UsageError for an unknown name or the wrong kind of data,
-    and Missing if no study is installed."""
+    """The study of this name. Raises UsageError for an unknown name or the wrong kind of data, and
+    Missing if no study is installed."""
     rows = studies()
     if not rows:
         raise none_installed()
