@@ -82,7 +82,7 @@ def laws(runs: KillRuns) -> list[Law]:
 
 
 def law(asked: Asked, kills: Sequence[Kill]) -> Law | None:
-    """The line through some kills; None for fewer than three kills or for equal quantities."""
+    """The line through some kills; None for fewer than three kills or a constant quantity."""
     from scipy import stats
 
     pairs = [

@@ -1,9 +1,10 @@
-"""What keeping freed memory mapped saves, on recorded allocations of real programs.
+"""The savings of freed memory that stays mapped, on recorded allocations of real programs.
 
-Every recording is replayed against each allocator with as much memory as it wants, then within
-budgets that are shares of what it takes without a pool. Time is a model: what the recorded command
-used on processors, which is that of the baseline since it was recorded so, less faults saved and
-plus work added, at the costs in ``checks/lazy-unmap-costs.toml``.
+Each recording is replayed against each allocator without a limit, then within budgets. A budget is
+a multiple of the memory that the recording takes without a pool. Time is a model: the processor
+time of the recorded command, less the faults saved, plus the work added, at the costs in
+``checks/lazy-unmap-costs.toml``. The command was recorded without a pool, so its time is that of
+the baseline.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from pagewise_studies.table import Row, Table
 NAME = "lazy-unmap"
 TITLE = "S3: lazy unmapping, by allocator"
 BUDGETS = (1.0, 1.1, 1.25, 1.5, 2.0)
-"""Memory, as shares of the most that the baseline has resident."""
+"""Budgets as multiples of the peak resident memory of the baseline."""
 NANOSECONDS = 1e9
 SEEDED = "a replay is deterministic and uses no seed"
 
@@ -61,14 +62,14 @@ def study(
 
 
 def program(path: Path, progress: Progress | None) -> Program:
-    """A recording, replayed against every allocator without and with budgets."""
+    """Replays a recording against each allocator, without and with budgets."""
     if not path.is_file():
         raise UnreadableInput(f"{path}: no such file", path=str(path))
     if not is_allocations(path):
         raise UnreadableInput(
-            f"{path}: no recording of allocations",
+            f"{path}: not a recording of allocations",
             path=str(path),
-            hint="make one: pagewise-agent record --allocations -o FILE.pgr -- COMMAND",
+            hint="record a program: pagewise-agent record --allocations -o FILE.pgr -- COMMAND",
         )
     info = allocations_info(path, progress=progress)
     if not info["pages"]:
@@ -104,7 +105,7 @@ def program(path: Path, progress: Progress | None) -> Program:
 
 
 def faulted(programs: Sequence[Program]) -> Figure:
-    """Faults of large blocks by program, the baseline's being 1."""
+    """Faults of large blocks by program, relative to the baseline."""
     points = [
         Point(recorded.name, name, replay.faults / recorded.baseline.faults)
         for recorded in programs
@@ -122,7 +123,7 @@ def faulted(programs: Sequence[Program]) -> Figure:
 
 
 def resident(recorded: Program) -> Figure:
-    """Resident memory over time, and the part that the program had asked for."""
+    """Resident memory of large blocks over time, by allocator."""
     points = [
         Point(instant["time_ns"] / NANOSECONDS, name, mib(instant["pages_resident"]))
         for name, replay in recorded.replays.items()
@@ -141,7 +142,7 @@ def resident(recorded: Program) -> Figure:
 
 
 def killed(recorded: Program) -> Figure:
-    """Kills by budget."""
+    """Number of kills by budget."""
     points = [
         Point(share, _named(name, hears), float(replay.counts["kills"]))
         for (name, share, hears), replay in recorded.budgets.items()
@@ -163,7 +164,7 @@ def _named(name: str, hears: bool) -> str:
 
 
 def table(recorded: Program) -> Table:
-    """One row per allocator."""
+    """The table of a program, with a row for each allocator."""
     rows: list[Row] = [
         {
             "allocator": name,

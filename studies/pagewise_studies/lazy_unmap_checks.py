@@ -10,12 +10,12 @@ from pagewise_studies.verdict import Choices, Reading, Verdict, judge, load_chec
 
 CHECKS = load_checks("lazy-unmap")
 FEWEST, MOST = 0.30, 0.60
-"""Faults that a pool saves in a mix as a browser's (ACC-S3-1)."""
+"""The range of faults that a pool saves in a mix such as a browser's (ACC-S3-1)."""
 LOOP = 0.90
-"""Faults that it saves where nothing else is done than to allocate and to free."""
+"""The share of faults that a pool saves in a loop that only allocates and frees."""
 TIME_LEAST, TIME_MOST = 0.02, 0.10
 MORE_MOST = 0.05
-"""Our reading of "baseline + epsilon": a share of the baseline's peak."""
+"""Our reading of the paper's "baseline + epsilon", as a share of the baseline's peak."""
 UNTIMED = (
     "no recording here says how long its program took and how often it faulted: all were killed"
 )
@@ -23,7 +23,7 @@ LIBRARY = "this needs running programs: the tests of the preload library (tests/
 
 
 def verdicts(programs: Sequence[Program]) -> list[Verdict]:
-    """Every check on the programs together."""
+    """The verdict of each check on all programs together."""
     data = ", ".join(program.name for program in programs)
     timed = [program for program in programs if program.is_timed]
     found = {
@@ -111,7 +111,7 @@ def _kills(programs: Sequence[Program]) -> list[Reading]:
 
 
 def _choices(program: Program, pool: str, share: float, hears: bool) -> Choices:
-    """A pool in the kernel needs to hear of nothing."""
+    """The choices of a reading. A pool in the kernel needs no notice of memory pressure."""
     heard = "heard in time" if hears else "not heard" if pool == OURS else "the kernel's own"
     return (
         ("program", program.name),
