@@ -1,7 +1,7 @@
-"""The acceptance checks of spec sheet S4, each judged under every reading of what S4 leaves unsaid.
+"""The acceptance checks of spec sheet S4, each judged under every reading of S4's open choices.
 
-Unsaid are the denominator, whether first touches count as faults, the levels of the TLB, what NVM
-storage is, which page sizes may be taken, and, for the hard disk, whether the kernel reads ahead.
+S4 leaves open the denominator, whether first touches count as faults, the levels of the TLB, the
+NVM storage, which page sizes are allowed, and whether the kernel reads ahead from the hard disk.
 """
 
 from __future__ import annotations
@@ -39,27 +39,29 @@ READAHEAD_BYTES = 32768
 """Linux reads swap in clusters of eight pages of 4 KiB."""
 TRUSTED_R2 = 0.99
 LEVEL = 0.05
-"""How far from 4 KiB still counts as flat (S4.6)."""
+"""The largest departure from the time at 4 KiB that counts as flat (S4.6)."""
 TENFOLD = 10.0
-"""How we read "translation share NVM >> HDD"."""
+"""The factor by which we read ">>" in "translation share NVM >> HDD"."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The machines under one reading; none of a storage where one of its memories is too small for
-    the counts to be exact."""
+    """The machines under one reading.
+
+    ``nvm`` or ``hdd`` is empty if one of its memories is too small for exact counts.
+    """
 
     choices: Choices
     nvm: Sequence[Outcome]
     hdd: Sequence[Outcome]
 
     def of(self, *names: str) -> list[Outcome]:
-        """The machines of these names."""
+        """The machines with these names."""
         return [machine for machine in (*self.nvm, *self.hdd) if machine.vm.name in names]
 
 
 def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str) -> list[Verdict]:
-    """Every check on the programs together; ``data`` names them."""
+    """The verdict of each check on all programs together; ``data`` names them."""
     runs = list(_runs(programs, NVM, (0,)))
     of_nvm = [run for run in runs if run.nvm]
     of_both = [run for run in of_nvm if run.hdd]
@@ -95,7 +97,7 @@ def verdicts(programs: Mapping[str, Program], fits: Sequence[Fitted], data: str)
 def _runs(
     programs: Mapping[str, Program], storages: Sequence[str], readahead: Sequence[int]
 ) -> Iterator[Run]:
-    """The machines under every reading; read-ahead is one of the hard disk alone."""
+    """The machines under every reading; only readings of the hard disk vary read-ahead."""
     for terms, ahead in itertools.product(_terms(), readahead):
         for nvm, (sizes_name, sizes) in itertools.product(storages, SIZES):
             filled = replace(terms, readahead_bytes=ahead)
@@ -132,7 +134,7 @@ def _each(runs: Sequence[Run], test: Callable[[Run], tuple[bool, float]]) -> lis
 
 
 def _without_constant(choices: Choices, runs: Sequence[Run]) -> Choices:
-    """The choices that differ between the runs."""
+    """The choices that differ between runs."""
     varied = {
         name for name, value in choices if any((name, value) not in run.choices for run in runs)
     }
@@ -200,7 +202,7 @@ def _ample_class(run: Run) -> tuple[bool, float]:
 def _monotone(
     programs: Mapping[str, Program], pairs: Sequence[tuple[str, float, float]]
 ) -> Iterator[Reading]:
-    """Over steps of memory (program, from, to): the share of them in which the size falls."""
+    """Readings of the share of memory steps (program, from, to) in which the size falls."""
     judged = [
         (name, less, more)
         for name, less, more in pairs
@@ -210,7 +212,7 @@ def _monotone(
         return
     for terms in _terms():
         if terms.references == "cpu":
-            continue  # The denominator moves no optimum.
+            continue  # No optimum depends on the denominator.
         for nvm, (sizes_name, sizes) in itertools.product(NVM, SIZES):
             machine = machine_of(nvm, terms)
 
@@ -249,7 +251,7 @@ def _fit_choices(fit: Fitted) -> Choices:
 
 
 def _saturation(programs: Mapping[str, Program]) -> Iterator[Reading]:
-    """The power fit of TLB misses, of each program in turn."""
+    """Readings of the power fit of TLB misses, one for each program."""
     machine = machine_of(NVM[0], PAPER)
     for program in programs.values():
         memory = footprint_bytes(program.curves)

@@ -1,11 +1,11 @@
-"""How well the pages that an application swapped in at its last visit predict its next one.
+"""How well the pages that an application swapped in at its last visit predict its next visit.
 
-Recall is the share of a visit's pages that the visit before brought in too, precision the share of
-that one's pages that are needed again. Pages that stayed in memory since are among the latter,
-though a prefetch would not read them; so the precision over those that left is given too. A page is
-(process, virtual page); it counts once a visit, whether its fault read the device or found it read
-ahead. A visit that started its application anew, or had nothing to swap in, predicts nothing and
-is left out.
+Recall is the share of a visit's pages that the visit before also brought in. Precision is the share
+of pages of the visit before that are needed again. It includes pages that stayed in memory, which
+a prefetch would not read, so the study also gives the precision over pages that left memory. A page
+is (process, virtual page). It counts once a visit, whether its fault read the device or readahead
+had read the page before. The study leaves out visits that started the application, and visits
+without a swap-in.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ MEASURES = ("recall", "precision", "adjacency")
 
 @dataclass(frozen=True)
 class Prediction:
-    """One visit beside the one before: shares, and ``pages`` swapped in at this one."""
+    """A visit compared with the visit before: shares, and the number of ``pages`` swapped in."""
 
     app: str
     round: int
     recall: float
     recall_all: float
-    """Recall of all its visits before, since the application was started."""
+    """Recall of all earlier visits since the start of the application."""
     precision: float
     precision_out: float | None
-    """Precision over pages that left memory since, which a prefetch would read; None of none."""
+    """Precision over pages that left memory since, which a prefetch would read; None without any."""
     adjacency: float
-    """Share of the pages that have a neighbour among them."""
+    """Share of the pages whose neighbour is also among the pages of the visit."""
     pages: int
 
 
@@ -79,7 +79,7 @@ def study(
 def predictions(
     run: LaunchRun, output: Path, progress: Progress | None = None
 ) -> Iterator[Prediction]:
-    """Every visit of a run that has one before it to compare with, in order."""
+    """The prediction of each visit that has a visit before it, in order."""
     trace = run.recording(output, progress=progress)
     if trace is None:
         raise UnreadableInput(
@@ -101,7 +101,7 @@ def predictions(
 
 
 def _compare(visit: Visit, pages: Pages, earlier: Sequence[Pages], gone: Pages) -> Prediction:
-    """``earlier`` are the pages of the visits before, ``gone`` those that left since the last."""
+    """``earlier``: the pages of the visits before. ``gone``: the pages that left since the last."""
     import numpy
 
     last = earlier[-1]
@@ -124,7 +124,7 @@ def _share(part: float, whole: float) -> float | None:
 
 
 def figures(run: LaunchRun, found: Sequence[Prediction]) -> list[Figure]:
-    """Every measure by round, and by application."""
+    """Each measure by round, and by application."""
     if not found:
         return []
     config = {"run": run.name, "visits": len(run.visits), "start_ns": run.start_ns}
@@ -175,11 +175,11 @@ SHARES = (
     "precision, of those out",
     "adjacent",
 )
-"""Columns of the table."""
+"""The columns of the table that are shares."""
 
 
 def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
-    """One row per application, and one over all visits."""
+    """The table with a row for all visits, and a row for each application."""
     names = [ALL, *sorted({prediction.app for prediction in found})] if found else []
     rows: list[Row] = []
     for name in names:
@@ -222,12 +222,12 @@ def table(run: LaunchRun, found: Sequence[Prediction], seed: int) -> Table:
 
 
 BEFORE = {"recall": 0.80, "precision": 0.78, "adjacency": 0.85}
-"""What was measured before on ten programs in 700 MB: 4 x Chromium, 2 x Node, 2 x Java, 2 x
-Python, swap file, round-robin (median 12,561 pages a visit)."""
+"""An earlier measurement on ten programs in 700 MB: 4 x Chromium, 2 x Node, 2 x Java, 2 x Python,
+swap file, round-robin (median 12,561 pages a visit)."""
 
 
 def verdicts(run: LaunchRun, found: Sequence[Prediction]) -> list[Verdict]:
-    """Each measure against the earlier measurement; a tenth less still counts as the same."""
+    """The verdict on each measure, which may be 10 % below the earlier measurement."""
     judged = []
     for measure, figure in BEFORE.items():
         values = [getattr(prediction, measure) for prediction in found]
@@ -242,7 +242,7 @@ def verdicts(run: LaunchRun, found: Sequence[Prediction]) -> list[Verdict]:
 
 
 def _cause(measure: str, found: Sequence[Prediction]) -> str:
-    """What a prefetch could still know or would not read."""
+    """The cause of a verdict: pages that a prefetch could also predict, or would not read."""
     out = [prediction.precision_out for prediction in found if prediction.precision_out is not None]
     if measure == "recall" and found:
         share = fmean(prediction.recall_all for prediction in found) * 100
