@@ -1,4 +1,4 @@
-"""Tables and figures of the page-size study that show counts without a model of them."""
+"""Tables and figures of the page-size study: programs, best sizes, readings and regret."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def mean_share(shares: Sequence[float]) -> str:
 
 
 def fixed_table(programs: Sequence[Program], terms: Terms) -> Table:
-    """The table of the regret of a single size for all cells, compared with the best size of each."""
+    """The table of the regret of a single size for all cells, against the best size of each."""
     rows: list[Row] = []
     for storage in STORAGES:
         machine = machine_of(storage, terms)

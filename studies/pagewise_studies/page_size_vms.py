@@ -29,7 +29,7 @@ PAIRS = (("office", 0.1, 0.8), ("pdf", 0.2, 0.9), ("game", 0.6, 0.8),
 
 @dataclass(frozen=True)
 class Vm:
-    """A row of Table 1 with the paper's outcome; ``gain`` is None if the paper does not state it."""
+    """A row of Table 1 with the paper's outcome; ``gain`` is None if the paper has none."""
 
     name: str
     scenario: int
@@ -66,7 +66,7 @@ VMS = (
 )
 
 AMPLE = ("VM-1", "VM-3", "VM-4", "VM-5", "VM-7", "VM-8", "VM-10")
-"""The machines that spend most time on translation according to the paper."""
+"""The machines whose time is mostly translation, according to the paper."""
 
 
 def table(programs: Mapping[str, Program], terms: Terms) -> Table:
@@ -117,9 +117,9 @@ def chosen(cell: Cell, sizes: Sequence[int]) -> str:
 
 
 def figures(programs: Mapping[str, Program], terms: Terms) -> list[Figure]:
-    """Fig. 4: time at the size taken, as a share of the time at 4 KiB, for both kinds of NVM storage.
+    """Fig. 4: time at the size taken over the time at 4 KiB, for both kinds of NVM storage.
 
-    Shares fit one axis, since a machine with a hard disk takes a hundred times as long as others.
+    The figure shows ratios, since a machine with a hard disk takes a hundred times as long.
     """
     found = []
     for nvm in NVM:

@@ -49,7 +49,7 @@ class Prediction:
     """Recall of all earlier visits since the start of the application."""
     precision: float
     precision_out: float | None
-    """Precision over pages that left memory since, which a prefetch would read; None without any."""
+    """Precision over pages that left memory since, which a prefetch would read; None if none."""
     adjacency: float
     """Share of the pages whose neighbour is also among the pages of the visit."""
     pages: int

@@ -42,7 +42,7 @@ class Moves:
 
 
 def moves(run: LaunchRun, trace: Trace, progress: Progress | None = None) -> Mapping[str, Moves]:
-    """The moves ``swap_in`` and ``swap_out``. Raises NothingRecorded for another run's recording."""
+    """Reads ``swap_in`` and ``swap_out``. Raises NothingRecorded for another run's recording."""
     import numpy
 
     header = trace.header

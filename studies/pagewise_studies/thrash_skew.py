@@ -1,7 +1,7 @@
-"""ACC-S0-1 on launch runs: how strongly accesses pile up on few pages.
+"""ACC-S0-1 on launch runs: how strongly accesses concentrate on few pages.
 
-S0 counts all accesses to storage. Where a recording tells, accesses to swap, and to swap and files
-by page, are readings too; without swap all storage is the only one.
+S0 counts all accesses to storage. If a recording has them, accesses to swap, and accesses to pages
+of swap and files, are readings too. Without swap, the only reading is all storage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BLOCK = "needs block requests recorded: `pagewise-agent launch --record`"
 
 
 def skew_verdicts(inputs: Inputs) -> Iterator[Verdict]:
-    """The parts of the check."""
+    """The verdicts on the parts of the check."""
     yield from _order(inputs)
     yield from _with_swap(inputs)
     yield from _without_swap(inputs)
@@ -96,7 +96,7 @@ def _cause(inputs: Inputs, runs: Iterable[LaunchRun]) -> str:
 def _shares(
     inputs: Inputs, run: LaunchRun, figure: Callable[[Storage, Counted], float | None]
 ) -> Iterator[tuple[Counted, float]]:
-    """The figure by what is counted, as far as it was recorded."""
+    """The figure by what is counted, for the accesses that were recorded."""
     for counted in WAYS:
         share = figure(inputs.storage[run.name], counted)
         if share is not None:
@@ -106,7 +106,7 @@ def _shares(
 def _both(
     inputs: Inputs, first: LaunchRun, second: LaunchRun
 ) -> Iterator[tuple[Counted, float, float]]:
-    """The share of the top 10 % in two runs, where both have it."""
+    """The share of the top 10 % in two runs, for the accesses that both recorded."""
     there = dict(_shares(inputs, second, Storage.top_10))
     for counted, here in _shares(inputs, first, Storage.top_10):
         if counted in there:
