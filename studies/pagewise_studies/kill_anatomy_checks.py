@@ -95,7 +95,7 @@ def concurrent(kills: Sequence[Kill]) -> list[Reading]:
 
     Each number of other victims is a reading.
     """
-    alone = seen([kill for kill in kills if kill.others == 0], "reclaim")
+    single = seen([kill for kill in kills if kill.others == 0], "reclaim")
     among = {
         others: seen([kill for kill in kills if kill.others == others], "reclaim")
         for others in sorted({kill.others for kill in kills if kill.others})
@@ -103,6 +103,6 @@ def concurrent(kills: Sequence[Kill]) -> list[Reading]:
     return [
         Reading((("others", str(others)),), ratio > 1, ratio)
         for others, times in among.items()
-        if alone and times
-        for ratio in [median(times) / median(alone)]
+        if single and times
+        for ratio in [median(times) / median(single)]
     ]

@@ -89,12 +89,12 @@ def program(path: Path, progress: Progress | None) -> Program:
             {
                 "allocator": name,
                 "budget_pages": max(1, round(share * needed)),
-                "hears_pressure": hears,
+                "hears_pressure": is_notified,
             },
         )
         for share in BUDGETS
         for name in names
-        for hears in ((False, True) if name == OURS else (False,))
+        for is_notified in ((False, True) if name == OURS else (False,))
     ]
     within = replay_allocations(path, [request for _, request in asked], progress=progress)
     budgets = {
@@ -144,8 +144,8 @@ def resident(recorded: Program) -> Figure:
 def killed(recorded: Program) -> Figure:
     """Number of kills by budget."""
     points = [
-        Point(share, _named(name, hears), float(replay.counts["kills"]))
-        for (name, share, hears), replay in recorded.budgets.items()
+        Point(share, _named(name, is_notified), float(replay.counts["kills"]))
+        for (name, share, is_notified), replay in recorded.budgets.items()
     ]
     return Figure(
         f"{NAME}-kills-{recorded.name}",
@@ -159,8 +159,8 @@ def killed(recorded: Program) -> Figure:
     )
 
 
-def _named(name: str, hears: bool) -> str:
-    return f"{name}, told of pressure" if hears else name
+def _named(name: str, is_notified: bool) -> str:
+    return f"{name}, told of pressure" if is_notified else name
 
 
 def table(recorded: Program) -> Table:

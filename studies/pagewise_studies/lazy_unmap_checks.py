@@ -86,12 +86,12 @@ def _identity(program: Program, pool: str) -> tuple[bool, float]:
 def _pool_first(programs: Sequence[Program]) -> list[Reading]:
     return [
         Reading(
-            _choices(program, pool, share, hears),
+            _choices(program, pool, share, is_notified),
             replay.counts["pages_pooled_at_kill"] == 0,
             float(replay.counts["pages_pooled_at_kill"]),
         )
         for program in programs
-        for (pool, share, hears), replay in program.budgets.items()
+        for (pool, share, is_notified), replay in program.budgets.items()
         if pool in POOLS
     ]
 
@@ -99,20 +99,20 @@ def _pool_first(programs: Sequence[Program]) -> list[Reading]:
 def _kills(programs: Sequence[Program]) -> list[Reading]:
     return [
         Reading(
-            _choices(program, pool, share, hears),
+            _choices(program, pool, share, is_notified),
             replay.counts["kills"] <= baseline,
             float(replay.counts["kills"] - baseline),
         )
         for program in programs
-        for (pool, share, hears), replay in program.budgets.items()
+        for (pool, share, is_notified), replay in program.budgets.items()
         if pool in POOLS
         for baseline in [program.budgets[BASELINE, share, False].counts["kills"]]
     ]
 
 
-def _choices(program: Program, pool: str, share: float, hears: bool) -> Choices:
+def _choices(program: Program, pool: str, share: float, is_notified: bool) -> Choices:
     """The choices of a reading. A pool in the kernel needs no notice of memory pressure."""
-    heard = "heard in time" if hears else "not heard" if pool == OURS else "the kernel's own"
+    heard = "heard in time" if is_notified else "not heard" if pool == OURS else "the kernel's own"
     return (
         ("program", program.name),
         ("pool", pool),
