@@ -4,6 +4,7 @@
 use core::ffi::{c_int, c_long, c_void};
 
 use crate::log::{self, flag, kind, unseen};
+use crate::real_mmap::real_mmap;
 use crate::{ending, touched};
 
 /// Mappings with one of these are no plain memory, not at a place of the kernel's choice, or address
@@ -16,24 +17,6 @@ const OTHER: c_int = libc::MAP_FIXED
     | libc::MAP_LOCKED
     | libc::MAP_NORESERVE
     | libc::MAP_SHARED;
-
-/// The system call itself, with glibc's treatment of errors.
-///
-/// # Safety
-/// As `mmap`.
-pub unsafe fn real_mmap(
-    address: *mut c_void,
-    bytes: usize,
-    access: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: i64,
-) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    let result =
-        unsafe { libc::syscall(libc::SYS_mmap, address, bytes, access, flags, file, offset) };
-    result as *mut c_void
-}
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mmap(

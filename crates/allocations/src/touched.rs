@@ -2,8 +2,8 @@
 
 use core::ffi::c_int;
 
-use crate::PAGE_BYTES;
 use crate::log::{self, flag, kind};
+use crate::sizes::PAGE_BYTES;
 
 /// Entries of the page table that are read at once.
 const ENTRIES: usize = 256;
