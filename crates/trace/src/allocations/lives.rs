@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::PageRun;
+use super::history::PageRun;
 
 /// A block that was given and not yet given back.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::Role;
 use crate::record::Mapping;
-use crate::text::SECOND_NS;
+use crate::text::{SECOND_NS, take_field};
 
 /// Headers that mean something else than their names say.
 const KNOWN_HEADERS: [(&[&str], &[Option<Role>]); 1] = [(
@@ -141,32 +141,6 @@ pub(super) fn names(header: &str, delimiter: u8) -> Vec<String> {
         names.push(String::from_utf8_lossy(field).trim().trim_matches('"').to_lowercase());
     }
     names
-}
-
-/// The field that `text` begins with, without the quotes round it, and what follows the delimiter. Two
-/// quotes inside of quotes end nothing, and stay two.
-#[inline]
-pub(crate) fn take_field(text: &[u8], delimiter: u8) -> (&[u8], Option<&[u8]>) {
-    if let [b'"', quoted @ ..] = text
-        && let Some(close) = closing_quote(quoted)
-        && quoted.get(close + 1).is_none_or(|&byte| byte == delimiter)
-    {
-        return (&quoted[..close], quoted.get(close + 2..));
-    }
-    let length = text.iter().position(|&byte| byte == delimiter).unwrap_or(text.len());
-    (&text[..length], text.get(length + 1..))
-}
-
-/// Where the quote is that ends what `quoted` begins with.
-fn closing_quote(quoted: &[u8]) -> Option<usize> {
-    let mut quotes = memchr::memchr_iter(b'"', quoted);
-    while let Some(quote) = quotes.next() {
-        if quoted.get(quote + 1) != Some(&b'"') {
-            return Some(quote);
-        }
-        quotes.next();
-    }
-    None
 }
 
 fn without_time_unit(name: &str) -> (&str, u64) {

@@ -18,8 +18,6 @@ mod requests;
 mod swap_events;
 mod vscsi;
 
-pub(crate) use csv_columns::take_field;
-
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -30,27 +28,8 @@ use crate::input::Input;
 use crate::record::{Mapping, RecordReader};
 use crate::references::MAGIC;
 use crate::references::formats::is_recognised;
+use crate::sniff::{Sniff, head, surest};
 use crate::{Error, ErrorKind, Position};
-
-/// How sure a format is that a recording is its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Confidence {
-    /// It is not.
-    No,
-    /// Nothing speaks against it; formats with more structure come first.
-    Possible,
-    /// Its structure fits wherever it was looked at.
-    Likely,
-    /// It carries this format's own mark.
-    Certain,
-}
-
-impl Confidence {
-    /// `self` where `holds`, else `No`.
-    pub const fn when(self, holds: bool) -> Confidence {
-        if holds { self } else { Confidence::No }
-    }
-}
 
 /// What a column of a CSV file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -174,40 +153,6 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     })
 }
 
-/// How surely a recording that begins with these bytes (decompressed) has a format.
-pub type Sniff = fn(head: &[u8]) -> Confidence;
-
-/// The row of a catalog that is surest of an input, of equally sure ones the first; none where none
-/// recognises it.
-///
-/// # Errors
-/// What the input cannot deliver.
-pub(crate) fn surest<Row>(
-    input: &mut Input,
-    catalog: &'static [Row],
-    sniff: impl Fn(&Row) -> Sniff,
-) -> Result<Option<&'static Row>, Error> {
-    input.fill()?;
-    let head = head(input);
-    let mut best = (Confidence::No, None);
-    for row in catalog {
-        let confidence = sniff(row)(head);
-        if confidence > best.0 {
-            best = (confidence, Some(row));
-        }
-    }
-    Ok(best.1)
-}
-
-/// What an input begins with, behind the mark that editors put before text.
-fn head(input: &Input) -> &[u8] {
-    let held = input.held();
-    held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held)
-}
-
-/// U+FEFF in UTF-8.
-pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
-
 /// Files that are no recordings of ours but that people try, and what to do with them.
 const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (MAGIC, "a trace of memory references, not of pages"),
@@ -221,20 +166,6 @@ const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (b"\x17\x08\x44tracing", "a trace.dat file: run `trace-cmd report` on it first"),
     (b"PAR1", "a Parquet file: if pagewise wrote it, it needs no import"),
 ];
-
-/// The whole lines that a recording begins with, without comments and empty lines, at most `limit`.
-pub(crate) fn head_lines(head: &[u8], limit: usize) -> Vec<&[u8]> {
-    let whole = match memchr::memrchr(b'\n', head) {
-        Some(line_end) => &head[..line_end],
-        None => head,
-    };
-    whole
-        .split(|&byte| byte == b'\n')
-        .map(|line| line.trim_ascii())
-        .filter(|line| !line.is_empty() && !line.starts_with(b"#"))
-        .take(limit)
-        .collect()
-}
 
 #[cfg(test)]
 mod tests;

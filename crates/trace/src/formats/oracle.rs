@@ -2,11 +2,12 @@
 //! object id, u32 size, i64 index of the object's next request or -1. There is no mark and no
 //! operation; the last field is what a look at the file can check.
 
-use super::{Confidence, Format, ReadOptions};
+use super::{Format, ReadOptions};
 use crate::Error;
 use crate::input::Input;
 use crate::ledger::Ledger;
 use crate::record::{IdReader, Operation, Record, RecordReader, Traits};
+use crate::sniff::Confidence;
 use crate::text::SECOND_NS;
 
 /// The row of this format.

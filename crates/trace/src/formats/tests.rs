@@ -101,6 +101,15 @@ fn every_format_recognises_its_own_and_only_its_own() {
 }
 
 #[test]
+fn every_format_fills_the_ledger() {
+    for format in CATALOG {
+        let (records, ledger) = read_bytes(format, &seed(format)).unwrap();
+        let seen: u64 = ledger.seen().iter().map(|(_, count)| count).sum();
+        assert!(!records.is_empty() && seen > 0, "{} books no events: see Ledger::see", format.name);
+    }
+}
+
+#[test]
 fn every_cut_and_every_spoilt_byte_is_survived() {
     for format in CATALOG {
         let whole = seed(format);
