@@ -3,6 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
+/// What a command ends with: a status, or why it did not come to one.
+pub type Outcome = Result<ExitCode, Exit>;
+
 /// Why a command could not do what it was asked.
 #[derive(Debug)]
 pub enum Exit {

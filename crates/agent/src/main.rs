@@ -1,6 +1,8 @@
 //! `pagewise-agent`: everything of pagewise that runs on the device.
 
+mod arguments;
 mod commands;
+mod ending;
 mod exit;
 mod interrupt;
 mod output;
@@ -10,9 +12,7 @@ use std::env;
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Error, Parser, Subcommand};
-
-use exit::Exit;
+use clap::{CommandFactory, Error, Parser, Subcommand};
 
 /// Records what a machine swaps, takes kills apart, launches applications under a memory budget, runs
 /// programs whose freed memory stays mapped, and ends programs before memory runs out.
@@ -48,8 +48,10 @@ fn main() -> std::process::ExitCode {
         Command::Launch(arguments) => commands::launch::run(&arguments),
         Command::Lazy(arguments) => commands::lazy::run(&arguments),
         Command::Record(arguments) => commands::record::run(arguments),
-        Command::Manual(arguments) => commands::manual::run(&arguments),
-        Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::Manual(arguments) => commands::manual::run(&arguments, Arguments::command()),
+        Command::Completions(arguments) => {
+            commands::completions::run(&arguments, Arguments::command())
+        }
     };
     exit.unwrap_or_else(|exit| {
         output::say(format_args!("pagewise-agent: {exit}"));
@@ -72,6 +74,3 @@ fn with_tip(mut error: Error, words: &[OsString]) -> Error {
     }
     error
 }
-
-/// What a command ends with: a status, or why it did not come to one.
-type Outcome = Result<std::process::ExitCode, Exit>;

@@ -1,18 +1,17 @@
-//! The guard of a run (`linux::guard`): undoes what the undo log of a killed run still holds, which
-//! after an orderly end is nothing. It shares the run's lock, so that no other run begins meanwhile.
+//! Starts the guard of a run (`linux::guard`): it undoes what the undo log of a killed run still holds,
+//! which after an orderly end is nothing. It shares the run's lock, so that no other run begins meanwhile.
 
 use std::process::Command;
 
-use linux::Root;
-use linux::guard::{self, Guard};
+use linux::guard::Guard;
 
 use crate::Error;
-use crate::changes::{self, Lock};
+use crate::lock::Lock;
 
 /// The arguments that make `pagewise-agent` a guard.
 const ARGUMENTS: [&str; 3] = ["launch", "--undo", "--guard"];
 
-/// Starts one.
+/// Starts a guard that shares `lock`.
 ///
 /// # Errors
 /// What the operating system refuses.
@@ -20,13 +19,4 @@ pub(crate) fn start(lock: &Lock) -> Result<Guard, Error> {
     let shared = lock.share().map_err(|error| linux::Error::call("dup", error))?;
     let mut command = Command::new("/proc/self/exe");
     Ok(Guard::start(command.args(ARGUMENTS).stdout(shared))?)
-}
-
-/// What a guard does; says how many changes it undid.
-///
-/// # Errors
-/// What could not be undone.
-pub fn stand(root: &Root) -> Result<usize, Error> {
-    guard::wait();
-    changes::undo(root)
 }
