@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use linux::{Root, text_file};
 use policy::kill::{self, Kill, Standing};
-use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::Error;
+use crate::choices::{DEFAULT_GRACE, Kills, Reclaim, Unit};
 use crate::config_file::{File, FileSockets, Source, rule_of, socket_path, startable};
 use crate::hooks::Hooks;
 use crate::rules::{RULES_MAX, Rule};
@@ -25,41 +25,6 @@ const PROTECTED_ADJ: (i16, i16) = (-1000, -900);
 
 /// A file of settings is smaller.
 const MEBIBYTES_MAX: u64 = 1;
-
-/// How many die for one decision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Unit {
-    /// The process that was chosen.
-    #[default]
-    Process,
-    /// It and everybody in its memory cgroup who may be killed.
-    Group,
-}
-
-/// How many decisions are acted on before the memory of the first victim is back.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Kills {
-    /// One.
-    #[default]
-    Serial,
-    /// As many as are made when what victims have counts as free.
-    Batch,
-}
-
-/// Whether the killer takes the memory of victims ahead of their threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Reclaim {
-    /// At once.
-    First,
-    /// Once they had the grace to die by themselves; at once where they cannot.
-    #[default]
-    Late,
-    /// Not at all: it comes back with the exit of their last thread.
-    Never,
-}
 
 /// All settings, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +71,7 @@ impl Default for Config {
             is_dry_run: false,
             poll: (ms(2), ms(100)),
             kill_timeout: ms(100),
-            grace: crate::DEFAULT_GRACE,
+            grace: DEFAULT_GRACE,
             candidates_max: 4096,
             stalls: Stalls::default(),
             rules: [protection()].into(),
