@@ -1,13 +1,14 @@
 //! Calls of the program that a thread of the library's would make fail, or that its system calls would
 //! not outlive: the helper ends before them.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use libc::{c_int, c_ulong, c_void, pid_t};
+use libc::{c_int, c_ulong, c_void};
 
-use crate::fork::take;
+use crate::confined::confine;
+use crate::flag::take;
 use crate::helper::{self, End};
-use crate::onward;
+use crate::{onward, waking};
 
 /// What only a process with one thread may leave behind.
 const OF_ONE_THREAD: c_int =
@@ -19,21 +20,8 @@ const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWUTS;
 
-/// Whether the program has begun to give up rights: a filter of system calls may follow at any time. A
-/// child by `vfork` says so for its parent, too, which costs that one some speed.
-static IS_CONFINED: AtomicBool = AtomicBool::new(false);
-/// The process that the helper is of; 0 while it has not come. A child by `vfork` or by system calls of the program's own is
-/// another one: it has no helper, though it finds what the parent noted of it.
-#[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
-static PROCESS: AtomicI32 = AtomicI32::new(0);
 /// libc's key of a value that the main thread has, 1 more than its number; 0 while there is none.
 static KEY: AtomicU32 = AtomicU32::new(0);
-
-/// Whether system calls must be spared that no allocator makes: reading files, and looking at which
-/// pages are there.
-pub fn is_confined() -> bool {
-    IS_CONFINED.load(Relaxed)
-}
 
 /// Has the helper ended when the main thread ends but the process goes on. Called in the main thread.
 pub fn watch_main_thread() {
@@ -75,32 +63,14 @@ pub fn mark_if_other() {
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_OTHER: AtomicBool = AtomicBool::new(false);
 
-/// The helper is about to be this process's.
-pub fn note_process() {
-    PROCESS.store(process(), Relaxed);
-}
-
-/// The child of a fork: the helper was its parent's.
-pub fn forget_process() {
-    if PROCESS.load(Relaxed) != 0 {
-        PROCESS.store(0, Relaxed);
-    }
-}
-
 unsafe extern "C" fn ended(_: *mut c_void) {
     end_helper(End::ForGood);
 }
 
 fn end_helper(end: End) {
-    let of = PROCESS.load(Relaxed);
-    if of == 0 || of == process() {
+    if waking::is_of_this_process() {
         helper::end(end);
     }
-}
-
-fn process() -> pid_t {
-    // SAFETY: asks for a number.
-    unsafe { libc::getpid() }
 }
 
 /// # Safety
@@ -136,7 +106,7 @@ unsafe extern "C" fn prctl(
     fifth: c_ulong,
 ) -> c_int {
     if [libc::PR_SET_NO_NEW_PRIVS, libc::PR_SET_SECCOMP].contains(&option) {
-        IS_CONFINED.store(true, Relaxed);
+        confine();
         end_helper(End::ForGood);
     }
     // SAFETY: as the caller vouches.

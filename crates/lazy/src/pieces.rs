@@ -9,8 +9,7 @@ use libc::{
 };
 
 use crate::chunks::PAGE;
-use crate::reserve::OPEN;
-use crate::system::{self, Errno, Mapping};
+use crate::system::{self, Errno, Mapping, OPEN};
 
 /// What is to move: `length` bytes from `from` on, to `to` or anywhere, where they are `new_length`. Both
 /// lengths are multiples of a page, and not 0.

@@ -1,6 +1,6 @@
 //! What happens when the program has been loaded, before its own first line.
 
-use crate::{fork, front_process, helper, knobs, next, onward, sanitizers, stand_aside};
+use crate::{fork, front_process, helper, knobs, loaded, next, onward, stand_aside};
 
 /// Runs after the libraries that were loaded before this one; requests until then go to libc.
 #[cfg(not(test))]
@@ -18,7 +18,7 @@ const HEAP_PAD: libc::c_int = 512 << 10;
 extern "C" fn construct() {
     next::find_family();
     onward::find();
-    sanitizers::find();
+    loaded::find();
     if stand_aside::is_switched_off() {
         return stand_aside::obey_switch();
     }
