@@ -148,7 +148,7 @@ def uses(module: Module) -> dict[Module, set[str]]:
 
 
 def circles(root: Path) -> list[dict[str, list[str]]]:
-    """The circles of the crate with the first file `root`: each file, and what it uses of the others.
+    """The circles of the crate whose first file is `root`, each with the paths that close it.
 
     They are the strongly connected components, by Tarjan's algorithm.
     """
