@@ -1,4 +1,4 @@
-"""Traces of memory references: import them, say what is inside, and what is missing."""
+"""Reference traces: import them, describe them, and say what is missing."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pagewise.recording import PathLike, Progress
 
 SCHEMA = "pagewise.references/1"
 MAGIC = b"PWREFS"
-"""First bytes of a trace of references."""
+"""First bytes of a reference trace."""
 CAPTURE = "capture"
-"""The format of a trace that was captured, among the names of formats that are imported."""
+"""The format of a captured trace; imported traces have other formats."""
 CUT = {
-    "limit": "the capture ended at the number of references asked for",
+    "limit": "the capture ended at the requested number of references",
     "interrupt": "the capture was interrupted",
     "closed": "the program closed the file that its references went to",
     None: "the file was cut off",
 }
-"""By the ``stop`` of a trace's ending, why there is less than the whole run; None: no ending."""
+"""Why a trace has less than the whole run, by the ``stop`` of its ending; None: no ending."""
 
 
 def is_references(path: PathLike) -> bool:
-    """Whether a regular file is a trace of references; of a pipe nothing is read."""
+    """Whether a regular file is a reference trace; reads nothing from a pipe."""
     if not os.path.isfile(path):
         return False
     try:
@@ -45,13 +45,13 @@ def import_references(
     force: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Reads a foreign file of references (``-`` is standard input) into a trace of references.
+    """Imports a foreign file of references (``-`` is standard input) as a reference trace.
 
-    ``format``: ``lackey``, ``refs3`` or ``addresses``, otherwise recognised by content. ``strict``:
-    a line that cannot be read is an error, not counted. ``force``: overwrite ``output``.
+    ``format``: ``lackey``, ``refs3`` or ``addresses``; by default, by content. ``strict``: fail at
+    a line that cannot be read, instead of counting it. ``force``: replace ``output``.
 
     Returns counts of references, instructions, reads, writes, steps and rejected lines. Raises
-    UnreadableInput, UsageError; ``output`` appears whole or not at all.
+    UnreadableInput, UsageError; ``output`` is written completely or not at all.
     """
     report: dict[str, Any] = json.loads(
         _core.import_references(
@@ -67,32 +67,33 @@ def import_references(
 
 
 def references_info(path: PathLike, *, progress: Progress | None = None) -> dict[str, Any]:
-    """What a trace of references holds, where it comes from and how it ends.
+    """What a reference trace holds, where it comes from and how it ends.
 
-    ``ending`` {``stop``, ...} is None where the file was cut; the counts then go up to its last
-    whole frame. ``cut`` says why there is less than the whole run, None where there is not. Of a
-    captured program ``ending`` has ``exit_status``, or ``signal``, the name of what ended it.
+    ``ending`` {``stop``, ...} is None if the file was cut off; the counts then cover its whole
+    frames. ``cut`` says why there is less than the whole run, and is None if there is not. For a
+    captured program, ``ending`` has ``exit_status``, or ``signal``, the name of the signal that
+    ended it.
     """
     return answer(_core.references_info(os.fspath(path), progress=progress))
 
 
 def answer(text: str) -> dict[str, Any]:
-    """The core's answer as `references_info` gives it."""
+    """The core's JSON answer as the result of `references_info`."""
     result: dict[str, Any] = json.loads(text)
     ending = ending_of(result)
     return {"schema": SCHEMA, **result, "ending": ending, "cut": cut(ending)}
 
 
-def ending_of(told: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How a trace ends, from what the core tells of it: signals by name."""
-    ending: dict[str, Any] | None = told["ending"]
+def ending_of(answered: Mapping[str, Any]) -> dict[str, Any] | None:
+    """How a trace ends, with signals by name."""
+    ending: dict[str, Any] | None = answered["ending"]
     if ending is None or "signal" not in ending:
         return ending
     return {**ending, "signal": named_signal(ending["signal"])}
 
 
 def cut(ending: Mapping[str, Any] | None) -> str | None:
-    """Why a trace with this ending has less than a whole run; None of a whole one."""
+    """Why a trace with this ending has less than the whole run; None if it has the whole run."""
     stop = None if ending is None else ending["stop"]
     if stop in CUT:
         return CUT[stop]
@@ -102,7 +103,7 @@ def cut(ending: Mapping[str, Any] | None) -> str | None:
 
 
 def named_signal(number: int | None) -> str | None:
-    """``SIGSEGV`` of 11; real-time signals, which have no names, by their number."""
+    """``SIGSEGV`` for 11; the number for real-time signals, which have no names."""
     if number is None:
         return None
     try:

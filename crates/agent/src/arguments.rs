@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use types::Bytes;
 
-/// Bytes of the buffer, all processors together: a power of two of at least a page.
+/// Parses the bytes of the buffer of all processors together: a power of two of at least a page.
 pub fn parse_size(text: &str) -> Result<u32, String> {
     let Bytes(bytes) = text.parse()?;
     u32::try_from(bytes)
@@ -13,15 +13,15 @@ pub fn parse_size(text: &str) -> Result<u32, String> {
         .ok_or_else(|| format!("{text}: expected a power of two from 4KiB to 1GiB"))
 }
 
-/// A time, such as 60s.
+/// Parses a time such as 60s.
 pub fn parse_time(text: &str) -> Result<Duration, String> {
-    let expected = || "expected a number with ms, s, m or h, such as 60s".to_owned();
+    let expected = || "expected a number with ms, s, min or h, such as 60s".to_owned();
     let digits = text.find(|letter: char| !letter.is_ascii_digit() && letter != '.');
     let (number, unit) = text.split_at(digits.ok_or_else(expected)?);
     let seconds = match unit {
         "ms" => 0.001,
         "s" => 1.0,
-        "m" => 60.0,
+        "m" | "min" => 60.0,
         "h" => 3600.0,
         _ => return Err(expected()),
     };

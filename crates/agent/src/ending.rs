@@ -11,13 +11,13 @@ use trace::recording::Missing;
 use crate::interrupt::Interrupt;
 use crate::output::say;
 
-/// What ends a recording: a signal, its time, or its command.
+/// Ends the recording on a signal, after `--for`, or when the command exits.
 pub struct Ending {
     interrupt: Interrupt,
     command: Vec<String>,
-    /// Variables that the command gets beside its own.
+    /// Environment variables that the command gets in addition to those of record.
     pub environment: Vec<(&'static str, OsString)>,
-    /// Whether standard output is kept from the command.
+    /// Whether record needs standard output for itself, so that the command writes to standard error.
     is_json: bool,
     child: Option<Child>,
     is_passed_on: bool,
@@ -71,8 +71,8 @@ impl Stop for Ending {
 
     fn is_over(&mut self) -> Option<Option<i32>> {
         if let Some(child) = &mut self.child {
-            // Ctrl-C reaches the command as well, whose end then ends the recording; whoever sent
-            // another signal may have sent it to the recorder alone.
+            // Ctrl-C also reaches the command, and its exit ends the recording. Another signal may
+            // have reached only the recorder, so pass it on.
             if self.interrupt.came_from_elsewhere() && !self.is_passed_on {
                 linux::process::terminate(child.id());
                 self.is_passed_on = true;
@@ -90,7 +90,7 @@ impl Stop for Ending {
 }
 
 impl Drop for Ending {
-    /// A command that outlives the recording's time is ended: it was started for it.
+    /// Kills the command if it outlives the recording's time: it was started for the recording.
     fn drop(&mut self) {
         if let Some(child) = &mut self.child
             && matches!(child.try_wait(), Ok(None))

@@ -1,5 +1,4 @@
-//! Anonymous private mappings that a program makes itself. glibc's own go another way and are not
-//! seen here.
+//! Anonymous private mappings of the program itself. glibc's own mappings do not call these functions.
 
 use core::ffi::{c_int, c_long, c_void};
 
@@ -7,8 +6,8 @@ use crate::log::{self, flag, kind, unseen};
 use crate::real_mmap::real_mmap;
 use crate::{ending, touched};
 
-/// Mappings with one of these are no plain memory, not at a place of the kernel's choice, or address
-/// space that some other allocator shares out (NORESERVE: WebKit's has 64 GiB at a time).
+/// Mappings with any of these flags are no plain memory, have a fixed address, or are address space that
+/// another allocator divides (NORESERVE: WebKit maps 64 GiB at a time).
 const OTHER: c_int = libc::MAP_FIXED
     | libc::MAP_FIXED_NOREPLACE
     | libc::MAP_STACK
@@ -52,7 +51,7 @@ unsafe extern "C" fn mmap64(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    // SAFETY: the same call where files have 64-bit offsets.
+    // SAFETY: the same function, because file offsets have 64 bits.
     unsafe { mmap(address, bytes, access, flags, file, offset) }
 }
 
@@ -63,7 +62,7 @@ unsafe extern "C" fn munmap(address: *mut c_void, bytes: usize) -> c_int {
     unsafe { libc::syscall(libc::SYS_munmap, address, bytes) as c_int }
 }
 
-/// The last argument counts only with MREMAP_FIXED; it is passed on as it came.
+/// The last argument counts only with MREMAP_FIXED and is passed on unchanged.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mremap(
     address: *mut c_void,
@@ -78,7 +77,7 @@ unsafe extern "C" fn mremap(
     let result =
         unsafe { libc::syscall(libc::SYS_mremap, address, bytes_before, bytes, flags, target) };
     let (place, length) = match result as *mut c_void {
-        // Refused: the mapping is still there.
+        // The resize failed, so the mapping still exists.
         libc::MAP_FAILED => (address as usize, bytes_before),
         moved => (moved as usize, bytes),
     };

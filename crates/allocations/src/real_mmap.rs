@@ -2,10 +2,10 @@
 
 use core::ffi::{c_int, c_void};
 
-/// The system call itself, with glibc's treatment of errors.
+/// The system call itself, with glibc's error handling.
 ///
 /// # Safety
-/// As `mmap`.
+/// That of `mmap`.
 pub unsafe fn real_mmap(
     address: *mut c_void,
     bytes: usize,
@@ -14,7 +14,7 @@ pub unsafe fn real_mmap(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    // SAFETY: the caller's promise.
+    // SAFETY: as required of the caller.
     let result =
         unsafe { libc::syscall(libc::SYS_mmap, address, bytes, access, flags, file, offset) };
     result as *mut c_void

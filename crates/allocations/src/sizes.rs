@@ -1,6 +1,6 @@
 //! The sizes that decide what is recorded.
 
-/// Blocks from this many bytes on are recorded one by one; smaller ones are summed up.
+/// Smallest block that is recorded separately; smaller blocks are summed up.
 pub const LARGE_BYTES: usize = 64 << 10;
 
 /// Bytes of a page.

@@ -7,37 +7,37 @@ use serde::{Deserialize, Serialize};
 /// A victim that dies this fast needs no help: on idle processors help costs more than it brings.
 pub const DEFAULT_GRACE: Duration = Duration::from_millis(2);
 
-/// How many die for one decision.
+/// How many processes one decision kills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
-    /// The process that was chosen.
+    /// Only the victim.
     #[default]
     Process,
-    /// It and everybody in its memory cgroup who may be killed.
+    /// The victim and every process in its memory cgroup that may be killed.
     Group,
 }
 
-/// How many decisions are acted on before the memory of the first victim is back.
+/// How many decisions are carried out before the memory of the first victim is back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kills {
     /// One.
     #[default]
     Serial,
-    /// As many as are made when what victims have counts as free.
+    /// Several, until the policy spares the rest if the memory of the victims so far counts as free.
     Batch,
 }
 
-/// Whether the killer takes the memory of victims ahead of their threads.
+/// When the killer reclaims the memory of victims with `process_mrelease`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reclaim {
-    /// At once.
+    /// At once after the kill.
     First,
-    /// Once they had the grace to die by themselves; at once where they cannot.
+    /// After the grace in which they may die by themselves; at once if they cannot.
     #[default]
     Late,
-    /// Not at all: it comes back with the exit of their last thread.
+    /// Never: the memory comes back when their last thread exits.
     Never,
 }

@@ -11,12 +11,12 @@ pub(crate) const VICTIMS_MAX: usize = 32;
 /// candidate that is weighed, and other files that are open always or briefly.
 pub(crate) const OWN_DESCRIPTORS: usize = 4 * VICTIMS_MAX + 2 * AT_ONCE + 96;
 
-/// Whose memory is kept from running out.
+/// The memory that the killer keeps from running out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// The machine's.
+    /// The memory of the machine.
     #[default]
     Machine,
-    /// That of a memory cgroup, whose processes alone may be killed.
+    /// The memory of a cgroup; only its processes may be killed.
     Group(PathBuf),
 }

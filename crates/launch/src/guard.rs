@@ -1,5 +1,5 @@
-//! Starts the guard of a run (`linux::guard`): it undoes what the undo log of a killed run still holds,
-//! which after an orderly end is nothing. It shares the run's lock, so that no other run begins meanwhile.
+//! The guard of a run (`linux::guard`): undoes the changes in the undo log of a killed run; after an orderly end
+//! the log is gone. The guard shares the run's lock, so that no other run begins meanwhile.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ const ARGUMENTS: [&str; 3] = ["launch", "--undo", "--guard"];
 /// Starts a guard that shares `lock`.
 ///
 /// # Errors
-/// What the operating system refuses.
+/// The operating system refuses.
 pub(crate) fn start(lock: &Lock) -> Result<Guard, Error> {
     let shared = lock.share().map_err(|error| linux::Error::call("dup", error))?;
     let mut command = Command::new("/proc/self/exe");

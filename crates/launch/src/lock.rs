@@ -9,39 +9,39 @@ use rustix::io::Errno;
 
 use crate::Error;
 
-/// Where the lock and the undo log lie.
+/// The folder of the lock and of the undo log.
 pub(crate) const FOLDER: &str = "/run/pagewise";
 
-/// The one run that a machine can have at a time.
+/// The lock that permits only one run at a time on a machine.
 #[derive(Debug)]
 pub struct Lock(File);
 
 impl Lock {
-    /// Takes the lock; it is held for as long as this value or a guard that shares it lives.
+    /// Takes the lock, which is held while this value or a shared handle lives.
     ///
     /// # Errors
-    /// Another run has it.
+    /// Another run holds it.
     pub fn take(root: &Root) -> Result<Lock, Error> {
         let folder = root.path(FOLDER);
         let path = folder.join("launch.lock");
-        fs::create_dir_all(&folder).map_err(|error| Error::file("made", &folder, &error))?;
+        fs::create_dir_all(&folder).map_err(|error| Error::file("created", &folder, &error))?;
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|error| Error::file("opened", &path, &error))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Lock(file)),
             Err(Errno::WOULDBLOCK) => Err(Error::Refused(
                 "another launch is running on this machine, and two would disturb each other: wait \
-                 for its end"
+                 until it ends"
                     .to_owned(),
             )),
             Err(error) => Err(Error::file("locked", &path, &error.into())),
         }
     }
 
-    /// A handle that keeps it for another process.
+    /// A handle that holds the lock for another process.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// The operating system refuses.
     pub fn share(&self) -> io::Result<File> {
         self.0.try_clone()
     }

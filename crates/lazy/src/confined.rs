@@ -3,12 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Whether the program has begun to give up rights: a filter of system calls may follow at any time. A
-/// child by `vfork` says so for its parent, too, which costs that one some speed.
+/// Whether the program has begun to give up privileges: a filter of system calls may follow at any time. A
+/// child by `vfork` also sets it for its parent, which costs the parent some speed.
 static IS_CONFINED: AtomicBool = AtomicBool::new(false);
 
-/// Whether system calls must be spared that no allocator makes: reading files, and looking at which
-/// pages are there.
+/// Whether the library must avoid system calls that no allocator makes: reading files, and asking which
+/// pages are resident.
 pub fn is_confined() -> bool {
     IS_CONFINED.load(Relaxed)
 }

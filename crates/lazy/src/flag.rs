@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// Clears a flag, and says whether it was set. One that is clear is not written: its page need not be copied.
+/// Clears a flag and returns whether it was set. A clear flag is not written: its page need not be copied.
 pub fn take(flag: &AtomicBool) -> bool {
     flag.load(Relaxed) && flag.swap(false, Relaxed)
 }

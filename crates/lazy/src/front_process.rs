@@ -1,5 +1,5 @@
-//! Calls of the program that a thread of the library's would make fail, or that its system calls would
-//! not outlive: the helper ends before them.
+//! Calls of the program that fail if the library has a thread, or whose effect would break that thread's
+//! system calls: the helper ends before them.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
@@ -10,20 +10,20 @@ use crate::flag::take;
 use crate::helper::{self, End};
 use crate::{onward, waking};
 
-/// What only a process with one thread may leave behind.
+/// Namespaces that only a process with one thread may leave.
 const OF_ONE_THREAD: c_int =
     libc::CLONE_NEWUSER | libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
-/// Namespaces that any thread may enter alone.
+/// Namespaces that any single thread may enter.
 const OF_ANY_THREAD: c_int = libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWIPC
     | libc::CLONE_NEWNET
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWUTS;
 
-/// libc's key of a value that the main thread has, 1 more than its number; 0 while there is none.
+/// libc's key of a value that the main thread has, plus 1; 0 without a key.
 static KEY: AtomicU32 = AtomicU32::new(0);
 
-/// Has the helper ended when the main thread ends but the process goes on. Called in the main thread.
+/// Ends the helper when the main thread ends but the process continues. Called in the main thread.
 pub fn watch_main_thread() {
     let mut key = 0;
     // SAFETY: the function lives as long as the program.
@@ -33,7 +33,7 @@ pub fn watch_main_thread() {
     }
 }
 
-/// This is the main thread: libc calls `ended` if it ends alone.
+/// Marks the main thread: libc calls `ended` if only this thread ends.
 fn mark_main_thread() {
     if let Some(key) = KEY.load(Relaxed).checked_sub(1) {
         // SAFETY: the key is libc's, and any value but null will do.
@@ -41,7 +41,7 @@ fn mark_main_thread() {
     }
 }
 
-/// The calling thread is about to fork, and will be its child's main thread.
+/// Records that the calling thread is about to fork, and becomes its child's main thread.
 pub fn note_forking_thread() {
     let is_marked = KEY.load(Relaxed).checked_sub(1).is_none_or(|key| {
         // SAFETY: the key is libc's.
@@ -52,14 +52,14 @@ pub fn note_forking_thread() {
     }
 }
 
-/// In the child: this thread is the main one now.
+/// For the child: marks this thread as the main thread.
 pub fn mark_if_other() {
     if take(&IS_OTHER) {
         mark_main_thread();
     }
 }
 
-/// Whether another thread than the main one forks.
+/// Whether a thread other than the main thread forks.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_OTHER: AtomicBool = AtomicBool::new(false);
 
@@ -74,29 +74,29 @@ fn end_helper(end: End) {
 }
 
 /// # Safety
-/// As of the kernel's `unshare`.
+/// As for the kernel's `unshare`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn unshare(flags: c_int) -> c_int {
     if flags & OF_ONE_THREAD != 0 {
         end_helper(End::ForNow);
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { onward::unshare(flags) }
 }
 
 /// # Safety
-/// As of the kernel's `setns`.
+/// As for the kernel's `setns`.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn setns(file: c_int, kinds: c_int) -> c_int {
     if kinds == 0 || kinds & !OF_ANY_THREAD != 0 {
         end_helper(End::ForNow);
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { onward::setns(file, kinds) }
 }
 
 /// # Safety
-/// As of the kernel's `prctl`; arguments that an option has not are passed over.
+/// As for the kernel's `prctl`; arguments that an option does not have are ignored.
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn prctl(
     option: c_int,
@@ -109,6 +109,6 @@ unsafe extern "C" fn prctl(
         confine();
         end_helper(End::ForGood);
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { onward::prctl(option, [second, third, fourth, fifth]) }
 }

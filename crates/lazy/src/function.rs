@@ -14,12 +14,12 @@ pub struct Function<F> {
 }
 
 impl<F: Copy> Function<F> {
-    /// The function `name`, not looked up yet. `F` is the type of the C function.
+    /// The function `name`, before its look-up. `F` is the type of the C function.
     pub const fn new(name: &'static CStr) -> Function<F> {
         Function { name, address: AtomicUsize::new(0), kind: PhantomData }
     }
 
-    /// Looks the function up. Not for signal handlers.
+    /// Looks up the function. Not for signal handlers.
     pub fn find(&self) -> Option<F> {
         self.address.store(find(self.name.as_ptr()), Relaxed);
         self.get()
@@ -35,7 +35,7 @@ impl<F: Copy> Function<F> {
     }
 }
 
-/// The address of the symbol in what was loaded after this library; 0 where nothing has it.
+/// The address of the symbol in the libraries loaded after this one; 0 if none has it.
 pub fn find(symbol: *const c_char) -> usize {
     // SAFETY: the symbol is a C string.
     unsafe { libc::dlsym(libc::RTLD_NEXT, symbol) as usize }

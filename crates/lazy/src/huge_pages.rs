@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::chunks::PAGE;
 
-/// Bytes and pages of a huge page.
+/// Size of a huge page in bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
 pub const HUGE_PAGES: u32 = (HUGE_PAGE / PAGE) as u32;
 
 static ARE_USED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the arena asks for huge pages: in mode `thp`, and where the kernel would give them unasked.
+/// Whether the arena requests huge pages: in mode `thp`, and where the kernel would give them anyway.
 pub fn are_used() -> bool {
     ARE_USED.load(Relaxed)
 }

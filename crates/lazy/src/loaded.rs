@@ -9,17 +9,17 @@ type Iterate = unsafe extern "C" fn(Callback, *mut c_void) -> c_int;
 
 static ITERATE: Function<Iterate> = Function::new(c"dl_iterate_phdr");
 
-/// Looks `dl_iterate_phdr` up.
+/// Looks up `dl_iterate_phdr`.
 pub fn find() {
     ITERATE.find();
 }
 
-/// libc's own `dl_iterate_phdr`, or whatever comes before it.
+/// libc's own `dl_iterate_phdr`, or the next one before it.
 ///
 /// # Safety
-/// As of libc's `dl_iterate_phdr`.
+/// As for libc's `dl_iterate_phdr`.
 pub unsafe fn iterate(callback: Callback, data: *mut c_void) -> c_int {
     let Some(next) = ITERATE.get().or_else(|| ITERATE.find()) else { return 0 };
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { next(callback, data) }
 }

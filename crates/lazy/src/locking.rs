@@ -16,15 +16,15 @@ static POOL: Lock<Arena> = Lock::new(Arena::new(Rules::decay(Bytes(0))));
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static IS_WORKING: AtomicBool = AtomicBool::new(false);
 
-/// The arena, once the lock is free; none if this thread holds it. For `malloc` and its relatives, where a
-/// program has to expect that.
+/// Waits for the lock and returns the arena; none if this thread holds the lock. For `malloc` and its relatives,
+/// where a program has to expect a wait.
 pub fn lock() -> Option<Guard<'static, Arena>> {
     let mut arena = POOL.lock()?;
     deferred::settle(&mut arena);
     Some(arena)
 }
 
-/// The arena, if the lock is free within microseconds. For `mmap` and its relatives, which must end even
+/// The arena, if the lock is free within microseconds. For `mmap` and its relatives, which must return even
 /// while the thread that holds the lock is suspended.
 pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
     let mut arena = POOL.lock_briefly()?;
@@ -32,7 +32,7 @@ pub fn lock_briefly() -> Option<Guard<'static, Arena>> {
     Some(arena)
 }
 
-/// The arena, if the lock is free within milliseconds: for answers that must not depend on the helper.
+/// The arena, if the lock is free within milliseconds: for results that must not depend on the helper.
 pub fn lock_patiently() -> Option<Guard<'static, Arena>> {
     let wait = || {
         std::thread::yield_now();
@@ -79,16 +79,16 @@ pub fn lock_for_fork() -> bool {
 /// # Safety
 /// This thread took the lock by `lock_for_fork`, and has no other reference to the arena.
 pub unsafe fn locked() -> &'static Arena {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { POOL.locked() }
 }
 
-/// Gives the lock back after a fork, in either process.
+/// Releases the lock after a fork, in either process.
 ///
 /// # Safety
 /// This thread took it by `lock_for_fork`.
 pub unsafe fn unlock_after_fork() {
-    // SAFETY: as the caller vouches.
+    // SAFETY: upheld by the caller.
     unsafe { POOL.unlock_forgotten() };
 }
 
@@ -97,7 +97,7 @@ pub fn note_work(is_under_way: bool) {
     IS_WORKING.store(is_under_way, Release);
 }
 
-/// The child of a fork: the thread that worked is not in this process.
+/// For the child of a fork: the thread that worked is not in this process.
 pub fn forget_work() {
     take(&IS_WORKING);
     deferred::forget();

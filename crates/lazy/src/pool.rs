@@ -1,5 +1,6 @@
-//! What is done to the arena's memory: the one place where decisions become system calls. No call is made under the lock, save where a chunk is reserved, before a fork, where the
-//! program maps over free memory, and on tables once nothing is held.
+//! The changes to the memory of the process's arena: the only place where decisions become system
+//! calls. No call is made under the lock, except to reserve a chunk, before a fork, where the
+//! program maps over free memory, and on tables once nothing is retained.
 
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
@@ -22,24 +23,24 @@ use crate::tables::page_bits;
 use crate::vault::{self, Closing, Opening};
 use crate::{deferred, huge, premap, retired, statistics, system, waking};
 
-/// What memory that is handed out holds.
+/// Required content of memory that is handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     Any,
     Zeros,
-    /// Zeros from this page of it on.
+    /// Zeros from this page of the memory on.
     ZerosFrom(u32),
 }
 
-/// Memory of `length` bytes at a multiple of `alignment` bytes, a power of two. None where the pool
-/// has none: the caller then asks libc or the kernel.
+/// Memory of `length` bytes at a multiple of `alignment` bytes, a power of two. None if the pool
+/// has none: the caller then calls libc or the kernel.
 pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -> Option<Grant> {
     let _errno = KeepErrno::new();
     let pages = u32::try_from(length.div_ceil(PAGE)).ok()?;
     let alignment = u32::try_from(alignment.div_ceil(PAGE)).ok()?.max(1);
     let mut arena = lock_for(owner)?;
     if arena.is_pressed() {
-        // In the child of a fork, every page of it is to be copied at its next write.
+        // In the child of a fork, each of its pages would be copied at its next write.
         work(arena);
         arena = lock_for(owner)?;
     }
@@ -67,7 +68,7 @@ pub fn obtain(length: usize, alignment: usize, owner: Owner, content: Content) -
     }
 }
 
-/// Memory that needs no opening, where the process has no mapping left to open any with.
+/// Memory that needs no opening, for a process that has no mapping left to open any with.
 #[cold]
 fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
     let mut arena = lock_for(owner)?;
@@ -76,8 +77,8 @@ fn obtain_open(pages: u32, alignment: u32, owner: Owner) -> Option<Grant> {
     Some(grant)
 }
 
-/// Lets the memory at `first` grow by `pages` pages behind it, where they are free. A mapping that may not move
-/// must not fail to grow because the helper makes a system call on these pages at the moment.
+/// Extends the memory at `first` by `pages` pages behind it, if they are free. A mapping that may not move
+/// must not fail to grow because the helper is making a system call on these pages.
 pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool {
     let _errno = KeepErrno::new();
     let end = owned.first + owned.pages;
@@ -104,7 +105,7 @@ pub fn extend(owned: Grant, pages: u32, owner: Owner, content: Content) -> bool 
     false
 }
 
-/// Unowned pages become free, closed as they are.
+/// Frees unowned pages, closed as they are.
 fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
     let bits = page_bits();
     if closing != Closing::Refused {
@@ -129,7 +130,7 @@ fn give_back_as(first: u32, pages: u32, closing: Closing, owner: Owner) {
     deposit(arena, first, pages, owner);
 }
 
-/// Unowned pages whose attributes are unlike the arena's are mapped anew and become free. Where
+/// Maps unowned pages whose attributes differ from the arena's anew and frees them. If
 /// the kernel refuses, they stay unowned.
 pub fn give_back_tainted(first: u32, pages: u32) {
     if deferred::map_anew(first, pages) {
@@ -137,7 +138,7 @@ pub fn give_back_tainted(first: u32, pages: u32) {
     }
 }
 
-/// Unowned pages that are absent from memory become free.
+/// Frees unowned pages that have no memory.
 pub fn give_back_clean(first: u32, pages: u32) {
     page_bits().untaint(first, pages);
     match lock_briefly() {
@@ -146,7 +147,7 @@ pub fn give_back_clean(first: u32, pages: u32) {
     }
 }
 
-/// A block or a part of a mapping that the caller holds under the lock becomes free.
+/// Frees a block or a part of a mapping that the caller owns, under the lock.
 pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owner) {
     let bits = arena.bits;
     if bits.tainted.any(first, pages) {
@@ -176,7 +177,7 @@ pub fn give_back_locked(mut arena: Guard<'static, Arena>, first: u32, pages: u32
     give_back_as(first, pages, closing, owner);
 }
 
-/// Closes unowned pages. Once too many threads do at once, less memory is held from then on.
+/// Closes unowned pages. Once too many threads close at the same time, less memory is retained from then on.
 fn close_unless_many_do(first: u32, pages: u32, owner: Owner) -> Closing {
     let was_crowded = vault::is_crowded();
     let closing = vault::close_unless_many_do(first, pages);
@@ -191,7 +192,7 @@ fn close_unless_many_do(first: u32, pages: u32, owner: Owner) -> Closing {
     closing
 }
 
-/// Does what retention asks for now.
+/// Performs the actions that retention requests now.
 pub fn work(mut arena: Guard<'static, Arena>) {
     let mut signals = None;
     while let Some(work) = arena.next_work(system::now()) {
@@ -210,7 +211,7 @@ pub fn work(mut arena: Guard<'static, Arena>) {
     drop(arena);
 }
 
-/// Makes the system calls of `work`, one for each place where its span lies.
+/// Makes the system calls of `work`, one for each place of its span's memory.
 pub fn perform(work: Work, aside: Bits) {
     let (counter, act, span) = match work {
         Work::Discard(span) => (LazyCounter::DiscardedPages, discard as fn(usize, usize), span),
@@ -225,7 +226,7 @@ pub fn perform(work: Work, aside: Bits) {
     }
 }
 
-/// Huge pages that the span holds whole. It has no memory, and would be written to core files as zeros.
+/// Excludes the whole huge pages of a span without memory from core files, which would contain zeros.
 fn leave_out_of_core_files(span: FreeSpan) {
     let first = span.first.next_multiple_of(HUGE_PAGES);
     let end = span.end() / HUGE_PAGES * HUGE_PAGES;
@@ -237,7 +238,7 @@ fn leave_out_of_core_files(span: FreeSpan) {
     }
 }
 
-/// Pages, in whatever chunks, that core files are to hold.
+/// Includes pages, in any chunks, in core files.
 fn dump(first: u32, pages: u32) {
     let (mut page, end) = (first, first + pages);
     while page < end {
@@ -248,7 +249,7 @@ fn dump(first: u32, pages: u32) {
     }
 }
 
-/// Looks anew at how much memory is in reach.
+/// Measures the available memory again.
 pub fn measure_memory() {
     let rules = knobs().rules(Reach::now(), huge_pages::are_used());
     IS_MEASURED.store(true, Release);
@@ -262,16 +263,16 @@ fn set_rules(arena: &mut Arena, rules: Rules) {
     statistics::set(LazyCounter::HotMaxPages, rules.hot_bytes.pages());
 }
 
-/// Gives what the tables do not need to the kernel, once nothing is held.
+/// Gives unneeded parts of the tables to the kernel, once nothing is retained.
 pub fn give_back_tables(arena: &mut Arena) {
     for (address, length) in arena.empty_tables().filter(|&(_, length)| length > 0) {
-        // The kernel refuses where memory is locked: it stays as it is.
+        // The kernel refuses if the memory is locked: then it stays.
         let _ = system::advise(address, length, MADV_DONTNEED);
     }
 }
 
-/// Maps a part of a table before it is touched: one call for what would be a trap a page. A kernel
-/// that knows no such call (before Linux 5.14) traps.
+/// Maps a part of a table before it is touched: one call instead of a fault per page. A kernel
+/// without this call (before Linux 5.14) takes the faults.
 fn populate_table((address, length): (usize, usize)) {
     let first = address / PAGE * PAGE;
     let end = (address + length).next_multiple_of(PAGE);
@@ -286,12 +287,12 @@ fn deposit(mut arena: Guard<'static, Arena>, first: u32, pages: u32, owner: Owne
     }
 }
 
-/// Hot memory up to which the memory in reach is not read: reading it takes longer than the
+/// Hot memory up to which the available memory is not read: reading it takes longer than the
 /// whole life of some children.
 const UNMEASURED: Bytes = Bytes(2 << 20);
 static IS_MEASURED: AtomicBool = AtomicBool::new(false);
 
-/// Looks how much memory is in reach once enough is held for that to matter.
+/// Measures the available memory once enough is retained for that to matter.
 fn measure_if_much(arena: Guard<'static, Arena>, owner: Owner) -> Option<Guard<'static, Arena>> {
     if arena.hot_pages() <= UNMEASURED.pages() || IS_MEASURED.swap(true, Acquire) {
         return Some(arena);
@@ -315,12 +316,12 @@ fn grow(arena: &mut Arena) -> Option<()> {
     Some(())
 }
 
-/// What the owner of pages goes by without the lock.
+/// State that the owner of pages uses without the lock.
 #[derive(Clone, Copy)]
 struct Known {
     bits: PageBits,
     foresight: Foresight,
-    /// Pages mapped ahead at most: what is foreseen wrongly is no more than may be held hot.
+    /// Pages mapped ahead at most: a wrong guess costs no more than may be held hot.
     ahead_max: u64,
 }
 
@@ -330,7 +331,7 @@ impl Known {
     }
 }
 
-/// Makes memory that was handed out ready for use, or says why the kernel does not let it be opened.
+/// Prepares memory that was handed out for use, or reports why the kernel does not let it be opened.
 fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
     let bits = known.bits;
     let opening = open(grant, bits);
@@ -338,7 +339,7 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
         return opening;
     }
     if bits.undumped.any(grant.first, grant.pages) {
-        // As it was left out, by whole huge pages: a mapping that ends within one has none there.
+        // Core files exclude whole huge pages: a mapping that ends within one has none there.
         let first = grant.first / HUGE_PAGES * HUGE_PAGES;
         let pages = (grant.first + grant.pages).next_multiple_of(HUGE_PAGES) - first;
         dump(first, pages);
@@ -359,7 +360,7 @@ fn prepare(grant: Grant, known: Known, content: Content) -> Opening {
         };
         zero(grant.first + skipped, grant.first + grant.pages, bits.dirty);
     }
-    // After the zeroing, which goes by the bits that are set for what is mapped here.
+    // After the zeroing, which depends on the bits that are set for the pages mapped here.
     if absent > 0 && u64::from(absent) <= known.ahead_max && knobs().foresees() {
         premap::map_ahead(grant, bits.dirty, known.foresight);
     }
@@ -378,8 +379,8 @@ fn open(grant: Grant, PageBits { closed, aside, .. }: PageBits) -> Opening {
     opening
 }
 
-/// Zeroes the pages from `first` to `end` that may hold something, by hand up to the limit; the
-/// kernel takes the rest.
+/// Zeroes the pages from `first` to `end` that may be dirty, by hand up to the limit; the
+/// kernel discards the rest.
 fn zero(first: u32, end: u32, dirty: Bits) {
     let mut left = (knobs().zero_max / PAGE) as u32;
     let mut page = first;
@@ -401,8 +402,8 @@ fn zero(first: u32, end: u32, dirty: Bits) {
     }
 }
 
-/// Memory that could not be opened is closed and free again. Where its addresses are lost, they are as
-/// if the program had mapped something else over them.
+/// Closes and frees memory that could not be opened. If its addresses are lost, they count as if the
+/// program had mapped something else over them.
 #[cold]
 fn refuse(grant: Grant, owner: Owner, opening: Opening) {
     let bits = page_bits();
@@ -446,7 +447,7 @@ fn lazily_free(whole: usize, whole_length: usize) {
 
 fn discard(address: usize, length: usize) {
     if system::advise(address, length, MADV_DONTNEED).is_err() {
-        // Locked memory is kept by the kernel; what is free must read as zero all the same.
+        // The kernel keeps locked memory; free memory must read as zero nevertheless.
         let flags = libc::MAP_FIXED;
         if system::map_anonymous(address, length, OPEN, flags).is_err() {
             system::zero(address, length);

@@ -12,10 +12,10 @@ use crate::stand_aside;
 use crate::system::{self, OPEN};
 use crate::tables;
 
-/// Whether the system refused a chunk: it is not asked again.
+/// Whether the system refused a chunk: no further request is made.
 static IS_REFUSED: AtomicBool = AtomicBool::new(false);
 
-/// Reserves the next chunk. Gives its first page and the tables up to its end; none where the
+/// Reserves the next chunk. Returns its first page and the tables up to its end; none if the
 /// system refuses.
 pub fn next_chunk() -> Option<(u32, Tables)> {
     let number = chunks::count();
@@ -36,10 +36,10 @@ pub fn next_chunk() -> Option<(u32, Tables)> {
     Some((number as u32 * CHUNK_PAGES, tables?))
 }
 
-/// Address space for one chunk at a multiple of its length, and for its vault behind it if it has one.
+/// Address space for one chunk at a multiple of its length, followed by its vault if it has one.
 fn chunk() -> Option<usize> {
     let length = if knobs().has_vault() { 2 * CHUNK } else { CHUNK };
-    // One chunk more holds such a multiple wherever it lies.
+    // One additional chunk contains such a multiple at any address.
     let whole = system::map_anonymous(0, length + CHUNK, OPEN, 0).ok()?;
     let address = whole.next_multiple_of(CHUNK);
     let (before, after) = (address - whole, whole + CHUNK - address);
@@ -51,13 +51,13 @@ fn chunk() -> Option<usize> {
     if knobs().has_vault() {
         system::protect(address + CHUNK, CHUNK, PROT_NONE).ok()?;
     }
-    // What is never used stays out of core files.
+    // Unused memory stays out of core files.
     let _ = system::advise(address, CHUNK, MADV_DONTDUMP);
     huge::prepare_chunk(address);
     Some(address)
 }
 
-/// Gives back what is reserved for tables of chunks that will not come.
+/// Releases the address space of tables for chunks that will not come.
 pub fn release_unused_tables() {
     IS_REFUSED.store(true, Relaxed);
     tables::release_unused();

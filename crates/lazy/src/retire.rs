@@ -1,6 +1,6 @@
-//! Giving the address space back for good, when the program does what the arena cannot be part of:
-//! locks all its memory, or limits its address space. Blocks and mappings that are in use stay where
-//! they are; requests from then on go to libc.
+//! Gives the address space back for good, when the program does something incompatible with the arena:
+//! locks all its memory, or limits its address space. Blocks and mappings that are in use stay
+//! in place; later requests go to libc.
 
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel};
 
@@ -12,18 +12,18 @@ use crate::reserve::release_unused_tables;
 use crate::retired::note_retired;
 use crate::{locking, stand_aside, system, vault};
 
-/// Whether the address space is being given back, or was.
+/// Whether giving back the address space has begun.
 static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
 
 pub fn retire() {
     stand_aside::stop_serving();
-    // Once is enough: something else may be mapped beside the arena by now.
+    // Done once: something else may be mapped beside the arena by now.
     if HAS_BEGUN.swap(true, AcqRel) {
         return;
     }
     let has_vault = knobs().has_vault() && vault::shut();
     while let Some(mut arena) = locking::lock() {
-        // Another thread's system call is under way: its span comes back in a moment.
+        // Another thread's system call is under way: its span is returned in a moment.
         if arena.is_working() {
             drop(arena);
             std::thread::yield_now();
@@ -46,7 +46,7 @@ fn unmap_free(arena: &mut Guard<'_, Arena>) {
     }
 }
 
-/// What is still there lies in place, if anywhere.
+/// Unmaps the vault; what remains is in place, if anywhere.
 fn unmap_vault(arena: &Arena) {
     for chunk in 0..chunks::count() as u32 {
         let first = chunk * CHUNK_PAGES;

@@ -3,21 +3,21 @@
 use std::sync::atomic::{AtomicBool, Ordering::Acquire, Ordering::Release};
 
 static IS_RETIRED: AtomicBool = AtomicBool::new(false);
-/// Whether the kernel may have been given addresses of the arena.
+/// Whether addresses of the arena may have been given to the kernel.
 static IS_SHARED: AtomicBool = AtomicBool::new(false);
 
-/// Whether what is free of the arena is no longer mapped, and what becomes free is unmapped.
+/// Whether free memory of the arena is no longer mapped, and freed memory is unmapped.
 pub fn is_retired() -> bool {
     IS_RETIRED.load(Acquire)
 }
 
-/// Whether something else may lie at addresses of the arena.
+/// Whether addresses of the arena may have other mappings.
 #[inline]
 pub fn is_shared() -> bool {
     IS_SHARED.load(Acquire)
 }
 
-/// From now on something else may lie at addresses of the arena.
+/// Records that addresses of the arena may have other mappings.
 pub fn share() {
     IS_SHARED.store(true, Release);
 }

@@ -12,13 +12,13 @@ use crate::chunks::{self, CHUNK_PAGES, CHUNKS_MAX};
 use crate::spans::Tag;
 use crate::system::{self, Errno, OPEN};
 
-/// Where the tables begin; 0 before there are any.
+/// Address of the tables; 0 before there are any.
 static TABLES: AtomicUsize = AtomicUsize::new(0);
-/// Where those of bits begin.
+/// Address of the tables of bits.
 static BITS: AtomicUsize = AtomicUsize::new(0);
 
 /// The tables with room for chunk `number` too. They are mapped for all chunks at once, so that they never
-/// move, and as one mapping, since a fork copies each.
+/// move, and as one mapping, since a fork copies each mapping.
 pub fn up_to(number: usize) -> Result<Tables, Errno> {
     if TABLES.load(Relaxed) == 0 {
         let address = system::map_anonymous(0, CHUNKS_MAX * TABLES_OF_CHUNK, OPEN, 0)?;
@@ -37,7 +37,7 @@ pub fn up_to(number: usize) -> Result<Tables, Errno> {
     })
 }
 
-/// The bits of all pages, for who has not the pool's lock.
+/// The bits of all pages, for a thread without the pool's lock.
 pub fn page_bits() -> PageBits {
     bits_of(chunks::count())
 }
@@ -68,22 +68,22 @@ pub fn release_unused() {
     }
 }
 
-/// Elements of a table for one chunk: one for each page, or one for each word of bits.
+/// Elements of a table for one chunk: one per page, or one per word of bits.
 const PAGES: usize = CHUNK_PAGES as usize;
 const WORDS: usize = PAGES / u64::BITS as usize * PageBits::COUNT;
 const TABLES_OF_CHUNK: usize =
     PAGES * (size_of::<Tag>() + size_of::<Entry>()) + WORDS * size_of::<AtomicU64>();
 
-/// Where the next table lies, and for how many chunks it is used.
+/// Position of the next table, and the number of chunks it covers.
 struct Place {
     address: usize,
     chunks: usize,
 }
 
 impl Place {
-    /// The next table, an element a page, up to its last chunk.
+    /// The next table, with one element per page, up to its last chunk.
     ///
-    /// Element types are those whose zero bytes are a value: tags and entries.
+    /// All zero bytes must be a valid value of the element type: tags and entries.
     fn next<T>(&mut self) -> &'static mut [T] {
         let table = self.address;
         self.address += CHUNKS_MAX * PAGES * size_of::<T>();

@@ -11,33 +11,33 @@ use crate::chunks::PAGE;
 use crate::flag::take;
 use crate::lock;
 
-/// Free memory from which on a thread is worth it: a program that ends soon has none.
+/// Free memory from which the thread is worthwhile: a program that ends soon gets none.
 const WANTED_PAGES: u64 = (1 << 20) / PAGE as u64;
 
-/// The thread as libc calls it, or one of the states below.
+/// The thread's id from libc, or one of the states below.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 pub static THREAD: AtomicUsize = AtomicUsize::new(ABSENT);
-/// A thread is starting or ending it.
+/// A thread is starting or ending the helper.
 pub const CHANGING: usize = 1;
-/// It may come.
+/// There is no helper; it may start.
 pub const ABSENT: usize = 0;
-/// It will not come any more.
+/// There is no helper, and it will not start again.
 pub const REFUSED: usize = 2;
 
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 pub static IS_WANTED: AtomicBool = AtomicBool::new(false);
-/// 1 while the thread sleeps because nothing is held.
+/// 1 while the thread sleeps because nothing is retained.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 pub static IS_IDLE: AtomicU32 = AtomicU32::new(0);
-/// 1 while the thread is to end.
+/// 1 while the thread should end.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 pub static IS_OVER: AtomicU32 = AtomicU32::new(0);
-/// The process that the helper is of; 0 while it has not come. A child by `vfork` or by system calls of the program's own is
-/// another one: it has no helper, though it finds what the parent noted of it.
+/// The process of the helper; 0 before the helper exists. A child by `vfork` or by the program's own system
+/// calls is another process: it has no helper, though it sees what the parent recorded.
 #[cfg_attr(not(test), unsafe(link_section = ".data.pagewise_lazy"))]
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 
-/// Pages held now. The caller has the pool's lock.
+/// Updates the number of retained pages. The caller has the pool's lock.
 pub fn notice(held_pages: u64) {
     if held_pages < WANTED_PAGES {
         return;
@@ -54,12 +54,12 @@ pub fn is_over() -> bool {
     IS_OVER.load(SeqCst) == 1
 }
 
-/// Does nothing for a while, unless the thread is to end.
+/// Sleeps for a while, unless the thread should end.
 pub fn rest(milliseconds: i64) {
     lock::sleep(&IS_OVER, 0, Some(milliseconds));
 }
 
-/// This process has no such thread: it was the parent's.
+/// For the child of a fork: the thread was the parent's.
 pub fn forget() {
     if ![ABSENT, REFUSED].contains(&THREAD.load(Relaxed)) {
         THREAD.store(ABSENT, Relaxed);
@@ -72,12 +72,12 @@ pub fn forget() {
     }
 }
 
-/// The helper is about to be this process's.
+/// Records that the helper will belong to this process.
 pub fn note_process() {
     PROCESS.store(process(), Relaxed);
 }
 
-/// The child of a fork: the helper was its parent's.
+/// For the child of a fork: the helper was its parent's.
 pub fn forget_process() {
     if PROCESS.load(Relaxed) != 0 {
         PROCESS.store(0, Relaxed);
@@ -91,6 +91,6 @@ pub fn is_of_this_process() -> bool {
 }
 
 fn process() -> pid_t {
-    // SAFETY: asks for a number.
+    // SAFETY: only returns a number.
     unsafe { libc::getpid() }
 }

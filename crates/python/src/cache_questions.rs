@@ -1,4 +1,4 @@
-//! Analyses and miss counts.
+//! Analyses of recordings, and miss counts of policies.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::opening::{Recording, with_losses};
 use crate::texts::{answered, with_options};
 
 /// Skew, single accesses and reuse of a recording, with pages of `page_bytes` or as recorded, as JSON
-/// text; with `top_processes` by process too, in that many rows.
+/// text. With `top_processes`, the result also has this number of processes.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, top_processes=None, page_bytes=None, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -68,7 +68,7 @@ pub fn misses(
     Ok(answered(answer))
 }
 
-/// A policy, `NAME` or `NAME:OPTION=VALUE,...`, with every option, as JSON text.
+/// A policy, given as `NAME` or `NAME:OPTION=VALUE,...`, with all its options, as JSON text.
 #[pyfunction]
 pub fn describe_policy(py: Python<'_>, text: &str) -> PyResult<String> {
     let choice = Choice::parse(text).map_err(|message| usage(py, &message))?;

@@ -1,4 +1,4 @@
-//! Recordings: import, info, slice, and their events as columns.
+//! Recordings: import, info, slice, and events as columns.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::events::EventReader;
 use crate::opening::{Recording, options};
 use crate::texts::{answered, catalog};
 
-/// Imports recordings into one trace file; returns the report as JSON text.
+/// Imports recordings into a trace file; returns the report as JSON text.
 #[pyfunction]
 #[pyo3(signature = (inputs, output, format, mapping, columns, *, strict=false, force=false, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -39,8 +39,8 @@ pub fn import_trace(
     Ok(answered(report))
 }
 
-/// What a recording holds, whatever that is: `events`, `allocations` or `references`, and the answer of
-/// the function of that name's `info` as JSON text. The recording is opened once, so a pipe will do.
+/// Summarizes a recording of any kind: returns `events`, `allocations` or `references`, and the info of
+/// this kind as JSON text. It opens the recording once, so the recording may be a pipe.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, progress=None))]
 pub fn info(
@@ -68,9 +68,9 @@ pub fn info(
     })
 }
 
-/// Makes sure that the pages of a recording are numbered and of `page_bytes`: writes a copy to `output`
-/// unless it is a trace file with such numbers. Returns whether it did, and how many pages and events
-/// there are.
+/// Ensures that the pages of a recording are numbered and of `page_bytes`: writes a copy to `output`,
+/// unless the recording is a trace file with such pages. Returns whether it wrote a copy, and the numbers
+/// of pages and events.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, *, output, page_bytes=PAGE_BYTES, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -87,7 +87,7 @@ pub fn number_trace(
     let recording = Recording::new(py, path, format, mapping, columns)?;
     detached(py, progress, |progress| {
         let source = recording.open()?;
-        // What is read directly knows neither before it is read.
+        // A recording that is read directly knows neither number before its end.
         if let (Some(pages), events @ 1..) = (source.header().pages, source.header().events)
             && source.header().page_bytes == page_bytes
         {
@@ -99,8 +99,8 @@ pub fn number_trace(
     })
 }
 
-/// Copies the events of a trace file from `from_ns` to before `to_ns`; returns the new header as
-/// JSON text.
+/// Copies the events of a trace file from `from_ns` to `to_ns`, exclusive; returns the new header as JSON
+/// text.
 #[pyfunction]
 #[pyo3(signature = (path, output, *, from_ns=None, to_ns=None, force=false, progress=None))]
 pub fn slice_trace(
@@ -133,10 +133,10 @@ pub fn events(
     Ok(ArrowStream::new(Box::new(EventReader::new(source))))
 }
 
-/// A column: its name, the name of its numpy type, and how its values leave.
+/// A column: its name, the name of its numpy type, and the function that appends its values.
 type ColumnRow = (&'static str, &'static str, fn(&Rows, &mut Vec<u8>));
 
-/// What `column` gives.
+/// The columns that `column` returns.
 const COLUMNS: [ColumnRow; 7] = [
     ("time_ns", "<i8", |rows, bytes| {
         bytes.extend(rows.events.time_ns.iter().flat_map(|time| time.to_le_bytes()));
@@ -157,7 +157,7 @@ const COLUMNS: [ColumnRow; 7] = [
     }),
 ];
 
-/// One column of a recording as little-endian bytes, with the name of its numpy type.
+/// A column of a recording as little-endian bytes, with the name of its numpy type.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, name, *, progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -174,7 +174,7 @@ pub fn column<'py>(
     let (_, element, append) =
         COLUMNS.iter().find(|(known, ..)| *known == name).ok_or_else(|| {
             let names = COLUMNS.map(|(name, ..)| name).join(", ");
-            usage(py, &format!("no column {name:?}; there are {names}"))
+            usage(py, &format!("no column {name:?}; columns are {names}"))
         })?;
     let bytes = detached(py, progress, |progress| {
         let mut source = recording.open()?;
@@ -189,13 +189,13 @@ pub fn column<'py>(
     Ok((PyBytes::new(py, &bytes), element))
 }
 
-/// Names of the event kinds by their number.
+/// Names of the event kinds, ordered by number.
 #[pyfunction]
 pub fn kinds() -> Vec<&'static str> {
     EventKind::ALL.iter().map(|kind| kind.name()).collect()
 }
 
-/// Names of the classes of pages by their number.
+/// Names of the page classes, ordered by number.
 #[pyfunction]
 pub fn classes() -> Vec<&'static str> {
     PageClass::ALL.iter().map(|class| class.name()).collect()

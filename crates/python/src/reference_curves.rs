@@ -1,5 +1,5 @@
-//! Curves of a trace of references: the question comes as JSON text, small answers leave as JSON
-//! text, and counts by frames as columns of 64-bit little-endian integers.
+//! Curves of a trace of references. Requests and small results are JSON text; counts by frames are
+//! columns of 64-bit little-endian integers.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use types::ReferenceKind;
 use crate::errors::{Raise, detached};
 use crate::texts::parsed;
 
-/// A question as Python writes it.
+/// A request from Python.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wanted {
@@ -58,9 +58,9 @@ impl Wanted {
     }
 }
 
-/// Reads a trace of references once. Returns totals and cold misses as JSON text, and for each page
-/// size four columns, indexed by the number of frames: misses of instructions, reads and writes,
-/// and write-backs. Beyond the end of a column its last value holds.
+/// Reads a trace of references once. Returns totals and cold misses as JSON text, and four columns for
+/// each page size, indexed by the number of frames: misses of instructions, reads and writes, and
+/// write-backs. The last value of a column holds for all larger numbers of frames.
 #[pyfunction]
 #[pyo3(signature = (path, question, *, progress=None))]
 pub fn reference_curves<'py>(
@@ -75,14 +75,14 @@ pub fn reference_curves<'py>(
         let mut reader = Reader::open(&path)?;
         let answers = refs::run(&mut reader, &questions, progress)?;
         let columns = answers.sizes.iter().flat_map(columns).collect();
-        Ok::<_, sim::Error>((told(&answers, &reader), columns))
+        Ok::<_, sim::Error>((summary(&answers, &reader), columns))
     })?;
     let columns: Vec<Vec<u8>> = columns;
     Ok((answer.to_string(), columns.iter().map(|column| PyBytes::new(py, column)).collect()))
 }
 
-/// What `reader`, at its end, says of the trace, and what was counted.
-fn told(answers: &Answers, reader: &Reader) -> Value {
+/// Totals and counts as JSON, with the ending of the trace from `reader`, which must be at its end.
+fn summary(answers: &Answers, reader: &Reader) -> Value {
     let sizes = answers.sizes.iter().map(|size| {
         let second_tlb_misses = size.second_tlb_misses.iter().map(|&misses| by_name(misses));
         let policy_faults = size.policy_faults.iter().map(

@@ -1,4 +1,4 @@
-//! Swap architectures: requests come as JSON text, outcomes leave as JSON text.
+//! Simulations of swap architectures. Requests and outcomes are JSON text.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::errors::{Raise, detached};
 use crate::opening::{Recording, with_losses};
 use crate::texts::{answered, parsed};
 
-/// One request as Python writes it.
+/// A request from Python.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
@@ -25,25 +25,25 @@ pub(crate) struct Wanted {
     #[serde(default)]
     options: BTreeMap<String, String>,
     profile: Option<String>,
-    /// Bytes of a page; of the devices, times of such a page are taken.
+    /// Bytes of a page, which also select the times of the devices.
     #[serde(default = "small")]
     page_bytes: u64,
     #[serde(default)]
     readahead: Option<String>,
     #[serde(default)]
     clean_evictions: Option<String>,
-    /// Whether an architecture that decides by latency is replayed over the range: yes or no.
+    /// Whether to replay an architecture that decides by latency over the range: yes or no.
     #[serde(default)]
     ranges: Option<String>,
 }
 
-/// A page of every recording.
+/// The page size of every recording.
 fn small() -> u64 {
     PAGE_BYTES
 }
 
 impl Wanted {
-    /// The request, with devices resolved.
+    /// The request for the simulator, with devices resolved.
     pub(crate) fn request(self) -> Result<SimulateRequest, sim::Error> {
         let fast = resolve_device(&self.fast)?;
         let slow = resolve_device(&self.slow)?;
@@ -69,7 +69,7 @@ impl Wanted {
     }
 }
 
-/// Runs one request, as JSON text, on a recording; returns the outcome as JSON text.
+/// Runs a request, given as JSON text, on a recording; returns the outcome as JSON text.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, request, *, progress=None))]
 pub fn simulate(
@@ -92,10 +92,10 @@ pub fn simulate(
     Ok(answered(answer))
 }
 
-/// Runs many requests, a JSON list, in one pass over a recording; returns a JSON list that holds
-/// for each either `{"outcome": ...}` or `{"error": text}`. `marks` cut the recording into slices, of
-/// which outcomes then have counts: rising times in ns since the first event or, without a clock, numbers
-/// of events.
+/// Runs a JSON list of requests in a single pass over a recording. Returns a JSON list with
+/// `{"outcome": ...}` or `{"error": text}` for each request. `marks` divide the recording into slices,
+/// and outcomes have counts for each slice. Marks are increasing times in ns since the first event or,
+/// without a clock, numbers of events.
 #[pyfunction]
 #[pyo3(signature = (path, format, mapping, columns, requests, *, marks=Vec::new(), progress=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of one Python call")]
@@ -120,7 +120,7 @@ pub fn simulate_many(
         let mut answers = Vec::with_capacity(requests.len());
         for request in requests {
             let outcome = match request {
-                Ok(_) => outcomes.next().expect("every sound request has a result"),
+                Ok(_) => outcomes.next().expect("every valid request has a result"),
                 Err(error) => Err(error),
             };
             answers.push(match outcome {
@@ -134,7 +134,7 @@ pub fn simulate_many(
     Ok(answered(answers))
 }
 
-/// Where slices end: at times where the trace has a clock, else at numbers of events.
+/// The ends of slices: times if the trace has a clock, otherwise numbers of events.
 fn marks_of(header: &trace::Header, marks: Vec<i64>) -> Marks {
     match marks {
         none if none.is_empty() => Marks::None,
@@ -143,7 +143,7 @@ fn marks_of(header: &trace::Header, marks: Vec<i64>) -> Marks {
     }
 }
 
-/// A request, JSON text, with every default filled in and the figures of both devices, as JSON.
+/// A request, given as JSON text, with all defaults and the figures of both devices, as JSON text.
 #[pyfunction]
 pub fn describe_request(py: Python<'_>, request: &str) -> PyResult<String> {
     let wanted: Wanted = parsed(py, "request", request)?;
@@ -191,21 +191,21 @@ pub fn architectures() -> String {
     answered(rows.collect::<Vec<Value>>())
 }
 
-/// The built-in devices, quickest first, as JSON text: times in ns per 4 KiB page.
+/// The built-in devices, fastest first, as JSON text with times in ns per 4 KiB page.
 #[pyfunction]
 pub fn devices() -> String {
     answered(sim::devices::builtin().collect::<Vec<_>>())
 }
 
-/// One device by name, READ/WRITE times or path of its file, as JSON text.
+/// A device by name, READ/WRITE times or path of its file, as JSON text.
 #[pyfunction]
 pub fn device(py: Python<'_>, text: &str) -> PyResult<String> {
     let device = resolve_device(text).map_err(|error| error.raise(py))?;
     Ok(answered(device))
 }
 
-/// Fast devices for every latency ratio over which a conclusion must hold, as READ/WRITE times, for a
-/// slow device by name, READ/WRITE times or path of its file: a JSON list of texts.
+/// Fast devices for every latency ratio over which a conclusion must hold, as a JSON list of READ/WRITE
+/// times. The slow device is given by name, READ/WRITE times or path of its file.
 #[pyfunction]
 pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<String> {
     let slow = resolve_device(slow).map_err(|error| error.raise(py))?;
@@ -216,7 +216,7 @@ pub fn latency_ratios(py: Python<'_>, slow: &str) -> PyResult<String> {
     Ok(answered(texts.collect::<Vec<String>>()))
 }
 
-/// The device of this name, READ/WRITE times, or file: the simulator itself reads no files.
+/// The device with this name, READ/WRITE times, or file. The simulator itself reads no files.
 fn resolve_device(text: &str) -> Result<Device, sim::Error> {
     if Path::new(text).extension().is_none_or(|extension| extension != "toml") {
         return Device::resolve(text);

@@ -1,4 +1,4 @@
-//! Questions and answers as JSON text.
+//! Requests and results as JSON text.
 
 use pyo3::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::errors::usage;
 use policy::OptionRow;
 
-/// What JSON text says; a refusal names the place, and the text as `what`.
+/// Parses JSON text. The error names `what` the text is, and the position.
 ///
 /// # Errors
-/// `UsageError` for what is no such question.
+/// `UsageError` if the text is invalid.
 pub fn parsed<T: for<'text> Deserialize<'text>>(
     py: Python<'_>,
     what: &str,
@@ -19,7 +19,7 @@ pub fn parsed<T: for<'text> Deserialize<'text>>(
     serde_json::from_str(text).map_err(|error| usage(py, &format!("{what}: {error}")))
 }
 
-/// An answer as JSON text.
+/// A result as JSON text.
 pub fn answered(answer: impl Serialize) -> String {
     serde_json::to_string(&answer).expect("an answer is plain data")
 }

@@ -5,34 +5,33 @@ use crate::Error;
 use crate::input::Input;
 use crate::text::BYTE_ORDER_MARK;
 
-/// How sure a format is that a recording is its own.
+/// How surely a recording has a format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// It is not.
+    /// The recording has another format.
     No,
-    /// Nothing speaks against it; formats with more structure come first.
+    /// The bytes do not contradict the format, which has little structure.
     Possible,
-    /// Its structure fits wherever it was looked at.
+    /// Every inspected part has the structure of the format.
     Likely,
-    /// It carries this format's own mark.
+    /// The recording carries the mark of the format.
     Certain,
 }
 
 impl Confidence {
-    /// `self` where `holds`, else `No`.
+    /// `self` if `holds`, else `No`.
     pub const fn when(self, holds: bool) -> Confidence {
         if holds { self } else { Confidence::No }
     }
 }
 
-/// How surely a recording that begins with these bytes (decompressed) has a format.
+/// A function that judges how surely a recording that begins with these decompressed bytes has a format.
 pub type Sniff = fn(head: &[u8]) -> Confidence;
 
-/// The row of a catalog that is surest of an input, of equally sure ones the first; none where none
-/// recognises it.
+/// The first row of a catalog among those that are surest of an input; `None` if no row recognises it.
 ///
 /// # Errors
-/// What the input cannot deliver.
+/// If the input cannot be read.
 pub(crate) fn surest<Row>(
     input: &mut Input,
     catalog: &'static [Row],
@@ -50,13 +49,13 @@ pub(crate) fn surest<Row>(
     Ok(best.1)
 }
 
-/// What an input begins with, behind the mark that editors put before text.
+/// The beginning of an input, without the byte order mark that editors put before text.
 pub(crate) fn head(input: &Input) -> &[u8] {
     let held = input.held();
     held.strip_prefix(BYTE_ORDER_MARK).unwrap_or(held)
 }
 
-/// The whole lines that a recording begins with, without comments and empty lines, at most `limit`.
+/// The first complete lines of a recording, at most `limit`, without comments and empty lines.
 pub(crate) fn head_lines(head: &[u8], limit: usize) -> Vec<&[u8]> {
     let whole = match memchr::memrchr(b'\n', head) {
         Some(line_end) => &head[..line_end],

@@ -1,7 +1,7 @@
-"""What the report reads of every kind of result: the fields that panels rely on, and no others.
+"""The shapes of results: the fields of each kind of result that panels rely on, and no others.
 
-The outputs of the commands hold more. A result whose fields depart from this was cut, edited or
-made by something else, and is refused with the name of the field.
+The outputs of the commands have more fields. A result that departs from its shape was cut, edited
+or made by another program; the report refuses it and names the field.
 """
 
 from __future__ import annotations
@@ -350,11 +350,11 @@ SHAPES: Mapping[str, Shape] = {
     "replay-kills": REPLAY_KILLS,
     "kills": KILLS,
 }
-"""By the middle word of a result's ``schema``."""
+"""Shapes by the middle word of a result's ``schema``."""
 
 
 def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
-    """The first field of a result that is not as ``kind`` has it; none where all are."""
+    """The first field that departs from the shape of ``kind``; None if all fit."""
     found = departure(result, SHAPES[kind])
     further = {"analyze": _traffic, "sweep": _sweep, "study": _tables}
     further |= dict.fromkeys(("page-size", "advice-page-size"), _memories)
@@ -362,7 +362,7 @@ def flaw(kind: str, result: Mapping[str, Any]) -> Mismatch | None:
 
 
 def _traffic(analysis: Mapping[str, Any]) -> Mismatch | None:
-    """Steps of time have a length, and every series has a figure for each of them."""
+    """Checks that steps of time have a length, and that every series has a figure for each."""
     traffic = analysis.get("traffic") or {"step_s": 1, "series": []}
     if not traffic["step_s"]:
         return Mismatch("traffic.step_s", "a number above 0", "0")
@@ -379,7 +379,7 @@ def _sweep(sweep: Mapping[str, Any]) -> Mismatch | None:
 
 
 def _memories(answer: Mapping[str, Any]) -> Mismatch | None:
-    """Every curve of a memory has a figure for each of its sizes."""
+    """Checks that every curve of a memory has a figure for each of its sizes."""
     for number, memory in enumerate(answer["memories"]):
         sizes = len(memory["sizes_bytes"])
         for name in ("translation_ns", "data_ns", "paper_ns", "sampled_ns"):
@@ -390,7 +390,7 @@ def _memories(answer: Mapping[str, Any]) -> Mismatch | None:
 
 
 def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:
-    """Cells that failed have a reason and no figures."""
+    """Checks that cells which failed have a reason and no figures."""
     for index, cell in enumerate(cells):
         shape = POLICY_CELL if cell.get("policy") is not None else CELL
         if not cell.get("error") and (found := departure(cell, shape, f"cells[{index}]")):
@@ -399,7 +399,7 @@ def _cells(cells: list[Mapping[str, Any]]) -> Mismatch | None:
 
 
 def _tables(study: Mapping[str, Any]) -> Mismatch | None:
-    """Every row of a figure or table has its columns; rows of sensitivity have the same names."""
+    """Checks that rows have all columns, and that rows of sensitivity have the same names."""
     for number, figure in enumerate(study["figures"]):
         field, columns = f"figures[{number}]", figure["columns"]
         for name in ("x", "series", "y"):

@@ -1,4 +1,4 @@
-//! `pagewise-agent record`: a live kernel to a recording.
+//! `pagewise-agent record`: writes the events of the running kernel to a recording.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -23,9 +23,8 @@ use crate::output::{print, say};
 #[command(after_help = "\
 If you name no source, record records --swap, --faults and --launches.
 
-If tracefs is needed but not mounted, root's recorder mounts it in a mount
-namespace of its own: no other process sees this mount, and it ends with the
-recorder.
+If tracefs is needed but not mounted, record as root mounts it in a private
+mount namespace: no other process sees the mount, and it ends with record.
 
 Examples:
   pagewise-agent record -o work.pgr --for 60s
@@ -44,14 +43,14 @@ pub struct Arguments {
     /// Every request that goes to a block device.
     #[arg(long)]
     block: bool,
-    /// Each SIGKILL with its victim and sender, and memory and processes at each kill and every 200 ms.
+    /// Each SIGKILL with its victim and sender; memory and processes at each kill and every 200 ms.
     #[arg(long)]
     kills: bool,
     /// Each fork, exec and exit.
     #[arg(long)]
     launches: bool,
-    /// Instead of the sources above: the blocks from 64 KiB on that COMMAND and its children allocate,
-    /// and which pages of them they touch. Needs no privileges.
+    /// Instead of the sources above: the blocks of 64 KiB or more that COMMAND and its children allocate,
+    /// and which of their pages they touch. Needs no privileges.
     #[arg(long, conflicts_with_all = [
         "swap", "faults", "files", "block", "kills", "launches", "cgroup", "pid", "backend", "buffer",
     ])]
@@ -80,19 +79,19 @@ pub struct Arguments {
     /// The file to write; it must not exist.
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// A command to run; the recording ends with it, and record exits with its status.
+    /// A command to run. The recording ends when the command exits, and record exits with its status.
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
 }
 
-/// A way to hear the kernel, on the command line.
+/// A source of kernel events, as the command line names it.
 #[derive(Clone, Copy, ValueEnum)]
 enum BackendName {
     /// bpf, or tracefs if the kernel refuses bpf.
     Any,
     /// BPF programs: pages by owner and address.
     Bpf,
-    /// Text events of a trace instance: pages by swap slot, and no pages of zeros.
+    /// Text events of a tracefs instance: pages by swap slot, and no pages of zeros.
     Tracefs,
 }
 
@@ -116,16 +115,18 @@ pub fn run(arguments: Arguments) -> exit::Outcome {
     };
     match arguments.json {
         true => print(report(&arguments, &outcome))?,
-        false => tell(&arguments, &outcome),
+        false => print_summary(&arguments, &outcome),
     }
     if let Some(failure) = outcome.failure {
         return Err(Exit::Refused(failure));
     }
     if outcome.is_lossy() {
         say(match arguments.allocations {
-            true => "more than 0.1 % was lost because the disk was full: free some space, or name a \
-                     file on another disk with -o",
-            false => "more than 0.1 % was lost: give a larger --buffer",
+            true => {
+                "more than 0.1 % of the records were lost because the disk was full: free some \
+                     space, or name a file on another disk with -o"
+            }
+            false => "more than 0.1 % of the records were lost: give a larger --buffer",
         });
         return Ok(ExitCode::from(DATA_LOST));
     }
@@ -136,7 +137,7 @@ pub fn run(arguments: Arguments) -> exit::Outcome {
     })
 }
 
-fn tell(arguments: &Arguments, outcome: &Outcome) {
+fn print_summary(arguments: &Arguments, outcome: &Outcome) {
     say(format_args!(
         "{}: {} records in {:.1} s, {} lost",
         arguments.output.display(),
@@ -202,7 +203,7 @@ fn wanted(arguments: &Arguments) -> Vec<&'static Source> {
     sources::CATALOG.iter().filter(|source| names.contains(&source.name)).collect()
 }
 
-/// What to say before swap is recorded on a machine without a swap area.
+/// The warning if swap is to be recorded but the machine has no swap area.
 fn swap_warning(root: &Root, sources: &[&Source]) -> Option<&'static str> {
     let is_of_swap = sources.iter().any(|source| ["swap", "faults"].contains(&source.name));
     let has_none = linux::swap::areas(root).is_ok_and(|areas| areas.is_empty());
@@ -216,6 +217,18 @@ fn swap_warning(root: &Root, sources: &[&Source]) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_take_the_units_of_the_desk() {
+        for (text, seconds) in
+            [("500ms", 0.5), ("60s", 60.0), ("10m", 600.0), ("10min", 600.0), ("2h", 7200.0)]
+        {
+            assert_eq!(parse_time(text), Ok(Duration::from_secs_f64(seconds)), "{text}");
+        }
+        for text in ["10", "min", "10 min", "1d", "-1s", "1e9h"] {
+            assert!(parse_time(text).unwrap_err().contains("ms, s, min or h"), "{text}");
+        }
+    }
 
     #[test]
     fn swap_without_a_swap_area_is_warned_of() {

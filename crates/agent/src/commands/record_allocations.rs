@@ -1,4 +1,4 @@
-//! `pagewise-agent record --allocations`: a command under the preload library, to a recording.
+//! `pagewise-agent record --allocations`: runs a command with the preload library and makes a recording of its logs.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::ending::Ending;
 use crate::exit::Exit;
 use crate::preload;
 
-/// Built by crates/allocations.
+/// The library of crates/allocations.
 const LIBRARY: &str = "libpagewise_allocations.so";
 
 /// Rebuilds the recording `output` from the logs that an interrupted run left in `folder`.
@@ -28,13 +28,13 @@ pub fn record(
 ) -> Result<Outcome, Exit> {
     if command.is_empty() {
         return Err(Exit::Usage(
-            "--allocations records a command: write it behind --, such as -- convert a.jpg b.png"
+            "--allocations records a command: write it after --, such as -- convert a.jpg b.png"
                 .to_owned(),
         ));
     }
     let options = Options { output: output.to_owned(), command: command.to_vec() };
     let folder = options.folder();
-    // What the command makes of its current folder must not matter.
+    // An absolute path, because the command may change its working directory.
     let folder = std::path::absolute(&folder).unwrap_or(folder);
     ending.environment = vec![
         (preload::VARIABLE, preload::value(&preload::library(LIBRARY)?)?),

@@ -1,7 +1,7 @@
-//! The balloon: takes memory on purpose, in a cgroup with a limit, so that others have little. It is
-//! two processes and a guard. One in the cgroup holds memory (`hold`), the one that the user started
-//! watches that the machine keeps a floor of memory (`supervise`), and the guard ends and removes
-//! all however the other two end.
+//! The balloon takes memory on purpose, in a cgroup with a limit, so that other programs have little. It
+//! consists of three processes: one in the cgroup holds the memory (`hold`); the one that the user started
+//! ends it if the machine has less than a floor of available memory (`supervise`); the guard ends the first
+//! and removes the cgroup, however the other two end.
 
 mod hold;
 mod options;

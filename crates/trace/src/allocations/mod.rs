@@ -1,6 +1,6 @@
-//! The history of a program's large allocations, from a recording that `pagewise-agent record
-//! --allocations` made: which blocks it was given, which of their pages it touched, when it gave them
-//! back. Blocks have no addresses here: where they lie is what allocators differ in.
+//! The history of a program's large allocations, from a recording of `pagewise-agent record
+//! --allocations`: which blocks the program allocated, which of their pages it touched, and when it freed
+//! them. Blocks have no addresses here, because each allocator places them differently.
 
 mod builder;
 mod history;

@@ -1,5 +1,5 @@
-//! Foreign formats: one file and one row each. A row is all that the command line, the docs table,
-//! the conformance test and the fuzz targets need to know.
+//! Foreign formats: a file and a catalog row for each. The command line, the docs table, the conformance
+//! test and the fuzz targets use only the row.
 
 mod arc;
 mod blkparse;
@@ -31,35 +31,38 @@ use crate::references::formats::is_recognised;
 use crate::sniff::{Sniff, head, surest};
 use crate::{Error, ErrorKind, Position};
 
-/// What a column of a CSV file holds.
+/// The role of a column of a CSV file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// When, in seconds unless the column's name ends in `_ms`, `_us` or `_ns`.
+    /// When, in seconds unless the column's name ends in another unit: `_ms`, `(us)`, `[ns]`.
     Time,
-    /// What was done.
+    /// Operation: a read, a write or another word.
     Op,
     /// Name of the object.
     Id,
     /// First 512-byte sector.
     Sector,
+    /// First byte, counted from the start of the device.
+    Offset,
     /// Length in 512-byte sectors.
     Sectors,
     /// Length in bytes.
     Size,
-    /// Who asked.
+    /// Process that issued the request.
     Process,
-    /// Which device was asked.
+    /// Device of the request.
     Device,
 }
 
 impl Role {
     /// Every role with its name on the command line.
-    pub const ALL: [(&'static str, Role); 8] = [
+    pub const ALL: [(&'static str, Role); 9] = [
         ("time", Role::Time),
         ("op", Role::Op),
         ("id", Role::Id),
         ("sector", Role::Sector),
+        ("offset", Role::Offset),
         ("sectors", Role::Sectors),
         ("size", Role::Size),
         ("process", Role::Process),
@@ -67,36 +70,36 @@ impl Role {
     ];
 }
 
-/// What the caller says about a recording, beyond what it says itself.
+/// The caller's options for reading a recording.
 #[derive(Clone, Debug, Default)]
 pub struct ReadOptions {
-    /// How records become events; none = as the format usually does.
+    /// How records become events; `None` for the format's default.
     pub mapping: Option<Mapping>,
-    /// Which column holds what, for formats with named columns.
+    /// Chosen roles and their columns, for formats with named columns.
     pub columns: Vec<(Role, String)>,
 }
 
 /// The records of one file.
 type Reader = Box<dyn RecordReader>;
 
-/// One foreign format.
+/// A foreign format.
 pub struct Format {
-    /// Its name everywhere.
+    /// Name of the format on the command line, in files and in docs.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// Description of the format in one line.
     pub summary: &'static str,
-    /// Whether the caller may say which column holds what.
+    /// Whether the caller may choose the roles of columns.
     pub has_columns: bool,
-    /// Whether one recording is several files that differ in the number at the end of their names.
+    /// Whether a recording consists of several files that differ in the number at the end of their names.
     pub has_parts: bool,
-    /// How surely a recording is of this format, by its first bytes.
+    /// Judges by the first bytes how surely a recording has this format.
     pub sniff: Sniff,
-    /// Starts reading; nothing of the input is consumed yet.
+    /// Opens a reader on an input at its beginning.
     pub open: fn(Input, &ReadOptions) -> Result<Reader, Error>,
 }
 
 impl Format {
-    /// What files of one recording have in common: their name, without the number of the part.
+    /// The common name of the files of a recording: `path` without the number of the part.
     pub fn recording_of(&self, path: &Path) -> PathBuf {
         let number = path.extension().map(OsStr::as_encoded_bytes);
         let is_part = number.is_some_and(|number| number.iter().all(u8::is_ascii_digit));
@@ -110,7 +113,7 @@ impl fmt::Debug for Format {
     }
 }
 
-/// Every format. The order matters where two are equally sure: the more specific comes first.
+/// Every format, the more specific first: if two formats are equally sure, the first is chosen.
 pub const CATALOG: &[Format] = &[
     recording::FORMAT,
     pgw::FORMAT,
@@ -134,7 +137,7 @@ pub fn by_name(name: &str) -> Option<&'static Format> {
 /// The format of a recording, by its content.
 ///
 /// # Errors
-/// `UnknownFormat` where no format recognises it.
+/// `UnknownFormat` if no format recognises it.
 pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     surest(input, CATALOG, |format| format.sniff)?.ok_or_else(|| {
         let head = head(input);
@@ -153,7 +156,7 @@ pub fn recognise(input: &mut Input) -> Result<&'static Format, Error> {
     })
 }
 
-/// Files that are no recordings of ours but that people try, and what to do with them.
+/// Marks of common files that are no recordings, each with what to do.
 const FOREIGN_MARKS: [(&[u8], &str); 7] = [
     (MAGIC, "a trace of memory references, not of pages"),
     (

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::event::Event;
 use crate::recording::Missing;
 
-/// What is known when a recording begins.
+/// Description of a recording, known when it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct About {
@@ -15,61 +15,61 @@ pub struct About {
     pub kernel: String,
     /// `uname -m`.
     pub machine: String,
-    /// How the kernel was heard: `tracepoints`, `btf` or `function`.
+    /// Source of the events: `tracepoints`, `btf` or `function`.
     pub backend: String,
-    /// What cannot be told here, and why.
+    /// Fields that this kernel cannot provide, and why.
     pub absent: Vec<Missing>,
-    /// Format files of the events, without how to print them.
+    /// Format files of the events, without their print format.
     pub formats: Vec<String>,
     /// The format file of the pages.
     pub page_format: String,
-    /// The process whose kill alone counts.
+    /// If set, only the kill of this process counts.
     pub process: Option<u32>,
-    /// The memory cgroup whose processes alone count.
+    /// If set, only kills of processes in this memory cgroup count.
     pub cgroup: Option<String>,
-    /// Functions of the kernel that are recorded: where each begins, in hexadecimal, and its name.
+    /// Recorded functions of the kernel: address, in hexadecimal, and name.
     pub functions: Vec<(String, String)>,
 }
 
-/// A thread, and what is known of it.
+/// A thread with its process and name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its number.
+    /// Thread id.
     pub thread: u32,
-    /// The process that it belongs to.
+    /// Process that the thread belongs to.
     pub process: u32,
-    /// What it is called.
+    /// Name of the thread, if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Whether its process is one of those that count, where only some do.
+    /// Whether the process is a member, if only members count.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_member: bool,
 }
 
-/// What is known when a recording ends.
+/// Summary of a recording, known when it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ending {
-    /// CLOCK_MONOTONIC.
+    /// End of the recording, by CLOCK_MONOTONIC.
     pub time_ns: u64,
-    /// Events that found the buffer full.
+    /// Events dropped because the buffer was full.
     pub lost: u64,
 }
 
-/// One piece of a recording, live or saved.
+/// A block of a recording, live or saved.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Block {
-    /// What is known at the start; always the first.
+    /// Description of the recording; always the first block.
     About(Box<About>),
-    /// Threads.
+    /// Threads with their process and name.
     Tasks(Vec<Task>),
-    /// A page of events of one processor.
+    /// A page of events of a CPU.
     Page(Vec<u8>),
     /// Events of the backend `btf`.
     Events(Vec<Event>),
-    /// Events up to this time have come.
+    /// All events up to this time have arrived.
     Until(u64),
-    /// What is known at the end; the last, where the recorder came to it.
+    /// Summary of the recording; the last block, unless the recorder was killed.
     Ending(Ending),
     /// A kind of block that this version does not know.
     Unknown(u32),

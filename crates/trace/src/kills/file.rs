@@ -1,7 +1,7 @@
-//! A saved recording of kills: what the kernel told, as it told it, so that it can be taken apart again.
+//! A saved recording of kills: the kernel's raw events, so that the analysis can be repeated.
 //!
-//! Layout: 8 bytes of `MAGIC`, then blocks that stand alone (crate::framing). The first is the `About`.
-//! docs/killtrace.md describes it for other readers.
+//! Layout: 8 bytes of `MAGIC`, then independent blocks (crate::framing). The first is the `About`.
+//! docs/killtrace.md describes the layout for other readers.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::framing::{Frame, FrameReader, FrameWriter, Magic, parse_json};
 use crate::input::Input;
 use crate::{Error, ErrorKind};
 
-/// The first bytes of a recording of kills, its version at the end.
+/// The first bytes of a recording of kills, with its version in the last byte.
 const MAGIC: Magic = Magic { checked: *b"pgwkil\x00\x02", unchecked: *b"pgwkil\x00\x01" };
 
-/// Longest page of events: kernels make them of 4 to 64 KiB.
+/// Longest page of events. Kernels have pages of 4 to 64 KiB.
 const PAGE_BYTES_MAX: usize = 64 << 10;
 
-/// What a block holds, by its number in the file.
+/// The kinds of blocks, by their number in the file.
 #[repr(u32)]
 enum BlockKind {
     About = 1,
@@ -39,7 +39,7 @@ impl<W: Write> Writer<W> {
     /// Begins a recording.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn new(output: W) -> io::Result<Writer<W>> {
         Ok(Writer { frames: FrameWriter::new(output, &MAGIC)? })
     }
@@ -47,7 +47,7 @@ impl<W: Write> Writer<W> {
     /// Appends a block.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn write(&mut self, block: &Block) -> io::Result<()> {
         match block {
             Block::About(about) => self.frames.write_json(BlockKind::About as u32, about),
@@ -64,32 +64,32 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Bytes of whole blocks written so far; what a failed write left lies behind them.
+    /// Bytes of complete blocks written so far; a failed write may leave more bytes after them.
     pub fn bytes(&self) -> u64 {
         self.frames.bytes()
     }
 
-    /// Hands back where the recording went, all of it written.
+    /// Flushes the recording and returns the output.
     ///
     /// # Errors
-    /// What the operating system refuses.
+    /// If the operating system refuses the write.
     pub fn finish(self) -> io::Result<W> {
         self.frames.finish()
     }
 }
 
-/// Takes a saved recording apart.
+/// Reads a saved recording and analyses its kills.
 ///
 /// # Errors
-/// A file that is none, or damaged, with the offset; what the operating system refuses.
+/// If the file is no recording of kills, is damaged (with the offset), or cannot be read.
 pub fn read(path: &Path) -> Result<Outcome, Error> {
     read_input(Input::open(path, false)?, path)
 }
 
-/// The same of one that lies in memory; `name` stands for its path.
+/// Analyses the kills of a recording in memory; `name` replaces its path.
 ///
 /// # Errors
-/// As `read`.
+/// Those of `read`.
 pub fn read_bytes(name: &str, bytes: &[u8]) -> Result<Outcome, Error> {
     read_input(Input::from_bytes(name, bytes)?, Path::new(name))
 }
@@ -108,14 +108,14 @@ fn read_input(input: Input, path: &Path) -> Result<Outcome, Error> {
                 let begun = Analysis::new(*about).map_err(|expected| frames.corrupt(&expected))?;
                 analysis = Some(begun);
             }
-            (None, _) => return Err(frames.corrupt("expected what the recording is about")),
+            (None, _) => return Err(frames.corrupt("expected the description of the recording")),
             (Some(analysis), block) => {
                 analysis.take(&block).map_err(|expected| frames.corrupt(&expected))?;
             }
         }
     }
     let analysis =
-        analysis.ok_or_else(|| frames.corrupt("expected what the recording is about"))?;
+        analysis.ok_or_else(|| frames.corrupt("expected the description of the recording"))?;
     Ok(analysis.finish())
 }
 
@@ -128,7 +128,7 @@ fn parse(kind: u32, contents: Vec<u8>) -> Result<Block, String> {
         }
         kind if kind == BlockKind::Page as u32 => Block::Page(contents),
         kind if kind == BlockKind::Events as u32 => {
-            Block::Events(typed::unpack(&contents).ok_or("expected whole events in a block")?)
+            Block::Events(typed::unpack(&contents).ok_or("expected complete events in a block")?)
         }
         kind if kind == BlockKind::Until as u32 => {
             let bytes = contents.as_slice().try_into();

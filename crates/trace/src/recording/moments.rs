@@ -11,32 +11,32 @@ use crate::{Error, ErrorKind};
 
 pub use super::moment::{Life, MemoryState, Moment, ProcessState, STUCK_AFTER_NS, Weight};
 
-/// The source whose recordings have moments.
+/// Name of the source whose recordings have moments.
 pub const SOURCE: &str = "kills";
 
-/// What [`walk`] comes past.
+/// An item that [`walk`] reports.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     /// Memory and processes at an instant.
     Moment(Box<Moment>),
-    /// A process was told to die.
+    /// A process got SIGKILL.
     Kill {
         /// CLOCK_MONOTONIC, in nanoseconds.
         time_ns: u64,
-        /// Its number.
+        /// Pid of the process.
         process: u32,
-        /// Whether the kernel's out-of-memory killer chose it.
+        /// Whether the kernel's OOM killer chose the process.
         is_of_kernel: bool,
     },
 }
 
-/// Goes through the moments and kills of the recording at `path`, in the order of the file: kills come
-/// before the moment that follows them. Returns what is known about the recording, and whether its
-/// end is missing.
+/// Reports the moments and kills of the recording at `path` in the order of the file: kills come
+/// before the moment that follows them. Returns the description of the recording, and whether its end
+/// is missing.
 ///
 /// # Errors
-/// `UnknownFormat` for what `pagewise-agent record` did not write, or wrote without kills; `Cancelled`
-/// if `progress` asks to stop; what the operating system refuses.
+/// `UnknownFormat` if the file is no recording of `pagewise-agent record --kills`; `Cancelled` if
+/// `progress` asks to stop; `Io` if the operating system refuses the read.
 pub fn walk(
     path: &Path,
     progress: &dyn Progress,
@@ -47,7 +47,8 @@ pub fn walk(
     let begun = read_about(input)?;
     let begun = begun.filter(|(about, _)| about.sources.iter().any(|name| name == SOURCE));
     let (about, mut reader) = begun.ok_or_else(|| {
-        let expected = "expected a recording with kills, as `pagewise-agent record --kills` writes";
+        let expected =
+            "expected a recording with kills, as `pagewise-agent record --kills` writes it";
         Error::new(ErrorKind::UnknownFormat, path, expected)
     })?;
     let mut is_cut = true;

@@ -1,4 +1,4 @@
-//! What a trace of references holds.
+//! A summary of a trace of references.
 
 use serde::Serialize;
 use types::{Progress, ReferenceTotals};
@@ -6,10 +6,10 @@ use types::{Progress, ReferenceTotals};
 use super::{Ending, Origin, Reader};
 use crate::Error;
 
-/// What a trace of references holds.
+/// A summary of a trace of references.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Info {
-    /// Where it comes from.
+    /// Origin of the trace.
     pub origin: Origin,
     /// All references.
     pub references: u64,
@@ -17,20 +17,20 @@ pub struct Info {
     pub instructions: u64,
     /// Data read.
     pub reads: u64,
-    /// Data written, or read and written by one instruction.
+    /// Data written, or modified by one instruction.
     pub writes: u64,
-    /// References that the filter did not absorb.
+    /// Steps: references that the filter did not absorb.
     pub steps: u64,
-    /// Bytes of the file; 0 where that is not known.
+    /// Bytes of the file; 0 if unknown.
     pub file_bytes: u64,
-    /// How it ends; none where the file was cut.
+    /// How the trace ends; `None` if the file was cut.
     pub ending: Option<Ending>,
 }
 
-/// Reads the rest of `reader` for what it holds.
+/// Reads `reader` to its end and summarizes the trace.
 ///
 /// # Errors
-/// What cannot be read, with its offset; `Cancelled` if `progress` asks to stop.
+/// If the trace cannot be read, with the offset; `Cancelled` if `progress` asks to stop.
 pub fn info(reader: &mut Reader, progress: &dyn Progress) -> Result<Info, Error> {
     let (mut batch, mut steps) = (Vec::new(), 0);
     while reader.next_steps(&mut batch)? {
