@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from circles import circles
+from circles import WORDS, circles
 
 from pagewise import _core
 from pagewise.commands import COMMANDS
@@ -193,6 +193,19 @@ def test_only_trace_knows_foreign_formats() -> None:
         if not relative(path).startswith(("crates/trace/", "fuzz/")):
             used = re.findall(r"formats::(\w+)", without_comments(path.read_text()))
             assert set(used) <= {"CATALOG"}, f"{relative(path)} uses formats::{used}"
+
+
+# Pronouns and verbs that say nothing of what they name.
+NO_NAMES = re.compile(r"(?<![\w.])(one|told|said)\b")
+
+
+def test_names_in_rust_are_nouns() -> None:
+    for path in files(".rs"):
+        source = path.read_text()
+        strings = "".join(match[0] for match in WORDS.finditer(source) if match[0][-1] == '"')
+        captured = re.search(r"\{(one|told|said)\b[^}]*\}", strings)
+        found = NO_NAMES.search(WORDS.sub(" ", source)) or captured
+        assert not found, f"{relative(path)}: {found and found[0]}: which noun is it?"
 
 
 def waits_without_limit(call: ast.Call) -> bool:
