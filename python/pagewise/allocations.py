@@ -11,6 +11,10 @@ from pagewise import _core
 from pagewise.recording import PathLike, Progress
 
 SCHEMA = "pagewise.allocations/1"
+BASELINE = "no-pool"
+"""The allocator that all others are compared with."""
+OURS = "lazy"
+"""The allocator of pagewise's preload library."""
 
 
 def is_allocations(path: PathLike) -> bool:
