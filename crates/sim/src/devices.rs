@@ -9,25 +9,8 @@ mod sized;
 use crate::error::{Error, ErrorKind};
 use serde::{Deserialize, Serialize};
 
-/// The files of the folder `devices`, by name.
-const BUILTIN: [(&str, &str); 16] = [
-    ("dram", include_str!("../../../devices/dram.toml")),
-    ("zram-lz4", include_str!("../../../devices/zram-lz4.toml")),
-    ("zram-zstd", include_str!("../../../devices/zram-zstd.toml")),
-    ("stt-mram", include_str!("../../../devices/stt-mram.toml")),
-    ("pcm", include_str!("../../../devices/pcm.toml")),
-    ("optane-pmem", include_str!("../../../devices/optane-pmem.toml")),
-    ("optane-ssd", include_str!("../../../devices/optane-ssd.toml")),
-    ("nvme", include_str!("../../../devices/nvme.toml")),
-    ("ufs-2.1", include_str!("../../../devices/ufs-2.1.toml")),
-    ("ufs-3.1", include_str!("../../../devices/ufs-3.1.toml")),
-    ("ufs-4.0", include_str!("../../../devices/ufs-4.0.toml")),
-    ("sata-ssd", include_str!("../../../devices/sata-ssd.toml")),
-    ("emmc-5.1", include_str!("../../../devices/emmc-5.1.toml")),
-    ("sd-a1", include_str!("../../../devices/sd-a1.toml")),
-    ("sd-a2", include_str!("../../../devices/sd-a2.toml")),
-    ("hdd", include_str!("../../../devices/hdd.toml")),
-];
+// `BUILTIN`: the name and text of each file of the folder `devices`, as the build script found them.
+include!(concat!(env!("OUT_DIR"), "/builtin_devices.rs"));
 
 /// Longest latency accepted, in microseconds: 1000 s. Keeps every product of counts inside `u128`
 /// and catches a mistaken unit.
@@ -262,15 +245,18 @@ pub fn latency_ratios() -> Vec<LatencyRatio> {
 }
 
 /// The names of the built-in devices, quickest first.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    BUILTIN.iter().map(|(name, _)| *name)
+pub fn names() -> impl Iterator<Item = String> {
+    builtin().map(|device| device.name)
 }
 
-/// The built-in devices, quickest first.
+/// The built-in devices, quickest first: by the time of one read and one write.
 pub fn builtin() -> impl Iterator<Item = Device> {
-    BUILTIN.iter().map(|(name, text)| {
+    let parse = |(name, text): &(&str, &str)| {
         Device::from_toml(text, name).expect("a test parses every file of the folder devices")
-    })
+    };
+    let mut devices: Vec<Device> = BUILTIN.iter().map(parse).collect();
+    devices.sort_by_key(|device| device.read.typical_ns + device.write.typical_ns);
+    devices.into_iter()
 }
 
 /// Parses `READ/WRITE`; none if `text` does not have that shape.

@@ -7,11 +7,10 @@ use serde::Serialize;
 use types::Progress;
 
 use crate::formats::{ReadOptions, Role};
-use crate::open::is_parquet;
 use crate::pipeline::{Pipeline, PipelineOptions};
 use crate::record::Mapping;
 use crate::runs::Run;
-use crate::store::{Writer, join, refuse_inputs};
+use crate::store::{Writer, is_parquet, join, refuse_inputs};
 use crate::{Error, ErrorKind, Loss, Position, Reject, TraceKind};
 
 /// Largest size of the table that numbers pages; beyond it pages are stored by (space, address).

@@ -14,8 +14,8 @@ use serde_json::json;
 use trace::kills::{About, Kill, Killer, Outcome, SCHEMA, chrome};
 use types::shown;
 
-use super::record::{parse_size, parse_time};
-use crate::exit::{Exit, INTERRUPTED};
+use crate::arguments::{parse_size, parse_time};
+use crate::exit::{self, Exit, INTERRUPTED};
 use crate::interrupt::Interrupt;
 use crate::output::{print, say};
 
@@ -86,7 +86,7 @@ enum BackendName {
     Function,
 }
 
-pub fn run(arguments: &Arguments) -> crate::Outcome {
+pub fn run(arguments: &Arguments) -> exit::Outcome {
     let mut is_early = false;
     let (outcome, failure) = match &arguments.whose.read {
         // Signals keep their default action, so one also ends a read that waits for the writer of a pipe.

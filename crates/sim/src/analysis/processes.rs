@@ -128,7 +128,7 @@ fn rows(
     let mut all: Vec<ProcessRow> = rows
         .into_iter()
         .map(|(_, of)| match of[..] {
-            [(_, one)] if !is_kernel_worker(&one.name) => row_of_one(one),
+            [(_, program)] if !is_kernel_worker(&program.name) => row_of_one(program),
             _ => row_of_several(KERNEL_WORKERS, &of, &mut pages),
         })
         .collect();

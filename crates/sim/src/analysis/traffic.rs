@@ -244,7 +244,7 @@ mod tests {
                     let found: u64 = traffic
                         .series
                         .iter()
-                        .map(|one| if is_write { one.writes[step] } else { one.reads[step] })
+                        .map(|row| if is_write { row.writes[step] } else { row.reads[step] })
                         .sum();
                     prop_assert_eq!(found, expected.count() as u64);
                 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use types::PAGE_BYTES;
 
-use super::{Action, Block, History, Usage};
+use super::history::{Action, Block, History, Usage};
 use crate::Loss;
 
 /// A summary of a history.

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::anatomy::{Anatomy, Scope};
+use super::block::{About, Block};
 use super::decode::Decoder;
 use super::event::{Event, What};
-use super::file::{About, Block};
 use super::kill::Kill;
 use super::pages::PageForm;
 use crate::recording::Missing;

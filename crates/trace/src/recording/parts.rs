@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::System;
-
-/// Kernel counters by the kernel's own names.
-pub type Counters = BTreeMap<String, u64>;
+use super::counters::Counters;
+use super::system::System;
 
 /// Description of a recording, known when it begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Counters;
+use super::counters::Counters;
 
 /// The swap of a machine when a recording begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
