@@ -104,7 +104,7 @@ def test_references_are_told_apart(trace: Path, tmp_path: Path):
 
 
 def boards(fast: str) -> Board | None:
-    return board(json.loads(_core.device(fast)), None, None)
+    return board(_core.device(fast), None, None)
 
 
 @pytest.mark.parametrize("fast", ["zram-lz4", "optane-ssd"])

@@ -165,7 +165,7 @@ def test_a_cache_trace_is_titled_as_one_and_judged_among_policies(
     shown = {panel.identifier for make in PANELS if (panel := make(inputs))}
     first, *rest = verdict(inputs, shown).findings
     (counted,) = inputs.misses
-    names = [row["name"] for row in json.loads(_core.policies())]
+    names = [row["name"] for row in _core.policies()]
     assert list(counted["misses"]) == names
     assert first.evidence == "reuse" and first.figure in names
     assert f"misses least of {len(names) - 1} policies on loop" in first.statement

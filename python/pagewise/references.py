@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-from collections.abc import Mapping
-from typing import Any
 
 from pagewise import _core
 from pagewise.recording import PathLike, Progress
+from pagewise.types import ImportReferences, References
 
 SCHEMA = "pagewise.references/1"
 MAGIC = b"PWREFS"
 """First bytes of a trace of references."""
 CAPTURE = "capture"
 """The format of a trace that was captured, among the names of formats that are imported."""
-CUT = {
-    "limit": "the capture ended at the number of references asked for",
-    "interrupt": "the capture was interrupted",
-    "closed": "the program closed the file that its references went to",
-    None: "the file was cut off",
-}
-"""By the ``stop`` of a trace's ending, why there is less than the whole run; None: no ending."""
 
 
 def is_references(path: PathLike) -> bool:
@@ -44,7 +35,7 @@ def import_references(
     strict: bool = False,
     force: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> ImportReferences:
     """Reads a foreign file of references (``-`` is standard input) into a trace of references.
 
     ``format``: ``lackey``, ``refs3`` or ``addresses``, otherwise recognised by content. ``strict``:
@@ -53,52 +44,24 @@ def import_references(
     Returns counts of references, instructions, reads, writes, steps and rejected lines. Raises
     UnreadableInput, UsageError; ``output`` appears whole or not at all.
     """
-    report: dict[str, Any] = json.loads(
-        _core.import_references(
-            os.fspath(path),
-            os.fspath(output),
-            format,
-            strict=strict,
-            force=force,
-            progress=progress,
-        )
+    return _core.import_references(
+        os.fspath(path),
+        os.fspath(output),
+        format,
+        strict=strict,
+        force=force,
+        progress=progress,
     )
-    return {"schema": "pagewise.import-references/1", **report}
 
 
-def references_info(path: PathLike, *, progress: Progress | None = None) -> dict[str, Any]:
+def references_info(path: PathLike, *, progress: Progress | None = None) -> References:
     """What a trace of references holds, where it comes from and how it ends.
 
     ``ending`` {``stop``, ...} is None where the file was cut; the counts then go up to its last
     whole frame. ``cut`` says why there is less than the whole run, None where there is not. Of a
     captured program ``ending`` has ``exit_status``, or ``signal``, the name of what ended it.
     """
-    return answer(_core.references_info(os.fspath(path), progress=progress))
-
-
-def answer(text: str) -> dict[str, Any]:
-    """The core's answer as `references_info` gives it."""
-    result: dict[str, Any] = json.loads(text)
-    ending = ending_of(result)
-    return {"schema": SCHEMA, **result, "ending": ending, "cut": cut(ending)}
-
-
-def ending_of(told: Mapping[str, Any]) -> dict[str, Any] | None:
-    """How a trace ends, from what the core tells of it: signals by name."""
-    ending: dict[str, Any] | None = told["ending"]
-    if ending is None or "signal" not in ending:
-        return ending
-    return {**ending, "signal": named_signal(ending["signal"])}
-
-
-def cut(ending: Mapping[str, Any] | None) -> str | None:
-    """Why a trace with this ending has less than a whole run; None of a whole one."""
-    stop = None if ending is None else ending["stop"]
-    if stop in CUT:
-        return CUT[stop]
-    if ending is not None and ending.get("signal"):
-        return f"the program was ended by {ending['signal']}"
-    return None
+    return _core.references_info(os.fspath(path), progress=progress)
 
 
 def named_signal(number: int | None) -> str | None:

@@ -1,10 +1,8 @@
 //! The recording that a Python call names: a trace file of ours, or one that is read directly.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::prelude::*;
-use serde_json::{Value, json};
-
 use trace::import::ImportOptions;
 use trace::{Error, Mapping, Role, Source};
 
@@ -29,6 +27,11 @@ impl Recording {
         columns: Vec<(String, String)>,
     ) -> PyResult<Recording> {
         Ok(Recording { path, options: options(py, format, mapping, columns)? })
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Opens it from its beginning.
@@ -58,15 +61,6 @@ impl Recording {
     pub fn open_any(&self) -> Result<trace::Opened, Error> {
         trace::open_any(&self.path, &self.options)
     }
-}
-
-/// The JSON object `answer` with what the recording lost as `losses`, known once `source` has been
-/// read to its end.
-pub fn with_losses(mut answer: Value, source: &dyn Source) -> Value {
-    if let Some(fields) = answer.as_object_mut() {
-        fields.insert("losses".to_owned(), json!(source.header().losses));
-    }
-    answer
 }
 
 /// Import options from the names that Python uses.

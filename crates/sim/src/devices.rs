@@ -7,6 +7,7 @@
 mod sized;
 
 use crate::error::{Error, ErrorKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The files of the folder `devices`, by name.
@@ -34,7 +35,7 @@ const BUILTIN: [(&str, &str); 16] = [
 const LATENCY_US_MAX: f64 = 1e9;
 
 /// Where a number comes from.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Provenance {
     /// Who measured or stated it.
     pub source: String,
@@ -45,7 +46,7 @@ pub struct Provenance {
 }
 
 /// The time one operation on one page takes, in nanoseconds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Latency {
     /// The best the source gives.
     #[serde(rename = "low")]
@@ -62,7 +63,7 @@ pub struct Latency {
 }
 
 /// How large the device is.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Capacity {
     /// Bytes.
     pub bytes: u64,
@@ -72,13 +73,16 @@ pub struct Capacity {
 }
 
 /// A figure of a device that is no time, with its range.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Figure {
     /// The lowest the source gives.
+    #[schemars(range(min = 0))]
     pub low: f64,
     /// What runs use.
+    #[schemars(range(min = 0))]
     pub typical: f64,
     /// The highest the source gives.
+    #[schemars(range(min = 0))]
     pub high: f64,
     /// Where the figures come from.
     #[serde(flatten)]
@@ -86,7 +90,7 @@ pub struct Figure {
 }
 
 /// What reading, or writing, more or less than a page at once takes: a set-up and a time for every byte.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Transfer {
     /// The part of a read that does not depend on its size.
     #[serde(rename = "setup_ns")]
@@ -99,7 +103,7 @@ pub struct Transfer {
 }
 
 /// A storage device.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Device {
     /// Its name in the catalog, or the text that described it.
     pub name: String,

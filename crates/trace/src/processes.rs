@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -15,7 +16,7 @@ const TEXT_BYTES: usize = 16 << 20;
 const NAME_BYTES_LATER: usize = 15;
 
 /// A process named by the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Process<'a> {
     /// The kernel's number for it; 0 where the recording has none.
     pub pid: u32,
@@ -133,6 +134,20 @@ impl Eq for Processes {}
 impl Serialize for Processes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
+    }
+}
+
+impl JsonSchema for Processes {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Processes".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        <Vec<Process<'static>>>::json_schema(generator)
     }
 }
 

@@ -1,5 +1,6 @@
 //! The time that a recording covers: its duration, idle gaps, and the part of it with events.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Time without an event from which on it counts as idle. Linux writes modified data back within 35 s
@@ -14,11 +15,13 @@ const STEP_BACK_NS: i64 = 60_000_000_000;
 const GAPS_MAX: usize = 1000;
 
 /// A stretch of time without events, in seconds since the first event.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Gap {
     /// The event before it.
+    #[schemars(range(min = 0))]
     pub from_s: f64,
     /// The event after it.
+    #[schemars(range(min = 0))]
     pub to_s: f64,
 }
 

@@ -1,6 +1,7 @@
 //! Pages of zeros, which no swap device writes or reads from Linux 6.12 on: what a trace knows about
 //! them, and how that is set beside the kernel's own counters.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Ledger;
@@ -9,7 +10,7 @@ use crate::{Header, TraceKind};
 
 /// The kernel's counts over a trace that marks pages of zeros. A count is absent if the kernel's counter
 /// covers more than what was recorded, or less.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Zeros {
     /// Pages of zeros that the kernel swapped out meanwhile, as it counted them (`swpout_zero`).
     #[serde(default, skip_serializing_if = "Option::is_none")]

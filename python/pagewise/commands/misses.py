@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated
 
 import typer
 from rich.text import Text
@@ -12,6 +12,7 @@ from pagewise import questions
 from pagewise.commands.options import As, Format, Json, Map, TracePaths, opened, tell_losses
 from pagewise.report.inputs import recording_name
 from pagewise.terminal import Part, figures, room, show, show_json, watched
+from pagewise.types import Misses
 from pagewise.units import PAGE_BYTES, format_count, format_share, format_size
 
 EXAMPLES = (
@@ -22,8 +23,6 @@ EXAMPLES = (
 )
 GAP = 2
 """Blank columns behind each column."""
-
-Row: TypeAlias = dict[str, Any]
 
 
 def run(
@@ -56,17 +55,14 @@ def run(
     """
     sources = [opened(trace, format, as_, map_) for trace in traces]
     with watched("replaying") as progress:
-        result = questions.misses(
-            sources if len(sources) > 1 else sources[0],
-            policy=",".join(policy),
-            frames=",".join(frames),
-            progress=progress,
+        together = questions.misses(
+            sources, policy=",".join(policy), frames=",".join(frames), progress=progress
         )
-    results = result["traces"] if len(sources) > 1 else [result]
+    results = together["traces"]
     for one in results:
         tell_losses(one, *([one["trace"]] if len(results) > 1 else []))
     if json:
-        show_json(result)
+        show_json(together if len(results) > 1 else results[0])
         return
     names = names_of(results)
     show(*totals(results, names))
@@ -74,13 +70,13 @@ def run(
         show("", *lines)
 
 
-def names_of(results: Sequence[Row]) -> list[str]:
+def names_of(results: Sequence[Misses]) -> list[str]:
     """What tables call the traces: without folders and endings, where that tells them apart."""
     short = [recording_name(one["trace"]) for one in results]
     return short if len(set(short)) == len(short) else [one["trace"] for one in results]
 
 
-def totals(results: Sequence[Row], names: Sequence[str]) -> Iterator[Part]:
+def totals(results: Sequence[Misses], names: Sequence[str]) -> Iterator[Part]:
     """How many requests each trace has, to how many pages."""
     counts = [(format_count(one["requests"]), format_count(one["pages"])) for one in results]
     if len(results) == 1:
@@ -91,14 +87,16 @@ def totals(results: Sequence[Row], names: Sequence[str]) -> Iterator[Part]:
     yield figures(["trace", "requests", "pages"], rows)
 
 
-def pivots(results: Sequence[Row], names: Sequence[str], *, is_hits: bool) -> Iterator[list[Part]]:
+def pivots(
+    results: Sequence[Misses], names: Sequence[str], *, is_hits: bool
+) -> Iterator[list[Part]]:
     """A column for each policy and a row for each size; of several traces a table for each size
     with a row for each trace."""
     what = "hits" if is_hits else "misses"
     policies = list(results[0]["misses"])
     sizes = list(next(iter(results[0]["misses"].values())))
 
-    def row(name: str, one: Row, size: str) -> list[str]:
+    def row(name: str, one: Misses, size: str) -> list[str]:
         return [name, *(share(one, policy, size, is_hits=is_hits) for policy in policies)]
 
     if len(results) == 1:
@@ -116,7 +114,7 @@ def frames_and_bytes(size: str, noun: str = "") -> str:
     return f"{format_count(int(size))}{noun} ({format_size(int(size) * PAGE_BYTES)})"
 
 
-def share(one: Row, policy: str, size: str, *, is_hits: bool) -> str:
+def share(one: Misses, policy: str, size: str, *, is_hits: bool) -> str:
     """The share of requests that miss, or that hit."""
     requests, misses = one["requests"], one["misses"][policy][size]
     counted = requests - misses if is_hits else misses

@@ -12,6 +12,7 @@ from pagewise.commands.options import Json, name_values
 from pagewise.errors import UsageError
 from pagewise.kill_replay import replay_kills
 from pagewise.terminal import figures, say, show, show_json, watched
+from pagewise.types import Decision, PolicyReplay, ReplayKills
 from pagewise.units import format_count, format_seconds, format_share, format_size
 
 EXAMPLES = (
@@ -26,8 +27,6 @@ OF_WATERMARKS = {
     "lmkd": "lmkd has no rule of low free memory",
 }
 """What becomes of policies without the watermarks, which older recordings lack."""
-
-Row = dict[str, Any]
 
 
 def run(
@@ -122,7 +121,7 @@ def by_policy(given: dict[str, str]) -> dict[str, dict[str, str]]:
     return options
 
 
-def summary(result: Row) -> list[Any]:
+def summary(result: ReplayKills) -> list[Any]:
     """What was recorded, and how each policy stands beside it."""
     lowest = min(point["available_bytes"] for point in result["memory"])
     share = format_share(lowest / result["total_bytes"] if result["total_bytes"] else None)
@@ -156,7 +155,7 @@ def summary(result: Row) -> list[Any]:
     ]
 
 
-def recorded_victims(replay: Row) -> str:
+def recorded_victims(replay: PolicyReplay) -> str:
     """How many of the recorded victims a policy would have killed as well."""
     named, unknown = replay["victims_named"], replay["victims_unknown"]
     known = named + replay["victims_not_named"]
@@ -164,7 +163,7 @@ def recorded_victims(replay: Row) -> str:
     return f"{words}, {format_count(unknown)} unknown" if unknown else words
 
 
-def timeline(replay: Row) -> list[Any]:
+def timeline(replay: PolicyReplay) -> list[Any]:
     """A policy's decisions and reasons in order of time."""
     rows = [decided(one) for one in replay["decisions"]]
     rows += [
@@ -175,7 +174,7 @@ def timeline(replay: Row) -> list[Any]:
     return ["", figures([replay["policy"], "dies", "why", "available", "recorded"], lines, words=3)]
 
 
-def decided(decision: Row) -> tuple[float, list[str]]:
+def decided(decision: Decision) -> tuple[float, list[str]]:
     """A decision's time and line."""
     victims = ", ".join(
         f"{one['name']} ({one['process']}, adj {one['adj']}, "

@@ -11,7 +11,6 @@ that T_IO grows with the page; without that, small pages could never win.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -131,7 +130,7 @@ def storage_of(text: str) -> Storage:
 
     Raises UsageError where its transfer is not known: two latencies do not tell what a byte costs.
     """
-    device: dict[str, Any] = json.loads(_core.device(text))
+    device = _core.device(text)
     transfer = device.get("transfer")
     if transfer is None:
         raise UsageError(
@@ -139,7 +138,8 @@ def storage_of(text: str) -> Storage:
             hint="take optane-ssd, optane-pmem, zram-lz4, ufs-3.1 or hdd, or measure your own: "
             "pagewise devices probe FOLDER",
         )
-    setup, bandwidth = transfer["setup_ns"], transfer["bandwidth_mb_s"]
+    setup: Mapping[str, Any] = transfer["setup_ns"]
+    bandwidth: Mapping[str, Any] = transfer["bandwidth_mb_s"]
     ns_per_byte = {
         level: 1e3 / bandwidth[of]
         for level, of in (("low", "high"), ("typical", "typical"), ("high", "low"))

@@ -128,7 +128,7 @@ def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progr
     if not 0 < objects <= COMPARED_MAX:
         return
     frames = sorted({max(1, round(share * objects)) for share in CACHE_SHARES})
-    names = [row["name"] for row in json.loads(_core.policies())]
+    names = [row["name"] for row in _core.policies()]
     counts = [misses(trace, policy=[name], frames=frames, progress=progress) for name in names]
     together = {name: count for one in counts for name, count in one["misses"].items()}
     name = recording_name(trace.path)
@@ -138,7 +138,7 @@ def compare_policies(inputs: Inputs, trace: Trace, objects: int, progress: Progr
 def sweep_columns(path: str) -> dict[str, list[Any]] | None:
     """The columns of a sweep's results by name; None for a trace, which is Parquet too."""
     try:
-        table = json.loads(_core.read_table(path))
+        table = _core.read_table(path)
     except UnreadableInput:
         return None
     if dict(table["metadata"]).get("schema") != "pagewise.sweep/1":

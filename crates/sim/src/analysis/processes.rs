@@ -2,6 +2,7 @@
 
 use super::kernel_workers::is_kernel_worker;
 use super::skew::{Skew, Spectrum};
+use schemars::JsonSchema;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,7 +15,7 @@ pub(super) const KERNEL_WORKERS: &str = "kernel workers";
 pub(super) const OTHERS: &str = "others";
 
 /// One process. The pages are those it accessed, with its own accesses alone.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessAnalysis {
     /// The kernel's number for it; 0 where the recording has none.
     pub pid: u32,
@@ -32,7 +33,7 @@ pub struct ProcessAnalysis {
 }
 
 /// A process, all threads of the kernel, or all processes that have no row of their own.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProcessRow {
     /// The command name of a process; `kernel workers`, `others`.
     pub name: String,

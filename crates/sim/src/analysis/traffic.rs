@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use trace::Processes;
 use types::{Event, ProcessId};
@@ -19,16 +20,17 @@ const STEP_NS: u64 = 1_000_000;
 const SERIES_MAX: usize = 8;
 
 /// Accesses by name of process and step of time, which begin with the first event.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Traffic {
     /// Length of a step.
+    #[schemars(range(min = 0))]
     pub step_s: f64,
     /// Those with most accesses, the most first, and all others.
     pub series: Vec<TrafficSeries>,
 }
 
 /// What the processes of one name did.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct TrafficSeries {
     /// Their name; that of several where it is `kernel workers` or `others`.
     pub name: String,

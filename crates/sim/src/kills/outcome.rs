@@ -1,13 +1,15 @@
 //! What a replay tells. Times are seconds since the first moment, memory is bytes.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A recording replayed against policies.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Outcome {
     /// Moments of the recording.
     pub moments: u64,
     /// From the first moment to the last.
+    #[schemars(range(min = 0))]
     pub duration_s: f64,
     /// All memory of the group or machine at the last moment.
     pub total_bytes: u64,
@@ -28,9 +30,11 @@ pub struct Outcome {
 }
 
 /// Memory at a moment.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "MemoryPoint")]
 pub struct Point {
     /// When.
+    #[schemars(range(min = 0))]
     pub time_s: f64,
     /// What could be had without swapping.
     pub available_bytes: u64,
@@ -39,20 +43,23 @@ pub struct Point {
 }
 
 /// A time in which no task got on for want of memory, or the kernel's own killer had to act.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Freeze {
     /// Its begin.
+    #[schemars(range(min = 0))]
     pub from_s: f64,
     /// Its end; the begin, where the kernel killed.
+    #[schemars(range(min = 0))]
     pub to_s: f64,
     /// Whether it is a kill of the kernel's.
     pub is_kernel_kill: bool,
 }
 
 /// A process that was killed while it was recorded.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RecordedKill {
     /// When.
+    #[schemars(range(min = 0))]
     pub time_s: f64,
     /// Its number.
     pub process: u32,
@@ -66,7 +73,8 @@ pub struct RecordedKill {
 }
 
 /// What one policy would have done.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "PolicyReplay")]
 pub struct Replay {
     /// Its name.
     pub policy: String,
@@ -89,9 +97,10 @@ pub struct Replay {
 }
 
 /// One decision to kill.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Decision {
     /// When.
+    #[schemars(range(min = 0))]
     pub time_s: f64,
     /// The rule that said so.
     pub why: &'static str,
@@ -106,7 +115,7 @@ pub struct Decision {
 }
 
 /// What the recording says of a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Judgement {
     /// A freeze or a kill came within the window, or was there.
@@ -118,7 +127,7 @@ pub enum Judgement {
 }
 
 /// A candidate as a policy saw it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Victim {
     /// Its number.
     pub process: u32,
@@ -139,11 +148,14 @@ pub struct Victim {
 }
 
 /// Why nobody died for a while.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "NoKillReason")]
 pub struct Reason {
     /// From this moment.
+    #[schemars(range(min = 0))]
     pub from_s: f64,
     /// To this one.
+    #[schemars(range(min = 0))]
     pub to_s: f64,
     /// The rule that said so.
     pub why: &'static str,

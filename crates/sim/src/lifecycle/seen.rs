@@ -4,12 +4,14 @@ use super::dying::Deaths;
 use super::memory::{Memory, Watermarks};
 use super::stalls::Stalls;
 use policy::kill;
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{Bytes, PAGE_BYTES};
 
 /// Memory at one instant, in pages; what victims of earlier kills still hold is counted as held, and
 /// once more by itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "SeenMemory")]
 pub struct Seen {
     /// Frames that nobody has.
     pub free_pages: u64,

@@ -1,5 +1,6 @@
 //! What a history holds, in a few numbers.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::PAGE_BYTES;
 
@@ -7,7 +8,7 @@ use super::{Action, Block, History, Usage};
 use crate::Loss;
 
 /// What a history holds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Info {
     /// The recorded command.
     pub command: Vec<String>,
@@ -56,7 +57,7 @@ pub struct Info {
 }
 
 /// Blocks of similar size.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SizeClass {
     /// Blocks of less than so many bytes, and not less than the class before.
     pub below_bytes: Option<u64>,

@@ -1,12 +1,13 @@
 //! One kill, as users see it. Its fields are those of `killtrace --json`; docs/killtrace.md tells what each
 //! means.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A process killed. Times are microseconds; none is what the kernel does not tell.
 ///
 /// `signal_us + threads_us + reclaim_us = total_us`, `unmap_us + pagetables_us = reclaim_us`
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Kill {
     /// The process.
     pub pid: u32,
@@ -45,8 +46,9 @@ pub struct Kill {
 }
 
 /// Why a process was killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "KillTrigger")]
 pub enum Trigger {
     /// A process asked for it by a system call.
     User,
@@ -65,7 +67,7 @@ pub enum Trigger {
 }
 
 /// Who did something.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Killer {
     /// The process; the thread, where its process is not known.
     pub pid: u32,
@@ -74,7 +76,8 @@ pub struct Killer {
 }
 
 /// One step on the way of a kill.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "KillStep")]
 pub struct Step {
     /// What is done.
     pub name: String,

@@ -19,7 +19,7 @@ mod senders;
 mod typed;
 mod victim;
 
-pub use analysis::{Analysis, Outcome};
+pub use analysis::{Analysis, Outcome, Report};
 pub use chrome::chrome;
 pub use decode::{CATALOG, Row};
 pub use event::{Event, What};

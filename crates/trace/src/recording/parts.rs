@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::System;
@@ -10,7 +11,7 @@ use super::System;
 pub type Counters = BTreeMap<String, u64>;
 
 /// What is known when a recording begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct About {
     /// Version of pagewise that records.
     pub pagewise: String,
@@ -64,7 +65,7 @@ pub struct FileName {
 }
 
 /// Something that a recording does not have.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Missing {
     /// What it is.
     pub what: String,

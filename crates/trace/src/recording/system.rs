@@ -3,12 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Counters;
 
 /// The swap of a machine when a recording begins.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct System {
     /// The memory that the recorded group may use, in bytes, where that is less than the machine has.
@@ -24,7 +25,7 @@ pub struct System {
 }
 
 /// A swap area.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SwapArea {
     /// The file or device.
@@ -40,7 +41,7 @@ pub struct SwapArea {
 }
 
 /// A whole disk.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Disk {
     /// The kernel's name for it, as `sda`.
@@ -58,7 +59,7 @@ pub struct Disk {
 }
 
 /// Compressed memory. Its counts are the recording's fullest.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Zram {
     /// What it compresses with.
@@ -72,7 +73,7 @@ pub struct Zram {
 }
 
 /// Features of a kernel.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Features {
     /// Whether zswap is on; none where the kernel has none.

@@ -13,6 +13,7 @@
 //! JSON, after which nothing comes. A file without `END` was cut, and is read up to its last whole
 //! frame. Files of `VERSION_UNCHECKED` have no checksum of lengths, and their origin as bare JSON behind its length.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use types::{BLOCK_BYTES, FILTER_BLOCKS, ReferenceTotals};
 
@@ -38,7 +39,7 @@ pub(super) const END: u8 = b'E';
 pub(super) const ORIGIN_BYTES_MAX: usize = 4 << 20;
 
 /// Where a trace comes from, known before its first reference.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// The pagewise that wrote it.
     pub pagewise: String,
@@ -74,7 +75,7 @@ impl Origin {
 }
 
 /// Why a trace ends where it does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Stop {
     /// There was no more.
@@ -88,7 +89,8 @@ pub enum Stop {
 }
 
 /// What a captured program started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "StartedProcesses")]
 pub struct Processes {
     /// Threads, the first one included.
     pub threads: u32,
@@ -99,7 +101,7 @@ pub struct Processes {
 }
 
 /// What is known once a trace is whole.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ending {
     /// Instructions fetched.
     pub instructions: u64,

@@ -6,6 +6,7 @@
 //! out as [`ReferenceStep`](types::ReferenceStep)s. docs/formats.md describes the file.
 
 mod capture;
+mod ended;
 mod file;
 mod filter;
 pub mod formats;
@@ -18,6 +19,7 @@ mod slots;
 mod writer;
 
 pub use capture::{CHUNK_BYTES, CaptureReport, Places, capture};
+pub use ended::{Ended, cut};
 pub use file::{Ending, MAGIC, Origin, Processes, Stop};
 pub use filter::{Filter, Reference};
 pub use import::{ReferenceImportOptions, ReferenceImportReport, import};

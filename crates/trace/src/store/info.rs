@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use types::{EventFlags, EventKind, Events, Progress};
 
@@ -11,7 +12,8 @@ use crate::timeline::{Gap, Timeline};
 use crate::{Error, Header, Source, TraceKind, ZEROS_UNMARKED};
 
 /// A trace in numbers and words.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Events")]
 pub struct Info {
     /// What the trace says about itself; complete, also of a foreign recording.
     pub header: Header,
@@ -32,8 +34,10 @@ pub struct Info {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zero_pages: Option<ZeroPages>,
     /// Seconds from the first event to the last; without events, those that the recorder ran; none without a clock.
+    #[schemars(range(min = 0))]
     pub duration_s: Option<f64>,
     /// The same without idle gaps.
+    #[schemars(range(min = 0))]
     pub active_s: Option<f64>,
     /// Idle gaps: times without an event of a minute or more, the first thousand.
     pub gaps: Vec<Gap>,
@@ -54,7 +58,8 @@ pub(super) const PROCESSES_TOLD: usize = 1 << 16;
 
 /// Swap-outs and swap-ins of pages of zeros, as recorded and as the kernel counted them; the kernel's are
 /// none if its counters cover more than the recording, or less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ZeroPagesBesideKernel")]
 pub struct ZeroPages {
     /// Page-outs.
     pub outs: u64,
@@ -67,7 +72,8 @@ pub struct ZeroPages {
 }
 
 /// One process of a trace.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "ProcessEvents")]
 pub struct ProcessInfo {
     /// The kernel's number for it; 0 where the recording has none.
     pub pid: u32,
