@@ -15,7 +15,7 @@ from pagewise.errors import UnreadableInput
 from pagewise.policies import written
 from pagewise.questions import analyze, misses
 from pagewise.recording import PathLike, Progress, Trace, read
-from pagewise.report.shapes import SHAPES, flaw
+from pagewise.report.shapes import KINDS, flaw
 from pagewise.storage import refuse_endless
 
 Result: TypeAlias = dict[str, Any]
@@ -154,7 +154,7 @@ def add(inputs: Inputs, result: Result, name: str, digest: str, *, path: str | N
     schema = str(result.get("schema", ""))
     kind = schema.removeprefix("pagewise.").partition("/")[0]
     where = path or name
-    if not schema.startswith("pagewise.") or kind not in SHAPES:
+    if not schema.startswith("pagewise.") or kind not in KINDS:
         raise UnreadableInput(
             f"{where}: no result of pagewise (schema {schema[:60] or 'absent'})",
             path=path,
